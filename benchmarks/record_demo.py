@@ -1,0 +1,70 @@
+"""Records the captures of `perfgate demo` on the GPU of this machine, by the real gate.
+
+Usage: python benchmarks/record_demo.py TARGET
+Runs `pytest --perfgate` on workloads/small_loops.py three times (baseline, unchanged, with the slips pageable and
+item), and packs the kept exports, which hold no environment, and nsys's summaries into TARGET.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from perfgate.demo.record import MANIFEST, Manifest, RecordedRun, Recording, pack
+from perfgate.model.baseline import Result
+from perfgate.store import Store
+
+WORKLOAD = "mlp"
+FILE = "small_loops.py"
+RUNS = 5
+TITLES = {
+    "baseline": "A first gate: measured, and nothing to compare with",
+    "unchanged": "The same loop again, unchanged",
+    "slip": "The same loop with a slip: its input is pageable, and each step asks for loss.item()",
+}
+SLIPS = {"baseline": "", "unchanged": "", "slip": "pageable,item"}
+
+
+def record(name: str, project: Path, target: Path) -> tuple[Recording, Result]:
+    """Run one gate in a scratch project, and pack its runs."""
+    command = [sys.executable, "-m", "pytest", "--perfgate", "-k", WORKLOAD, f"--perfgate-runs={RUNS}"]
+    subprocess.run(command, cwd=project, env={**os.environ, "SLIP": SLIPS[name]}, check=False)
+    kept = Store(project, "baselines").latest_result(WORKLOAD)
+    if kept is None or len(kept.result.runs) != RUNS:
+        raise SystemExit(f"{name}: the gate kept no result of {RUNS} runs")
+    runs: list[RecordedRun] = []
+    for index, run in enumerate(kept.result.runs):
+        archive = f"{name}-{index + 1}.tar.xz"
+        pack(kept.folder / f"run-{index + 1}", target / archive)
+        runs.append(
+            RecordedRun(archive=archive, started_at=run.started_at, wall_s=run.wall_s, conditions=run.conditions)
+        )
+    return Recording(title=TITLES[name], runs=tuple(runs)), kept.result
+
+
+def main(target: Path) -> None:
+    """Record all three gates."""
+    target.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="perfgate-record-") as folder:
+        project = Path(folder)
+        (project / "pyproject.toml").write_text("[tool.perfgate]\n", encoding="utf-8")
+        (project / "workloads").mkdir()
+        source = Path(__file__).parents[1] / "workloads" / FILE
+        (project / "workloads" / FILE).write_text(source.read_text(encoding="utf-8"), encoding="utf-8")
+        recorded = {name: record(name, project, target) for name in TITLES}
+    result = recorded["baseline"][1]
+    manifest = Manifest(
+        workload=result.workload,
+        machine=result.machine,
+        baseline=recorded["baseline"][0],
+        unchanged=recorded["unchanged"][0],
+        slip=recorded["slip"][0],
+    )
+    (target / MANIFEST).write_text(manifest.model_dump_json(indent=2) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

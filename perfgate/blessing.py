@@ -1,0 +1,399 @@
+"""Whether kept results may become a baseline, and which: pure, it measures nothing and touches no disk."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from statistics import median
+from typing import Final
+
+from scipy.special import stdtrit
+
+from perfgate.model.baseline import Anchor, Baseline, BlessedRun, Blessing, Commit, Occasion, Result
+from perfgate.model.errors import BlessRefused
+from perfgate.model.metric import GATED_CLOCKS, METRICS, Basis, Kind, Metric
+from perfgate.model.outcome import Outcome
+from perfgate.model.sample import RangeSample, Run
+from perfgate.model.verdict import MetricVerdict
+
+WANTED_RUNS: Final = 10
+WANTED_OCCASIONS: Final = 5
+FEWEST_RUNS: Final = 5
+"""DECISION: blessing wants 10 runs over 5 occasions and accepts 5 over 1."""
+SAME_OCCASION: Final = timedelta(minutes=15)
+"""Results closer than this share one thermal state: a GPU's temperature settles within minutes, and the drift between
+occasions that `tau` stands for (room, clocks, neighbours) shows over hours."""
+MOST_RUNS: Final = 30
+"""Runs in a baseline: beyond them the occasion term rules, and the file would no longer be a few KB."""
+MOST_RANGES: Final = 12
+"""Ranges in a baseline: enough to say where, few enough to read in a diff."""
+
+_ALPHA: Final = 0.01
+_PRIOR_DF: Final = 2
+_STORED_LOOKS: Final = 4
+_FIRST_LOOK: Final = 3
+"""DECISION: alpha per gate, weight of the prior SD, looks of the stored-only rule, runs of the first."""
+
+
+def bless(
+    results: Sequence[Result],
+    baseline: Baseline | None,
+    *,
+    reason: str,
+    by: str,
+    at: datetime,
+    commit: Commit | None,
+    code_now: Mapping[str, str],
+    accept_regression: bool = False,
+    in_ci: bool = False,
+    allow_ci: bool = False,
+) -> Baseline:
+    """Return the baseline that kept results make.
+
+    The first result is the one that is blessed. Of the others, those of the same code, workload and machine that may be
+    blessed as well are joined to it, newest first, up to 30 runs; runs of results within 15 minutes of one another are
+    one occasion.
+
+    Args:
+        results: kept results of one workload, newest first; at least one.
+        baseline: what is blessed for this workload and machine now. Where it is of other parameters or another nsys,
+            blessing is how it is replaced, and there is no loss to refuse.
+        reason: why this is to be the baseline.
+        by: who blesses.
+        at: when, aware.
+        commit: where the repository stands now.
+        code_now: SHA-256 by path of the files as they are now; only the paths of `Result.code` are looked up.
+        accept_regression: bless a loss beyond budget.
+        in_ci: whether this runs in CI, where nobody reads what is blessed.
+        allow_ci: bless there nevertheless.
+
+    Raises:
+        BlessRefused: with the one thing to do about it.
+    """
+    newest = results[0]
+    _refuse_formally(newest, reason=reason, in_ci=in_ci, allow_ci=allow_ci)
+    _refuse_by_outcome(newest)
+    _refuse_stale(newest, code_now)
+    _refuse_uneven(newest)
+    if not accept_regression:
+        _refuse_judged_loss(newest)
+    joined = _joined(results, accept_regression=accept_regression)
+    runs = [run for result in joined for run in result.runs]
+    if len(runs) < FEWEST_RUNS:
+        occasions = len(_occasions(joined))
+        raise BlessRefused(
+            subject=newest.workload.id,
+            fact=f"{_counted(len(runs), 'run')} over {_counted(occasions, 'occasion')} can be blessed",
+            expectation=f"A baseline needs at least {FEWEST_RUNS}; runs of the same code and machine are joined",
+            next_step=f"Measure more: pytest --perfgate --perfgate-runs={FEWEST_RUNS} {_selector(newest)}",
+        )
+    like = None if baseline is None or why_not_alike(baseline, newest) else baseline
+    new = Baseline(
+        workload=newest.workload.id,
+        digest=newest.workload.digest(),
+        parameters=newest.workload.comparable_parameters(),
+        machine=newest.machine,
+        occasions=_occasions(joined),
+        blessing=Blessing(by=by, at=at, reason=reason.strip(), commit=commit),
+        ranges=_ranges(runs),
+        calibration={} if like is None else like.calibration,
+    )
+    if like is not None and not accept_regression:
+        _refuse_loss(newest, like, new)
+    return new.model_copy(update={"anchor": _anchor(like, new, commit=newest.commit)})
+
+
+def why_not_alike(baseline: Baseline, result: Result) -> tuple[str, ...]:
+    """Name what forbids to compare a result with a baseline; empty where the new one is measured against the old."""
+    found = list(baseline.machine.differences_that_forbid_comparison(result.machine))
+    now = result.workload.comparable_parameters()
+    if baseline.digest != result.workload.digest():
+        names = sorted(name for name in {*now, *baseline.parameters} if now.get(name) != baseline.parameters.get(name))
+        found += [f"{name} was {baseline.parameters.get(name)}, is {now.get(name)}" for name in names]
+    return tuple(found)
+
+
+def differences(old: Baseline | None, new: Baseline) -> tuple[MetricVerdict, ...]:
+    """Return what blessing changes: medians over the runs of both, metric by metric, without a judgement."""
+    before = {} if old is None else _medians(old)
+    after = _medians(new)
+    rows: list[MetricVerdict] = []
+    for metric, spec in METRICS.items():
+        was, now = before.get(metric), after.get(metric)
+        if was is None and now is None:
+            continue
+        basis = None if spec.kind is Kind.COUNT else (spec.clock.basis if spec.clock else Basis.LOG)
+        change = None if was is None or now is None else spec.change(was, now, step_ms=before.get(Metric.STEP_MS))
+        rows.append(MetricVerdict(metric=metric, outcome=None, baseline=was, now=now, basis=basis, change=change))
+    return tuple(rows)
+
+
+def costs(baseline: Baseline) -> str:
+    """Say in a sentence what the number of runs and occasions costs: the smallest slowdown that the gate can show."""
+    runs, occasions = len(baseline.runs), len(baseline.occasions)
+    told = f"{_counted(runs, 'run')} over {_counted(occasions, 'occasion')}"
+    if not baseline.values(Metric.STEP_MS):
+        return f"{told}, without {Metric.STEP_MS}: only counts can be judged."
+    spread = baseline.calibration.get(Metric.STEP_MS)
+    clock = METRICS[Metric.STEP_MS].clock
+    assert clock is not None
+    run_sd, occasion_sd = (
+        (spread.run_sd, spread.occasion_sd) if spread is not None else (clock.prior_sd, clock.occasion_sd)
+    )
+    here = smallest_slowdown(runs=runs, occasions=occasions, run_sd=run_sd, occasion_sd=occasion_sd)
+    gate = f"a gate of {_FIRST_LOOK} runs"
+    shown = f"{told}: the smallest slowdown of {Metric.STEP_MS} that {gate} can show is {_percent(here)}"
+    if runs >= WANTED_RUNS and occasions >= WANTED_OCCASIONS:
+        return f"{shown}."
+    best = smallest_slowdown(
+        runs=max(runs, WANTED_RUNS),
+        occasions=max(occasions, WANTED_OCCASIONS),
+        run_sd=run_sd,
+        occasion_sd=occasion_sd,
+    )
+    wanted = f"{max(runs, WANTED_RUNS)} over {max(occasions, WANTED_OCCASIONS)}"
+    return f"{shown}; with {wanted} it would be {_percent(best)}."
+
+
+def smallest_slowdown(*, runs: int, occasions: int, run_sd: float, occasion_sd: float) -> float:
+    """Return the smallest relative slowdown of step_ms that three runs can show against a baseline of this size.
+
+    DECISION, "Comparing two sets of runs", step 3, at the level of one look of the stored-only rule, alpha/(4 M) over
+    the M gated clocks: SE^2 = v (1/nb + 1/nc) + tau^2 (1 + 1/S), Satterthwaite's degrees of freedom. Half of all
+    slowdowns of this size are found.
+    """
+    within = run_sd**2 * (1 / runs + 1 / _FIRST_LOOK)
+    whole = within + occasion_sd**2 * (1 + 1 / occasions)
+    freedom = (_PRIOR_DF + runs + _FIRST_LOOK - 2) * (whole / within) ** 2 if within else math.inf
+    level = 1 - _ALPHA / (_STORED_LOOKS * len(GATED_CLOCKS))
+    return float(stdtrit(min(freedom, 1e6), level)) * math.sqrt(whole)
+
+
+def _refuse_formally(result: Result, *, reason: str, in_ci: bool, allow_ci: bool) -> None:
+    told = result.workload.id
+    if not reason.strip():
+        raise BlessRefused(
+            subject=told,
+            fact="no reason was given",
+            expectation="A baseline says why it is one",
+            next_step=f'Say why: perfgate bless {shlex.quote(told)} --reason "..."',
+        )
+    if in_ci and not allow_ci:
+        raise BlessRefused(
+            subject=told,
+            fact="this is CI",
+            expectation="A baseline is blessed by someone who looked at what it changes",
+            next_step="Bless at a desk and commit the file, or say that CI may: --allow-ci",
+        )
+
+
+def _refuse_by_outcome(result: Result) -> None:
+    verdict, told = result.verdict, result.workload.id
+    match verdict.outcome:
+        case Outcome.PASSED | Outcome.IMPROVED | Outcome.REGRESSED | Outcome.NO_BASELINE | Outcome.INCOMPARABLE:
+            pass
+        case Outcome.INVALID | Outcome.INCONCLUSIVE | Outcome.NOT_MEASURED:
+            more = " --perfgate-runs=10" if verdict.outcome is Outcome.INCONCLUSIVE else ""
+            raise BlessRefused(
+                subject=told,
+                fact=f"the kept result is {verdict.outcome}: {verdict.reason.rstrip('.')}",
+                expectation="Only a sound measurement can be a baseline",
+                next_step=f"Measure again: pytest --perfgate{more} {_selector(result)}",
+            )
+    complaints = [f"run {n}: {c}" for n, run in enumerate(result.runs, start=1) for c in run.conditions.complaints]
+    if complaints:
+        raise BlessRefused(
+            subject=told,
+            fact=complaints[0],
+            expectation="Only a sound measurement can be a baseline",
+            next_step=f"Measure again: pytest --perfgate {_selector(result)}",
+        )
+
+
+def _refuse_stale(result: Result, code_now: Mapping[str, str]) -> None:
+    told = result.workload.id
+    again = f"Measure what is there now: pytest --perfgate {_selector(result)}"
+    if not result.code:
+        raise BlessRefused(
+            subject=told,
+            fact="the kept result does not say which files it ran",
+            expectation="It cannot be told whether it is of the code that is there now",
+            next_step=again,
+        )
+    changed = sorted(path for path, digest in result.code.items() if code_now.get(path) != digest)
+    if changed:
+        gone = [path for path in changed if path not in code_now]
+        shown = [f"{path} (deleted)" if path in gone else path for path in changed[:3]]
+        more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
+        raise BlessRefused(
+            subject=told,
+            fact=f"the kept result is of other code: {', '.join(shown)}{more} changed since it was measured",
+            expectation="A baseline must be of the code beside it",
+            next_step=again,
+        )
+
+
+def _refuse_uneven(result: Result) -> None:
+    told = result.workload.id
+    runs = [run.measured() for run in result.runs]
+    if not runs or not any(runs):
+        raise BlessRefused(
+            subject=told,
+            fact="the kept result holds no measured run" if not runs else "no run measured anything",
+            expectation="A baseline is made of runs",
+            next_step=f"Measure again: pytest --perfgate {_selector(result)}",
+        )
+    for metric in METRICS:
+        having = sum(metric in run for run in runs)
+        if 0 < having < len(runs):
+            why = next((why for run in result.runs if (why := run.why_absent(metric))), "no reason is known")
+            raise BlessRefused(
+                subject=told,
+                fact=f"{metric} was measured in {having} of {len(runs)} runs ({why.rstrip('.')})",
+                expectation="A metric that a baseline's runs do not share would silently not be gated",
+                next_step=f"Measure again: pytest --perfgate {_selector(result)}",
+            )
+
+
+def _refuse_judged_loss(result: Result) -> None:
+    verdict = result.verdict
+    lost = [row.metric for row in verdict.metrics if row.outcome is Outcome.REGRESSED]
+    if verdict.outcome is Outcome.REGRESSED or lost:
+        raise _loss(result, f"it REGRESSED: {verdict.reason.rstrip('.')}" if verdict.reason else "it REGRESSED")
+
+
+def _refuse_loss(result: Result, old: Baseline, new: Baseline) -> None:
+    """Refuse a loss against what is blessed now, which may be another baseline than the result was judged by."""
+    for row in differences(old, new):
+        if row.baseline is None or row.now is None:
+            continue
+        name = row.metric
+        match METRICS[name].kind:
+            case Kind.COUNT:
+                before, after = max(old.values(name)), max(new.values(name))
+                if after > before:
+                    raise _loss(result, f"{name} rises from {before:g} to {after:g} per step")
+            case Kind.CLOCK:
+                budget = _budget(result, name)
+                if budget is not None and row.change is not None and row.change >= budget:
+                    whole = " of a step" if row.basis is Basis.STEP else ""
+                    rises = f"{name} rises by {_percent(row.change)}{whole} over what is blessed now"
+                    raise _loss(result, f"{rises}, its budget is {_percent(budget)}")
+
+
+def _loss(result: Result, fact: str) -> BlessRefused:
+    return BlessRefused(
+        subject=result.workload.id,
+        fact=fact,
+        expectation="A loss beyond budget is not blessed by the way",
+        next_step="Mend it, or say that it is meant: "
+        f'perfgate bless {shlex.quote(result.workload.id)} --accept-regression --reason "..."',
+    )
+
+
+def _budget(result: Result, metric: Metric) -> float | None:
+    judged = result.verdict.of(metric)
+    if judged is not None and judged.budget is not None:
+        return judged.budget
+    clock = METRICS[metric].clock
+    return result.workload.budgets.get(metric, clock.budget if clock else None)
+
+
+def _joined(results: Sequence[Result], *, accept_regression: bool) -> list[Result]:
+    """Return the newest result and those that may be joined to it, newest first, up to the most runs of a baseline."""
+    newest = results[0]
+    joined, runs = [newest], len(newest.runs)
+    for result in results[1:]:
+        if not _joins(result, newest, accept_regression=accept_regression):
+            continue
+        runs += len(result.runs)
+        if runs > MOST_RUNS:
+            break
+        joined.append(result)
+    return joined
+
+
+def _joins(result: Result, newest: Result, *, accept_regression: bool) -> bool:
+    """Whether a result is a further measurement of the same thing: code, workload, and machine down to the driver."""
+    if (result.code, result.machine, result.workload.id) != (newest.code, newest.machine, newest.workload.id):
+        return False
+    if result.workload.digest() != newest.workload.digest():
+        return False
+    if not result.runs or any(run.measured().keys() != newest.runs[0].measured().keys() for run in result.runs):
+        return False
+    try:
+        _refuse_by_outcome(result)
+        if not accept_regression:
+            _refuse_judged_loss(result)
+    except BlessRefused:
+        return False
+    return True
+
+
+def _occasions(joined: Sequence[Result]) -> tuple[Occasion, ...]:
+    """Return the results' runs by occasion, oldest first."""
+    found: list[list[Result]] = []
+    for result in sorted(joined, key=lambda result: result.measured_at):
+        if found and result.measured_at - found[-1][-1].measured_at < SAME_OCCASION:
+            found[-1].append(result)
+        else:
+            found.append([result])
+    return tuple(
+        Occasion(
+            measured_at=together[0].measured_at,
+            commit=together[0].commit,
+            runs=tuple(
+                BlessedRun(values=run.measured(), sm_clock_mhz=run.conditions.sm_clock_mhz)
+                for result in together
+                for run in result.runs
+            ),
+        )
+        for together in found
+    )
+
+
+def _medians(baseline: Baseline) -> dict[Metric, float]:
+    return {metric: median(values) for metric in METRICS if (values := baseline.values(metric))}
+
+
+def _anchor(old: Baseline | None, new: Baseline, *, commit: Commit | None) -> Anchor | None:
+    candidates: list[Anchor] = []
+    if old is not None and old.anchor is not None:
+        candidates.append(old.anchor)
+    elif old is not None and (before := _medians(old).get(Metric.STEP_MS)):
+        candidates.append(Anchor(step_ms=before, at=old.blessing.at, commit=old.blessing.commit))
+    if now := _medians(new).get(Metric.STEP_MS):
+        candidates.append(Anchor(step_ms=now, at=new.blessing.at, commit=commit))
+    return min(candidates, key=lambda anchor: anchor.step_ms, default=None)
+
+
+def _ranges(runs: Sequence[Run]) -> tuple[RangeSample, ...]:
+    """Return the largest ranges, by time on CPU or GPU, of the slowest process of the run with the median step."""
+    timed = sorted((step, n) for n, run in enumerate(runs) if (step := run.value(Metric.STEP_MS)) is not None)
+    if not timed:
+        return ()
+    run = runs[timed[(len(timed) - 1) // 2][1]]
+    slowest = max(run.processes, key=lambda process: process.values.get(Metric.STEP_MS, 0.0))
+    return tuple(sorted(slowest.ranges, key=_size, reverse=True)[:MOST_RANGES])
+
+
+def _size(sample: RangeSample) -> float:
+    gpu = (Metric.KERNEL_MS, Metric.NCCL_MS, Metric.H2D_MS, Metric.GAP_MS)
+    return max(sample.cpu_ms, sum(sample.values.get(metric, 0.0) for metric in gpu))
+
+
+def _selector(result: Result) -> str:
+    """Return the arguments that make pytest run this workload only."""
+    if result.workload.nodeid is not None:
+        return shlex.quote(result.workload.nodeid)
+    return f"-k {shlex.quote(result.workload.id)}"
+
+
+def _percent(fraction: float) -> str:
+    return f"{fraction:.1%}".replace("%", " %")
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" + ("" if number == 1 else "s")

@@ -1,0 +1,279 @@
+"""The shell's door: translates words into calls, prints what comes back, and exits with the error's code."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+
+from perfgate import __version__, blessing, git
+from perfgate.demo.replay import play
+from perfgate.doctor import examine
+from perfgate.metrics.measure import measure
+from perfgate.model.baseline import Baseline, Result
+from perfgate.model.errors import (
+    EXIT_OPEN,
+    EXIT_SHUT,
+    BaselineMissing,
+    BaselineUnreadable,
+    CaptureUnreadable,
+    PerfgateError,
+    ResultMissing,
+)
+from perfgate.model.timeline import Timeline
+from perfgate.nsys.profile import export
+from perfgate.nsys.sqlite import read_timeline
+from perfgate.nsys.tool import find_nsys
+from perfgate.plugin.listing import collected_workloads
+from perfgate.render.findings import findings_text
+from perfgate.render.measurement import measurement_text
+from perfgate.render.records import Side, baseline_text, bless_text, comparison_text
+from perfgate.render.samples import sample_text
+from perfgate.runner import code_now
+from perfgate.settings import find_root, load_settings
+from perfgate.store import ListedBaseline, Store
+
+
+@dataclass(frozen=True, kw_only=True)
+class Project:
+    """What every command needs of the project it stands in."""
+
+    root: Path
+    store: Store
+    baselines: str
+
+
+def project() -> Project:
+    """The project around the working directory."""
+    root = find_root(Path.cwd())
+    settings = load_settings(root, {})
+    return Project(root=root, store=Store(root, settings.baselines), baselines=settings.baselines)
+
+
+def screen() -> tuple[int, bool]:
+    """Width and colour of what is printed to."""
+    terminal = sys.stdout.isatty()
+    width = int(os.environ.get("COLUMNS", "0")) or (os.get_terminal_size().columns if terminal else 100)
+    return width, terminal and "NO_COLOR" not in os.environ
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="perfgate")
+def cli() -> None:
+    """A CI gate for GPU performance. The gate itself is `pytest --perfgate`."""
+
+
+@cli.command()
+@click.argument("workloads", nargs=-1)
+@click.option("--reason", required=True, help="Why this is to be the baseline; kept in it.")
+@click.option("--accept-regression", is_flag=True, help="Bless a loss beyond budget.")
+@click.option("--allow-ci", is_flag=True, help="Bless even in CI, where nobody looks at it.")
+def bless(workloads: tuple[str, ...], reason: str, *, accept_regression: bool, allow_ci: bool) -> None:
+    """Make the kept result of each WORKLOAD (default: of all) its baseline. Never measures."""
+    here = project()
+    width, colour = screen()
+    names = workloads or here.store.kept_workloads()
+    if not names:
+        raise ResultMissing(
+            subject="bless",
+            fact="no result is kept in this project",
+            expectation="it promotes what a gate has measured",
+            next_step="Measure first: pytest --perfgate",
+        )
+    planned: list[tuple[Baseline | None, Baseline]] = []
+    for name in names:
+        results = _blessable(here.store, name)
+        old = here.store.load_baseline(results[0].machine.slug, name)
+        new = blessing.bless(
+            results,
+            old,
+            reason=reason,
+            by=git.author(here.root),
+            at=datetime.now(UTC),
+            commit=git.read_commit(here.root, baselines=here.baselines),
+            code_now=code_now(results[0].code, here.root),
+            accept_regression=accept_regression,
+            in_ci=os.environ.get("CI", "").lower() in {"1", "true", "yes"},
+            allow_ci=allow_ci,
+        )
+        planned.append((old, new))
+    # All or nothing: a refusal above has written no file.
+    for old, new in planned:
+        path = here.store.save_baseline(new, replacing=old)
+        rows = blessing.differences(old, new)
+        shown = os.path.relpath(path)
+        click.echo(
+            bless_text(old, new, rows, width=width, colour=colour, costs=blessing.costs(new), path=shown), nl=False
+        )
+    click.echo("Commit the baselines in a commit of their own.")
+
+
+def _blessable(store: Store, workload: str) -> list[Result]:
+    """A workload's kept results on the machine of the newest, newest first."""
+    latest = store.latest_result(workload)
+    if latest is None:
+        kept = ", ".join(store.kept_workloads()) or "none"
+        raise ResultMissing(
+            subject=workload,
+            fact="no result of it is kept",
+            expectation=f"kept are: {kept}",
+            next_step="Measure it first: pytest --perfgate",
+        )
+    listed = store.results(workload, latest.result.machine.slug)
+    return [one.found for one in listed if isinstance(one.found, Result)]
+
+
+@cli.command()
+@click.argument("workload", required=False)
+def show(workload: str | None) -> None:
+    """Show the baselines of WORKLOAD, or list all."""
+    here = project()
+    width, colour = screen()
+    listed = [one for one in here.store.baselines() if workload in (None, one.workload)]
+    if not listed:
+        known = ", ".join(sorted({one.workload for one in here.store.baselines()})) or "none"
+        raise BaselineMissing(
+            subject=workload or here.baselines,
+            fact="there is no baseline",
+            expectation=f"baselines there are: {known}",
+            next_step='Make one: pytest --perfgate, then perfgate bless --reason "..."',
+        )
+    broken = [one.found for one in listed if isinstance(one.found, BaselineUnreadable)]
+    for one in listed:
+        if isinstance(one.found, Baseline):
+            text = (
+                baseline_text(one.found, width=width, colour=colour, path=os.path.relpath(one.path))
+                if workload is not None
+                else _line(one, one.found)
+            )
+            click.echo(text)
+    if broken:
+        raise broken[0]
+
+
+def _line(listed: ListedBaseline, baseline: Baseline) -> str:
+    told = f"{len(baseline.runs)} runs, blessed {baseline.blessing.at:%Y-%m-%d} by {baseline.blessing.by}"
+    return f"{listed.slug}  {baseline.workload}: {told}: {baseline.blessing.reason}"
+
+
+@cli.command()
+@click.argument("a")
+@click.argument("b")
+@click.option("--step", help="Of captures: the steps' range, a regular expression.")
+def compare(a: str, b: str, *, step: str | None) -> None:
+    """Show how B differs from A, without judging.
+
+    Each is a baseline file, a kept result (file or folder), a capture (.nsys-rep or .sqlite), or the name of a
+    workload: its baseline, or with `:kept` behind it, its newest kept result.
+    """
+    here = project()
+    width, colour = screen()
+    sides = [_side(here.store, word, step) for word in (a, b)]
+    click.echo(comparison_text(sides[0], sides[1], width=width, colour=colour), nl=False)
+
+
+def _side(store: Store, word: str, step: str | None) -> Side:
+    path = Path(word)
+    if path.suffix in {".sqlite", ".nsys-rep"}:
+        timeline = _timeline(path)
+        return Side.of_samples(word, measure(timeline, step=step, is_pattern=True))
+    if path.is_dir() or path.name == "result.json":
+        return Side.of_result(word, store.load_result(path))
+    if path.suffix == ".json":
+        return Side.of_baseline(word, store.read_baseline(path))
+    if word.endswith(":kept"):
+        kept = store.latest_result(word.removesuffix(":kept"))
+        if kept is not None:
+            return Side.of_result(word, kept.result)
+    found = [one for one in store.baselines() if one.workload == word]
+    if len(found) == 1:
+        if isinstance(found[0].found, BaselineUnreadable):
+            raise found[0].found
+        return Side.of_baseline(word, found[0].found)
+    raise BaselineMissing(
+        subject=word,
+        fact=f"it has {len(found)} baselines" if found else "there is neither such a file nor such a workload",
+        expectation="a file, or a workload with one baseline",
+        next_step="Name the file: " + ", ".join(os.path.relpath(one.path) for one in found or store.baselines())
+        if found or store.baselines()
+        else "See: perfgate show",
+    )
+
+
+def _timeline(capture: Path) -> Timeline:
+    if not capture.is_file():
+        raise CaptureUnreadable(
+            subject=str(capture),
+            fact="there is no such file",
+            expectation="a .nsys-rep or .sqlite file",
+            next_step="Check the path.",
+        )
+    if capture.suffix != ".nsys-rep":
+        return read_timeline(capture)
+    tool = find_nsys(load_settings(find_root(Path.cwd()), {}).nsys, os.environ)
+    with tempfile.TemporaryDirectory(prefix="perfgate-") as folder:
+        return read_timeline(export(tool, capture, Path(folder)))
+
+
+@cli.command()
+@click.argument("capture", type=click.Path(path_type=Path))
+@click.option("--step", help="The steps' NVTX range, a regular expression. Without: the whole captured window.")
+@click.option("--warmup", type=click.IntRange(min=0), default=0, show_default=True, help="Steps to leave out at first.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def inspect(capture: Path, *, step: str | None, warmup: int, as_json: bool) -> None:
+    """Measure any CAPTURE, a .nsys-rep or .sqlite file, whoever made it."""
+    timeline = _timeline(capture)
+    samples = measure(timeline, step=step, is_pattern=True, warmup=warmup)
+    if as_json:
+        click.echo(measurement_text(samples, source=capture.name, missing=timeline.missing), nl=False)
+        return
+    width, colour = screen()
+    click.echo(
+        sample_text(samples, source=capture.name, width=width, colour=colour, missing=timeline.missing), nl=False
+    )
+
+
+@cli.command()
+def doctor() -> None:
+    """Check all that a first run needs, with a trial capture, and say what to do about each failure."""
+    root = find_root(Path.cwd())
+    settings = load_settings(root, {})
+    width, colour = screen()
+    findings = examine(
+        root=root,
+        settings=settings,
+        env=os.environ,
+        kept=root / ".perfgate",
+        orphans=_orphans(root, settings.baselines) if (root / settings.workloads).is_dir() else (),
+    )
+    click.echo(findings_text([(f.check, f.ok, f.fact, f.advice) for f in findings], width=width, colour=colour))
+    sys.exit(EXIT_SHUT if any(finding.ok is False for finding in findings) else EXIT_OPEN)
+
+
+def _orphans(root: Path, baselines: str) -> list[str]:
+    known = {workload.id for workload in collected_workloads(root)}
+    listed = Store(root, baselines).baselines()
+    return sorted(os.path.relpath(one.path, root) for one in listed if one.workload not in known)
+
+
+@cli.command()
+@click.option("--keep", type=click.Path(path_type=Path), help="Keep the demo's folder here, which must not exist.")
+def demo(keep: Path | None) -> None:
+    """Replay a gate on captures recorded on an NVIDIA H200. Needs neither a GPU nor nsys."""
+    width, colour = screen()
+    sys.exit(play(click.echo, width=width, colour=colour, keep=keep))
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run a command; the one place where an error becomes a message and an exit code."""
+    try:
+        cli.main(args=None if arguments is None else list(arguments), prog_name="perfgate")
+    except PerfgateError as error:
+        click.echo(f"perfgate: {error}", err=True)
+        sys.exit(error.exit_code)

@@ -1,0 +1,174 @@
+"""Replays a gate on the recorded captures: the real reading, measuring, judging, blessing and rendering."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from importlib.resources import as_file, files
+from pathlib import Path
+
+from perfgate import blessing, gate
+from perfgate.demo.record import EXPORT, MANIFEST, Manifest, RecordedRun, Recording, unpack
+from perfgate.metrics.measure import measure
+from perfgate.metrics.reconcile import contradictions
+from perfgate.model.baseline import Baseline, Result
+from perfgate.model.errors import EXIT_OPEN, EXIT_SHUT, StoreFailed
+from perfgate.model.outcome import Outcome
+from perfgate.model.reports import ReportName
+from perfgate.model.sample import Run
+from perfgate.model.verdict import Verdict
+from perfgate.nsys.reports import read_reports
+from perfgate.nsys.sqlite import read_timeline
+from perfgate.render.records import bless_text
+from perfgate.render.text import verdict_table
+from perfgate.store import Store
+
+CODE = {"workload": "recorded"}
+"""The demo's workload cannot change: its code is what was recorded."""
+
+
+def play(say: Callable[[str], None], *, width: int, colour: bool, keep: Path | None = None) -> int:
+    """Play the demo, and return its exit status: 0 only if the unchanged gate passed and the slip was caught.
+
+    Args:
+        say: takes each piece of text.
+        width: cells of a line.
+        colour: whether escape codes may be used.
+        keep: a folder to make for baseline and captures, instead of a temporary one.
+
+    Raises:
+        StoreFailed: `keep` exists or cannot be made.
+    """
+    with ExitStack() as held:
+        captures = held.enter_context(as_file(files("perfgate.demo") / "captures"))
+        folder = _folder(held, keep)
+        return _play(captures, folder, say, width=width, colour=colour)
+
+
+def _folder(held: ExitStack, keep: Path | None) -> Path:
+    if keep is None:
+        return Path(held.enter_context(tempfile.TemporaryDirectory(prefix="perfgate-demo-")))
+    try:
+        keep.mkdir(parents=True)
+    except OSError as refused:
+        raise StoreFailed(
+            subject=str(keep),
+            fact=f"the demo's folder cannot be made ({refused.strerror or refused})",
+            expectation="A folder that is not there yet",
+            next_step="Give --keep another name.",
+        ) from refused
+    return keep
+
+
+def _play(captures: Path, folder: Path, say: Callable[[str], None], *, width: int, colour: bool) -> int:
+    manifest = Manifest.model_validate_json((captures / MANIFEST).read_text(encoding="utf-8"))
+    store = Store(folder, "baselines")
+    machine = manifest.machine
+    say(f"Captures recorded on {machine.gpu_name}, driver {machine.driver}, nsys {machine.nsys}.\n")
+
+    first = _check(manifest, manifest.baseline, None, captures, folder)
+    say(_title("1", manifest.baseline))
+    say(verdict_table(first.verdict, width=width, colour=colour))
+    baseline = _bless(manifest, first, None, "what the demo compares with", accept=False)
+    store.save_baseline(baseline, replacing=None)
+    say(f'$ perfgate bless {manifest.workload.id} --reason "{baseline.blessing.reason}"\n')
+
+    unchanged = _check(manifest, manifest.unchanged, baseline, captures, folder)
+    say(_title("2", manifest.unchanged))
+    say(verdict_table(unchanged.verdict, width=width, colour=colour))
+
+    slip = _check(manifest, manifest.slip, baseline, captures, folder)
+    say(_title("3", manifest.slip))
+    say(verdict_table(slip.verdict, width=width, colour=colour))
+
+    meant = _bless(manifest, slip, baseline, "the demo shows what blessing a loss looks like", accept=True)
+    store.save_baseline(meant, replacing=baseline)
+    say(f'$ perfgate bless {manifest.workload.id} --reason "{meant.blessing.reason}" --accept-regression')
+    rows = blessing.differences(baseline, meant)
+    say(bless_text(baseline, meant, rows, width=width, colour=colour, costs=blessing.costs(meant)))
+    return _verdict_of_demo(unchanged.verdict, slip.verdict, say)
+
+
+def _title(number: str, recording: Recording) -> str:
+    return f"{number}. {recording.title}"
+
+
+def _verdict_of_demo(unchanged: Verdict, slip: Verdict, say: Callable[[str], None]) -> int:
+    as_meant = unchanged.outcome is Outcome.PASSED and slip.outcome is Outcome.REGRESSED
+    say(
+        f"The unchanged loop is {unchanged.outcome}, the loop with the slip is {slip.outcome}"
+        + (": the gate works as it should." if as_meant else ": the gate does not work as it should.")
+    )
+    return EXIT_OPEN if as_meant else EXIT_SHUT
+
+
+def _check(
+    manifest: Manifest, recording: Recording, baseline: Baseline | None, captures: Path, folder: Path
+) -> gate.Checked:
+    expectation = gate.Expectation(workload=manifest.workload, machine=manifest.machine, baseline=baseline)
+    recorded = len(recording.runs)
+    policy = gate.Policy(runs=min(3, recorded), new_runs=recorded, max_runs=recorded)
+    return gate.check(expectation, policy, _Replay(manifest, recording, captures, folder))
+
+
+class _Replay:
+    """The recorded runs of one gate."""
+
+    def __init__(self, manifest: Manifest, recording: Recording, captures: Path, folder: Path) -> None:
+        self.machine = manifest.machine
+        self._manifest = manifest
+        self._recording = recording
+        self._captures = captures
+        self._folder = folder
+
+    def measure(self, index: int, planned: int) -> Run:  # noqa: ARG002 - what is recorded is not planned
+        """Measure one recorded run as a gate measures a fresh one."""
+        recorded = self._recording.runs[index]
+        work = self._folder / recorded.archive.partition(".")[0]
+        unpack(self._captures / recorded.archive, work)
+        return _measured(self._manifest, recorded, work)
+
+
+def _measured(manifest: Manifest, recorded: RecordedRun, work: Path) -> Run:
+    timeline = read_timeline(work / EXPORT)
+    texts = {
+        name: (work / f"{name}.csv").read_text(encoding="utf-8")
+        for name in ReportName
+        if (work / f"{name}.csv").exists()
+    }
+    skipped = {name: "it was not recorded" for name in ReportName if name not in texts}
+    reports = read_reports(texts, skipped=skipped, source=recorded.archive)
+    processes = measure(timeline, step=manifest.workload.step, steps=manifest.workload.steps)
+    return Run(
+        started_at=recorded.started_at,
+        wall_s=recorded.wall_s,
+        processes=processes,
+        conditions=recorded.conditions,
+        complaints=contradictions(timeline, reports),
+    )
+
+
+def _bless(
+    manifest: Manifest, checked: gate.Checked, baseline: Baseline | None, reason: str, *, accept: bool
+) -> Baseline:
+    result = Result(
+        workload=manifest.workload,
+        machine=manifest.machine,
+        commit=None,
+        measured_at=checked.runs[0].started_at,
+        code=CODE,
+        runs=checked.runs,
+        verdict=checked.verdict,
+    )
+    return blessing.bless(
+        [result],
+        baseline,
+        reason=reason,
+        by="perfgate demo",
+        at=datetime.now(UTC),
+        commit=None,
+        code_now=CODE,
+        accept_regression=accept,
+    )

@@ -1,0 +1,209 @@
+"""Judges one clock against its budget; knows no count, and no other clock but how many share alpha."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import assert_never
+
+import numpy as np
+
+from perfgate.judge.compare import LARGEST, Comparison, Floats, compare, middle
+from perfgate.judge.outliers import Flags, keep
+from perfgate.judge.stages import FEWEST_TO_FAIL, PASS_CONFIDENCE, SHOWN_COVERAGE, STORED, losses_at
+from perfgate.judge.words import milliseconds, plural, told_change
+from perfgate.model.metric import Basis, Metric
+from perfgate.model.outcome import Outcome
+from perfgate.model.verdict import Dropped, MetricVerdict
+
+BASELINE_SIDE = "baseline"
+CANDIDATE_SIDE = "candidate"
+
+_FARTHEST_LOG = 700.0
+"""exp() of more than this is no double."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ClockRule:
+    """How one clock of one gate is judged; all fractions in `basis`."""
+
+    metric: Metric
+    basis: Basis
+    budget: float
+    prior_sd: float
+    occasion_sd: float
+    occasions: int
+    """Occasions that the baseline spans."""
+    clocks: int
+    """Gated clocks of this gate, which share alpha."""
+
+    @property
+    def budget_in_basis(self) -> float:
+        """The budget on the scale of `x`: 2 % slower is log(1.02)."""
+        return math.log1p(self.budget) if self.basis is Basis.LOG else self.budget
+
+    def as_fraction(self, x: float) -> float:
+        """Turn a difference of `x` into what is shown: log(1.02) is 2 % slower."""
+        return math.expm1(min(x, _FARTHEST_LOG)) if self.basis is Basis.LOG else x
+
+    def passes(self, comparison: Comparison) -> bool:
+        """Say whether the change is shown to be within budget."""
+        return comparison.upper(PASS_CONFIDENCE) < self.budget_in_basis
+
+    def fails(self, comparison: Comparison, *, runs: int, separated: bool) -> bool:
+        """Say whether the change is shown to be a loss at this number of runs."""
+        return any(
+            loss.shown(comparison, budget=self.budget_in_basis, clocks=self.clocks, separated=separated)
+            for loss in losses_at(runs)
+        )
+
+    def smallest(self, comparison: Comparison) -> float:
+        """Return the smallest change that would have been shown as a loss."""
+        return self.as_fraction(STORED.smallest(comparison, budget=self.budget_in_basis, clocks=self.clocks))
+
+    def improves(self, comparison: Comparison) -> bool:
+        """Say whether the change is shown to be a gain."""
+        return (
+            comparison.estimate <= -STORED.budgets * self.budget_in_basis
+            and comparison.p_faster <= STORED.alpha / self.clocks
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ClockJudgement:
+    """One clock's row, the runs set aside for it, and the comparison behind it."""
+
+    row: MetricVerdict
+    rule: ClockRule
+    dropped: tuple[Dropped, ...] = ()
+    comparison: Comparison | None = None
+    """None where zeros or the size of the numbers left nothing to compare."""
+
+
+def judge_clock(
+    rule: ClockRule, blessed: Sequence[float], now: Sequence[float], *, step_ms: float | None
+) -> ClockJudgement:
+    """Judge one clock; both sides hold at least one value in ms, one per run.
+
+    `step_ms` is the baseline's median step, which clocks on the step's basis are measured against.
+    """
+    match rule.basis:
+        case Basis.LOG:
+            told = _zeros(blessed, now)
+            if told is not None:
+                return _incomparable(rule, blessed, now, *told)
+            # Against a reference, as the log of a ratio: scaling all times then changes no bit of what follows.
+            with np.errstate(all="ignore"):
+                before, after = (np.log(np.asarray(side) / middle(blessed)) for side in (blessed, now))
+        case Basis.STEP:
+            if step_ms is None or step_ms <= 0:
+                reason = "the baseline holds no step time to measure it against"
+                return _incomparable(rule, blessed, now, Outcome.NOT_MEASURED, reason)
+            with np.errstate(all="ignore"):
+                before, after = (np.asarray(side) / step_ms for side in (blessed, now))
+        case _:
+            assert_never(rule.basis)
+    numbers = np.concatenate([before, after, [rule.prior_sd, rule.occasion_sd]])
+    if not np.all(np.abs(numbers) < LARGEST):  # so that a NaN is caught as well
+        return _incomparable(rule, blessed, now, Outcome.INCONCLUSIVE, "its values lie too far apart to be compared")
+    return _judge_values(rule, before, after, blessed, now)
+
+
+def _judge_values(
+    rule: ClockRule, before: Floats, after: Floats, blessed: Sequence[float], now: Sequence[float]
+) -> ClockJudgement:
+    kept = keep((before, after), prior_sd=rule.prior_sd, budget=rule.budget_in_basis)
+    comparison = compare(
+        before[kept[0]],
+        after[kept[1]],
+        prior_sd=rule.prior_sd,
+        occasion_sd=rule.occasion_sd,
+        occasions=rule.occasions,
+    )
+    runs = len(now)
+    separated = bool(np.min(after) > np.max(before[kept[0]]))
+    outcome = Outcome.INCONCLUSIVE
+    if rule.passes(comparison):
+        outcome = Outcome.IMPROVED if rule.improves(comparison) else Outcome.PASSED
+    elif rule.fails(comparison, runs=runs, separated=separated):
+        outcome = Outcome.REGRESSED
+    change = rule.as_fraction(comparison.estimate)
+    one_side = (1 + SHOWN_COVERAGE) / 2
+    low, high = rule.as_fraction(comparison.lower(one_side)), rule.as_fraction(comparison.upper(one_side))
+    return ClockJudgement(
+        row=MetricVerdict(
+            metric=rule.metric,
+            outcome=outcome,
+            baseline=_centre(blessed, kept[0], rule.basis),
+            now=_centre(now, kept[1], rule.basis),
+            basis=rule.basis,
+            change=change,
+            low=low,
+            high=high,
+            budget=rule.budget,
+            p_value=comparison.p_slower,
+            smallest=rule.smallest(comparison) if runs >= FEWEST_TO_FAIL else None,
+            reason=told_change(change, low, high, budget=rule.budget, basis=rule.basis),
+        ),
+        rule=rule,
+        dropped=(*_dropped(rule, BASELINE_SIDE, before, kept[0]), *_dropped(rule, CANDIDATE_SIDE, after, kept[1])),
+        comparison=comparison,
+    )
+
+
+def _zeros(blessed: Sequence[float], now: Sequence[float]) -> tuple[Outcome, str] | None:
+    """Judge what has no logarithm; None where every value has one."""
+    sides = (blessed, now)
+    if all(value > 0 for side in sides for value in side):
+        return None
+    if all(value == 0 for side in sides for value in side):
+        return Outcome.PASSED, "0 in every run, as in the baseline"
+    if all(value == 0 for value in blessed) and all(value > 0 for value in now):
+        rise = f"rose from 0 to {milliseconds(middle(now))} ms per step"
+        return (Outcome.REGRESSED if len(now) >= FEWEST_TO_FAIL else Outcome.INCONCLUSIVE), rise
+    if all(value > 0 for value in blessed) and all(value == 0 for value in now):
+        # Not a gain: work that vanished from the capture is rather lost to the profiler than to the program.
+        was = milliseconds(middle(blessed))
+        return Outcome.NOT_MEASURED, f"{was} ms per step in the baseline, 0 in every run"
+    told = [
+        f"{sum(value <= 0 for value in side)} of {plural(len(side), name)}"
+        for side, name in zip(sides, ("baseline run", "run"), strict=True)
+        if any(value <= 0 for value in side)
+    ]
+    return Outcome.INCONCLUSIVE, f"not above 0 in {' and '.join(told)}, which leaves no relative change to judge"
+
+
+def _incomparable(
+    rule: ClockRule, blessed: Sequence[float], now: Sequence[float], outcome: Outcome, reason: str
+) -> ClockJudgement:
+    return ClockJudgement(
+        row=MetricVerdict(
+            metric=rule.metric,
+            outcome=outcome,
+            baseline=middle(blessed),
+            now=middle(now),
+            basis=rule.basis,
+            budget=rule.budget,
+            reason=reason,
+        ),
+        rule=rule,
+    )
+
+
+def _centre(values: Sequence[float], kept: Flags, basis: Basis) -> float:
+    """Return what the estimate compares, in ms, so that a shown row adds up: geometric mean on a log basis."""
+    sample = np.sort(np.asarray(values)[kept])
+    scale = float(np.max(np.abs(sample))) or 1.0
+    with np.errstate(all="ignore"):
+        shares = sample / scale
+        mean = np.exp(np.mean(np.log(shares))) if basis is Basis.LOG else np.mean(shares)
+    return float(mean) * scale
+
+
+def _dropped(rule: ClockRule, side: str, x: Floats, kept: Flags) -> tuple[Dropped, ...]:
+    own = float(np.median(x))
+    return tuple(
+        Dropped(side=side, index=int(run), metric=rule.metric, distance=rule.as_fraction(float(x[run]) - own))
+        for run in np.flatnonzero(~kept)
+    )

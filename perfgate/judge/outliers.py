@@ -1,0 +1,47 @@
+"""Says which runs are gross outliers of their own group; knows no metric and no side."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perfgate.judge.compare import PRIOR_DF, Floats
+
+Flags = NDArray[np.bool_]
+
+_SCALES = 5.0
+_BUDGETS = 2.0
+_MOST_OF_ALL = 5
+"""At most every fifth of all runs is set aside."""
+
+
+def keep(groups: Sequence[Floats], *, prior_sd: float, budget: float, prior_df: float = PRIOR_DF) -> tuple[Flags, ...]:
+    """Mark the runs to keep, group by group (DECISION, comparing, step 1); values and `budget` in the same basis.
+
+    At most a fifth of all runs is dropped, the farthest first, and never half a group: that is a mode, not an outlier.
+    """
+    kept = tuple(np.ones(len(group), dtype=np.bool_) for group in groups)
+    away = [group - np.median(group) for group in groups]
+    distance = np.abs(np.concatenate(away))
+    threshold = _threshold(distance, groups=len(groups), prior_sd=prior_sd, budget=budget, prior_df=prior_df)
+    flagged: list[tuple[float, float, int, int]] = []
+    for index, group in enumerate(away):
+        far = np.flatnonzero(np.abs(group) > threshold)
+        if 2 * len(far) < len(group):
+            # The sign breaks ties between a fast and a slow run, so that the order of runs decides nothing.
+            flagged += [(-abs(float(group[run])), -float(group[run]), index, int(run)) for run in far]
+    for _, _, index, run in sorted(flagged)[: len(distance) // _MOST_OF_ALL]:
+        kept[index][run] = False
+    return kept
+
+
+def _threshold(distance: Floats, *, groups: int, prior_sd: float, budget: float, prior_df: float) -> float:
+    """Return the distance beyond which a run is an outlier."""
+    runs = len(distance)
+    mad = 1.4826 * float(np.median(distance)) * runs / (runs - 0.9 * groups)
+    df = 0.4 * max(runs - groups, 1)
+    variance = (prior_df * prior_sd * prior_sd + df * mad * mad) / (prior_df + df)
+    return max(_SCALES * math.sqrt(variance), _BUDGETS * budget)

@@ -1,0 +1,199 @@
+"""Gates on one GPU take turns: a file lock a GPU, shared by all users of the machine; it knows no NVML."""
+
+from __future__ import annotations
+
+import fcntl
+import getpass
+import json
+import os
+import re
+import stat
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from perfgate.model.errors import GpuTaken, StoreFailed
+from perfgate.model.machine import Gpu
+
+POLL_S: Final = 0.2
+NO_GPU: Final = "no-gpu"
+SHARED_FOLDER: Final = 0o1777
+SHARED_FILE: Final = 0o666
+
+
+def machine_folder() -> Path:
+    """Return where this machine's locks lie.
+
+    `/tmp` rather than TMPDIR where there is one: batch systems give every job a TMPDIR of its own, and two gates that
+    look into different folders do not take turns.
+    """
+    shared = Path("/tmp")
+    root = shared if shared.is_dir() and os.access(shared, os.W_OK) else Path(tempfile.gettempdir())
+    return root / "perfgate-locks"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Holder:
+    """Who holds a lock, as they wrote it into the lock file."""
+
+    pid: int
+    since: str
+    workload: str
+    user: str
+
+    def __str__(self) -> str:
+        what = f" for {self.workload}" if self.workload else ""
+        return f"process {self.pid} of {self.user}{what} since {self.since}"
+
+
+@contextmanager
+def gpu_lock(
+    gpus: Sequence[Gpu],
+    *,
+    timeout_s: float,
+    on_wait: Callable[[str], None],
+    workload: str = "",
+    folder: Path | None = None,
+) -> Iterator[None]:
+    """Hold the GPUs for the `with` block; gates without a GPU take turns on one lock of their own.
+
+    Locks are taken in the order of UUIDs, so that two gates cannot wait for each other, and fall with the process that
+    holds them, however it ends. One process cannot take a lock twice.
+
+    Args:
+        gpus: the GPUs or MIG slices to hold.
+        timeout_s: how long to wait, in seconds, for all of them together.
+        on_wait: called once, with a sentence without full stop, when another gate holds one of them.
+        workload: what is measured, for those who wait.
+        folder: where the locks lie; by default `machine_folder()`.
+
+    Raises:
+        GpuTaken: `timeout_s` is over.
+        StoreFailed: the folder or a file in it cannot be used.
+    """
+    where = prepare_folder(machine_folder() if folder is None else folder)
+    deadline = time.monotonic() + timeout_s
+    told = False
+
+    def tell(message: str) -> None:
+        nonlocal told
+        if not told:
+            told = True
+            on_wait(message)
+
+    with ExitStack() as held:
+        for name in sorted({gpu.uuid for gpu in gpus}) or [NO_GPU]:
+            descriptor = _open(where / f"{re.sub(r'[^A-Za-z0-9-]', '_', name)}.lock")
+            held.callback(os.close, descriptor)
+            _take(descriptor, name, deadline=deadline, timeout_s=timeout_s, tell=tell)
+            held.callback(_write, descriptor, "")  # runs before the close that lets go
+            _write(descriptor, _introduce(workload))
+        yield
+
+
+def prepare_folder(folder: Path) -> Path:
+    """Make the lock folder, writable for every user as /tmp is, and return it. Raises StoreFailed."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        found = folder.lstat()
+        if not stat.S_ISDIR(found.st_mode):
+            raise NotADirectoryError(f"{folder} is a link")
+        if found.st_uid == os.geteuid() and stat.S_IMODE(found.st_mode) != SHARED_FOLDER:
+            folder.chmod(SHARED_FOLDER)  # mkdir's mode is cut by the umask
+    except OSError as error:
+        raise _unusable(folder, error) from error
+    return folder
+
+
+def _open(path: Path) -> int:
+    """Open a lock file, another user's too.
+
+    First without O_CREAT: in a sticky folder, Linux refuses O_CREAT on another user's file even if it is there
+    (fs.protected_regular). A file that may only be read can still be locked.
+    """
+    flags = os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        with suppress(FileNotFoundError):
+            return _open_existing(path, flags)
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | flags, SHARED_FILE)
+        except FileExistsError:
+            return _open_existing(path, flags)  # another gate made it this moment
+        os.fchmod(descriptor, SHARED_FILE)  # the umask cut it
+    except OSError as error:
+        raise _unusable(path, error) from error
+    return descriptor
+
+
+def _open_existing(path: Path, flags: int) -> int:
+    try:
+        return os.open(path, os.O_RDWR | flags)
+    except PermissionError:
+        return os.open(path, os.O_RDONLY | flags)
+
+
+def _take(descriptor: int, name: str, *, deadline: float, timeout_s: float, tell: Callable[[str], None]) -> None:
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            pass
+        except OSError as error:
+            raise _unusable(Path(f"the lock of {name}"), error) from error
+        else:
+            return
+        holder = _read_holder(descriptor)
+        left_s = deadline - time.monotonic()
+        subject = "the turn without a GPU" if name == NO_GPU else f"GPU {name}"
+        if left_s <= 0:
+            raise GpuTaken(
+                subject=subject,
+                fact=f"held by {holder or 'another gate'}, and not let go within {timeout_s:g} s",
+                expectation="Gates on one GPU take turns, since each would measure the other",
+                next_step="Wait for that gate to end, or raise lock_timeout_s in [tool.perfgate].",
+            )
+        tell(f"{subject} is held by {holder or 'another gate'}; waiting up to {timeout_s:g} s for it")
+        time.sleep(min(POLL_S, left_s))
+
+
+def _introduce(workload: str) -> str:
+    try:
+        user = getpass.getuser()
+    except (OSError, KeyError, ImportError):  # a container's numeric user without a name; Python < 3.13 says KeyError
+        user = f"user {os.getuid()}"
+    since = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    return json.dumps({"pid": os.getpid(), "since": since, "workload": workload, "user": user})
+
+
+def _write(descriptor: int, text: str) -> None:
+    # Only a courtesy to those who wait: a file of another user, or a full disk, must not cost the turn.
+    with suppress(OSError):
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, text.encode(), 0)
+
+
+def _read_holder(descriptor: int) -> Holder | None:
+    try:
+        found = json.loads(os.pread(descriptor, 4096, 0))
+        return Holder(
+            pid=int(found["pid"]),
+            since=str(found["since"]),
+            workload=str(found["workload"]),
+            user=str(found["user"]),
+        )
+    except (OSError, ValueError, KeyError, TypeError):
+        return None  # just taken and not yet written, or written by hand
+
+
+def _unusable(path: Path, error: OSError) -> StoreFailed:
+    return StoreFailed(
+        subject=str(path),
+        fact=f"cannot be used as a lock: {error.strerror or error}",
+        expectation="Gates take turns through it, so all who measure on this machine must be able to open it",
+        next_step=f"Remove it as its owner or as root; the next gate makes it anew, open to all: rm -r {path}",
+    )

@@ -1,0 +1,110 @@
+"""Whose process a process id is: this run's, someone else's, or nobody's that can be seen from here.
+
+NVML numbers processes as the driver does, which inside a container may be the host's numbering.
+"""
+
+from __future__ import annotations
+
+import os
+from enum import StrEnum
+from pathlib import Path
+from typing import Final, Protocol
+
+import psutil
+
+RUN_COOKIE: Final = "PERFGATE_RUN"
+"""The environment variable that every process of a run bears, with the run's id as its value."""
+
+GPU_FILES: Final = ("/dev/nvidia", "/dev/dxg")
+"""What a process with a CUDA context keeps open; the second under WSL."""
+
+
+class Owner(StrEnum):
+    """Whose a process id is."""
+
+    OURS = "ours"
+    FOREIGN = "foreign"
+    UNKNOWN = "unknown"
+    """No process here has this number, or the one that has it does not use a GPU: the number is another namespace's."""
+
+
+class ProcessTable(Protocol):
+    """What a neighbour watch asks about processes."""
+
+    def owner(self, pid: int) -> Owner:
+        """Say whose `pid` is."""
+        ...
+
+    def describe(self, pid: int) -> str:
+        """Return `name (pid)`."""
+        ...
+
+    def count_ours_on_gpu(self) -> int:
+        """Count our living processes that have a GPU open."""
+        ...
+
+
+class LiveProcesses:
+    """The processes of this machine. Ours are those with the run's cookie, and this process with its descendants."""
+
+    def __init__(self, run_id: str) -> None:
+        self._run_id = run_id
+        self._known: dict[int, Owner] = {}
+
+    def owner(self, pid: int) -> Owner:
+        """Say whose `pid` is; an answer is remembered, since a process cannot change sides."""
+        if pid not in self._known:
+            found = self._find_owner(pid)
+            if found is Owner.UNKNOWN:
+                return found  # a number that means nothing yet may be taken by one of ours
+            self._known[pid] = found
+        return self._known[pid]
+
+    def describe(self, pid: int) -> str:
+        """Return `name (pid)`; `unknown process (pid)` where the name cannot be had."""
+        try:
+            return f"{psutil.Process(pid).name()} ({pid})" if pid > 0 else f"unknown process ({pid})"
+        except psutil.Error:
+            return f"unknown process ({pid})"
+
+    def count_ours_on_gpu(self) -> int:
+        """Count our living processes that have a GPU's device file open."""
+        return sum(1 for process in psutil.process_iter() if opens_gpu(process.pid) is True and self._is_ours(process))
+
+    def _find_owner(self, pid: int) -> Owner:
+        if pid <= 0:
+            return Owner.UNKNOWN
+        try:
+            process = psutil.Process(pid)
+        except psutil.Error:
+            return Owner.UNKNOWN
+        if self._is_ours(process):
+            return Owner.OURS
+        if opens_gpu(pid) is False or not process.is_running():
+            return Owner.UNKNOWN
+        return Owner.FOREIGN
+
+    def _is_ours(self, process: psutil.Process) -> bool:
+        try:
+            if self._run_id in process.environ().get(RUN_COOKIE, "").split(":"):
+                return True
+        except psutil.Error:
+            pass  # another user's process hides its environment, not its parents
+        try:
+            return os.getpid() in {process.pid, *(parent.pid for parent in process.parents())}
+        except psutil.Error:
+            return False
+
+
+def opens_gpu(pid: int, proc: Path = Path("/proc")) -> bool | None:
+    """Say whether a process has a GPU's device file open; None where that may not be seen."""
+    found = False
+    try:
+        for link in (proc / str(pid) / "fd").iterdir():
+            try:
+                found = found or str(link.readlink()).startswith(GPU_FILES)
+            except FileNotFoundError:
+                continue  # closed while we looked
+    except OSError:
+        return None
+    return found

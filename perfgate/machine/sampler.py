@@ -1,0 +1,277 @@
+"""How the GPUs felt during one run, sampled in a thread; it judges nothing, and a failing sensor becomes a remark."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from statistics import median
+from types import TracebackType
+from typing import Self
+
+from perfgate.machine.neighbours import NeighbourWatch
+from perfgate.machine.nvml import (
+    CLOCK_EVENTS,
+    NVML,
+    Device,
+    Gravity,
+    NoDriver,
+    Nvml,
+    NvmlLibrary,
+    Reading,
+    Sensor,
+    open_nvml,
+)
+from perfgate.machine.processes import LiveProcesses, ProcessTable
+from perfgate.model.errors import MachineUnreadable
+from perfgate.model.machine import Conditions, Gpu, GpuCondition
+
+INTERVAL_S = 0.1
+IDLE_PERCENT = 5
+"""Utilisation up to which a GPU counts as idle: a desktop on it draws now and then."""
+
+BLIND_TO = {
+    Sensor.CLOCK_EVENTS: "throttling would go unseen",
+    Sensor.PROCESSES: "neighbours would go unseen",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Sample:
+    reading: Reading
+    ours: bool | None
+    """Whether one of our processes was on the GPU; None where the driver lists none at all."""
+
+
+class _Watched:
+    """One GPU under observation."""
+
+    def __init__(self, gpu: Gpu, device: Device, max_clock_mhz: int | None, processes: ProcessTable) -> None:
+        self.gpu = gpu
+        self.device = device
+        self.max_clock_mhz = max_clock_mhz
+        self.neighbours = NeighbourWatch(processes)
+        self.samples: list[_Sample] = []
+
+
+class Sampler:
+    """Samples GPUs while the `with` block runs; enter it before the first process of the run starts.
+
+    What is listed on a GPU on entry is a neighbour, so let `wait_until_idle` see the last run's processes gone first.
+    One thread asks every `interval_s` seconds. Sampling never fails a run: what could not be read is a remark.
+    """
+
+    def __init__(
+        self,
+        gpus: Sequence[Gpu],
+        *,
+        run_id: str,
+        interval_s: float = INTERVAL_S,
+        library: NvmlLibrary = NVML,
+        processes: ProcessTable | None = None,
+    ) -> None:
+        self._gpus = tuple(gpus)
+        self._interval_s = interval_s
+        self._library = library
+        self._processes = processes or LiveProcesses(run_id)
+        self._watched: list[_Watched] = []
+        self._unsampled: dict[str, str] = {}
+        self._stop = threading.Event()
+        self._stack = ExitStack()
+        self._loop: Future[None] | None = None
+
+    def __enter__(self) -> Self:
+        """Look once, then start the thread."""
+        if not self._gpus:
+            return self
+        try:
+            nvml = self._stack.enter_context(open_nvml(self._library))
+        except MachineUnreadable as error:
+            self._unsampled = {gpu.uuid: error.fact for gpu in self._gpus}
+            return self
+        if isinstance(nvml, NoDriver):
+            self._unsampled = {gpu.uuid: nvml.reason for gpu in self._gpus}
+            return self
+        for gpu in self._gpus:
+            try:
+                device = nvml.device(gpu)
+            except MachineUnreadable as error:
+                self._unsampled[gpu.uuid] = error.fact
+                continue
+            watched = _Watched(gpu, device, nvml.max_sm_clock_mhz(device), self._processes)
+            watched.neighbours.see_before(nvml.read(device).processes or ())
+            self._watched.append(watched)
+        pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="perfgate-sampler")
+        self._loop = pool.submit(self._sample_until_stopped, nvml)
+        pool.shutdown(wait=False)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop the thread."""
+        self._stop.set()
+        try:
+            if self._loop is not None:
+                self._loop.exception()  # waits; `conditions` raises what there is to raise
+        finally:
+            self._stack.close()
+
+    def conditions(self) -> Conditions:
+        """Say how each GPU felt, after the `with` block.
+
+        Samples count while one of our processes is on the GPU; where the driver never lists one (containers), all do.
+        `sm_clock_mhz` and `power_w` are medians over the samples in which the GPU worked, `temperature_c` is the
+        highest. `throttled` and `remarks` take every counted sample in which the GPU was not idle.
+        """
+        if self._loop is not None:
+            self._loop.result()
+        found = {watched.gpu.uuid: _summarise(watched) for watched in self._watched}
+        for uuid, reason in self._unsampled.items():
+            remark = f"could not be sampled ({reason}): throttling and neighbours would go unseen"
+            found[uuid] = GpuCondition(uuid=uuid, samples=0, remarks=(remark,))
+        return Conditions(gpus=tuple(found[gpu.uuid] for gpu in self._gpus))
+
+    def _sample_until_stopped(self, nvml: Nvml) -> None:
+        due = time.monotonic()
+        while not self._stop.is_set():
+            for watched in self._watched:
+                reading = nvml.read(watched.device)
+                ours = None if reading.processes is None else watched.neighbours.see(reading.processes)
+                watched.samples.append(_Sample(reading, ours))
+            due = max(due + self._interval_s, time.monotonic())
+            self._stop.wait(due - time.monotonic())
+
+
+def wait_until_idle(
+    gpus: Sequence[Gpu],
+    patience_s: float,
+    *,
+    library: NvmlLibrary = NVML,
+    processes: ProcessTable | None = None,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> str | None:
+    """Wait for the GPUs to have no compute process but this one, and next to no load.
+
+    Utilisation is the driver's average over up to a second, so the last run's load fades only after it has ended.
+
+    Returns:
+        None once all are idle; else what keeps one busy after `patience_s` seconds, as a sentence without full stop.
+
+    Raises:
+        MachineUnreadable: the driver fails, or no longer knows one of the GPUs.
+    """
+    if not gpus:
+        return None
+    table = processes or LiveProcesses("")
+    with open_nvml(library) as nvml:
+        if isinstance(nvml, NoDriver):
+            return f"GPU {gpus[0].uuid} is gone: {nvml.reason}"
+        devices = [nvml.device(gpu) for gpu in gpus]
+        deadline = clock() + patience_s
+        while True:
+            complaints = [told for device in devices if (told := _what_keeps_busy(device, nvml.read(device), table))]
+            if not complaints:
+                return None
+            left_s = deadline - clock()
+            if left_s <= 0:
+                return complaints[0]
+            sleep(min(INTERVAL_S, left_s))
+
+
+def _what_keeps_busy(device: Device, reading: Reading, table: ProcessTable) -> str | None:
+    watch = NeighbourWatch(table)
+    for _ in range(2):  # a number that means nothing here counts when it stays
+        watch.see_before(reading.processes or ())
+    if others := watch.neighbours():
+        return f"GPU {device.gpu.uuid} is in use by {', '.join(others)}"
+    if (reading.utilisation_percent or 0) > IDLE_PERCENT:
+        return f"GPU {device.gpu.uuid} is busy: {reading.utilisation_percent} % utilised before the run"
+    return None
+
+
+def _summarise(watched: _Watched) -> GpuCondition:
+    samples = watched.samples
+    counted = [sample.reading for sample in samples if sample.ours] or [sample.reading for sample in samples]
+    awake = [reading for reading in counted if not _is_idle(reading)]
+    working = _working(counted, awake, watched.max_clock_mhz)
+    clocks = [reading.sm_clock_mhz for reading in working if reading.sm_clock_mhz is not None]
+    powers = [reading.power_w for reading in working if reading.power_w is not None]
+    temperatures = [reading.temperature_c for reading in counted if reading.temperature_c is not None]
+    events = _events(awake)
+    return GpuCondition(
+        uuid=watched.gpu.uuid,
+        samples=len(counted),
+        sm_clock_mhz=float(median(clocks)) if clocks else None,
+        temperature_c=float(max(temperatures)) if temperatures else None,
+        power_w=round(median(powers), 1) if powers else None,
+        throttled=tuple(told for gravity, told in events if gravity is Gravity.INVALIDATES),
+        remarks=(
+            *(told for gravity, told in events if gravity is Gravity.REMARK),
+            *_remarks(watched, [sample.reading for sample in samples]),
+        ),
+        neighbours=watched.neighbours.neighbours(),
+    )
+
+
+def _is_idle(reading: Reading) -> bool:
+    idle = sum(event.bit for event in CLOCK_EVENTS if event.gravity is Gravity.IDLE)
+    return reading.clock_events is not None and bool(reading.clock_events & idle)
+
+
+def _working(counted: Sequence[Reading], awake: Sequence[Reading], max_clock_mhz: int | None) -> Sequence[Reading]:
+    """Return the samples that tell the clock of the work, the best kind there is.
+
+    Utilisation lags by up to a second and misses a short burst, so without any the clock itself must tell: an open
+    context raises it far above idle (345 against 1980 MHz on an H200), and half the highest clock lies in between.
+    """
+    loaded = [reading for reading in awake if (reading.utilisation_percent or 0) > 0]
+    if loaded:
+        return loaded
+    for candidates in (awake, counted):
+        raised = [reading for reading in candidates if _is_raised(reading, max_clock_mhz)]
+        if raised:
+            return raised
+    return ()
+
+
+def _is_raised(reading: Reading, max_clock_mhz: int | None) -> bool:
+    if reading.sm_clock_mhz is None or max_clock_mhz is None:
+        return False
+    return reading.sm_clock_mhz >= max_clock_mhz / 2
+
+
+def _events(awake: Sequence[Reading]) -> list[tuple[Gravity, str]]:
+    """Return each clock event met, with the number of samples it was met in, in the order of their bits."""
+    asked = [reading.clock_events for reading in awake if reading.clock_events is not None]
+    known = sum(event.bit for event in CLOCK_EVENTS)
+    told: list[tuple[Gravity, str]] = [
+        (event.gravity, f"{event.name} in {met} of {len(asked)} samples")
+        for event in CLOCK_EVENTS
+        if event.gravity is not Gravity.IDLE and (met := sum(1 for bits in asked if bits & event.bit))
+    ]
+    strangers = sorted({bits & ~known for bits in asked} - {0})
+    return told + [(Gravity.REMARK, f"a clock event reason unknown to perfgate: {bits:#x}") for bits in strangers]
+
+
+def _remarks(watched: _Watched, readings: Sequence[Reading]) -> list[str]:
+    if not readings:
+        return ["no sample was taken: the run was over at once"]
+    told: list[str] = []
+    refusals = Counter((sensor, reason) for reading in readings for sensor, reason in reading.refused.items())
+    for (sensor, reason), count in refusals.items():
+        where = "" if count == len(readings) else f" in {count} of {len(readings)} samples"
+        blind = f": {BLIND_TO[sensor]}" if sensor in BLIND_TO else ""
+        told.append(f"{sensor.value} could not be read{where} ({reason}){blind}")
+    if watched.neighbours.holds_gpu_itself:
+        told.append("the process that runs the gate itself holds a CUDA context")
+    if watched.neighbours.servants:
+        told.append(f"kernels pass through MPS ({', '.join(sorted(watched.neighbours.servants))})")
+    if not any(sample.ours for sample in watched.samples) and Sensor.PROCESSES not in {s for s, _ in refusals}:
+        told.append("the driver never listed a process of this run: all samples count")
+    return told

@@ -1,0 +1,219 @@
+"""From moments of launch to steps and innermost ranges, by cutting time into segments; it must not know any metric."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from dataclasses import dataclass
+
+import numpy as np
+
+from perfgate.metrics.intervals import sum_by
+from perfgate.metrics.steps import Names, Steps, template
+from perfgate.model.sample import OUTSIDE_RANGES
+from perfgate.model.timeline import Flags, Ints, Ranges, SmallInts
+
+MANY_NAMES = 40
+"""Above this many range names, names seen once are grouped even where steps cannot tell an index from a name."""
+_TORCH_SUFFIX = re.compile(r", (?:seq|op_id|sizes|input_op_ids) = .*\Z", re.DOTALL)
+_SPARSE = 4
+"""A table by correlation id may be this many times longer than its rows; beyond that they are searched for."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Segments:
+    """The timeline of one process cut wherever its step or innermost range changes.
+
+    ```
+    step         |----------0----------|      |------1------|
+    ranges         |--A--|  |---B---|           |--A--|
+                              |-C-|
+    segment   0  1 2     3  4 5   6 7  8      9 ...
+    label     -  s A     s  B C   B s  -      s           s: the step's own range, -: OUTSIDE_RANGES
+    step      -  0 0     0  0 0   0 0  -      1
+    ```
+    """
+
+    edges: Ints
+    """Segment i is [edges[i - 1], edges[i]), shape (m,); the first and the last of the m + 1 have no outer end."""
+    step: SmallInts
+    """Index of the step, -1 between, before and after steps; shape (m + 1,)."""
+    label: SmallInts
+    """Index into `labels`, shape (m + 1,)."""
+    labels: tuple[str, ...]
+    """Range names, grouped; the first is OUTSIDE_RANGES."""
+    instances: Ints
+    """Ranges begun in the steps, by label."""
+    cpu_ns: Ints
+    """Their time between push and pop, children included, by label."""
+
+    def at(self, times: Ints) -> SmallInts:
+        """The segment that holds each moment. Linear for times in order, O(n log m) otherwise."""
+        if len(times) > 1 and bool((times[1:] >= times[:-1]).all()):
+            counts = np.diff(np.searchsorted(times, self.edges, side="left"), prepend=0, append=len(times))
+            return np.repeat(np.arange(len(self.edges) + 1, dtype=np.int32), counts)
+        return np.searchsorted(self.edges, times, side="right").astype(np.int32)
+
+
+def cut(ranges: Ranges, names: Names, steps: Steps) -> Segments:
+    """Cut one process's time at its steps and at the ranges of the steps' threads.
+
+    Push/pop ranges nest; of several open ones the latest opened is innermost (ranges of two NVTX domains need not
+    nest). Start/end ranges may overlap anything and say nothing about what runs "inside" them, so they are left out,
+    unless the thread holds no push/pop range besides steps. The step itself always counts. Unclosed ranges reach to
+    the end.
+    """
+    of_process = ranges.process == steps.process
+    threads = np.unique(steps.threads)
+    rows_by_thread = [_rows(ranges, names, steps, of_process, int(thread)) for thread in threads]
+    rows = np.concatenate([*rows_by_thread, np.empty(0, np.int64)])
+    in_step = np.zeros(len(rows), np.int32) if steps.whole else _step_at(steps, ranges.start[rows])
+    labels, label_of = _group(names, names.codes[rows], in_step, steps=0 if steps.whole else len(steps))
+
+    changes = []
+    for own in rows_by_thread:
+        own_labels = label_of[names.codes[own]]
+        changes.append(_innermost(ranges.start[own], ranges.end[own], own_labels))
+    edges = np.unique(np.concatenate([*(times for times, _ in changes), steps.starts, steps.ends]))
+    begins = np.concatenate((edges[:1] - 1, edges))
+    step = np.zeros(len(begins), np.int32) if steps.whole else _step_at(steps, begins)
+    # Between steps the thread is that of the last step begun; before the first, the first's.
+    last_begun = np.maximum(np.searchsorted(steps.starts, begins, side="right") - 1, 0)
+    thread_of = np.searchsorted(threads, steps.threads)[last_begun]
+    label = np.zeros(len(begins), np.int32)
+    for index, (times, innermost) in enumerate(changes):
+        here = thread_of == index
+        label[here] = np.concatenate(([0], innermost))[np.searchsorted(times, begins[here], side="right")]
+
+    counted = label_of[names.codes[rows]][in_step >= 0]
+    lengths = (ranges.end[rows] - ranges.start[rows])[in_step >= 0]
+    return Segments(
+        edges=edges,
+        step=step,
+        label=label,
+        labels=labels,
+        instances=sum_by(counted, np.ones(len(counted), np.int64), len(labels)),
+        cpu_ns=sum_by(counted, lengths, len(labels)),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Launches:
+    """Where the call with a correlation id began, as a segment: a table by id, or sorted ids where those are sparse."""
+
+    lowest: int
+    table: SmallInts
+    ids: Ints
+
+    @classmethod
+    def from_calls(cls, correlation: Ints, segment: SmallInts) -> Launches:
+        """Of several calls with one id (a runtime call and the driver call in it) the first counts."""
+        named = correlation >= 0
+        if not named.all():
+            correlation, segment = correlation[named], segment[named]
+        if not len(correlation):
+            return cls(0, np.empty(0, np.int32), np.empty(0, np.int64))
+        lowest, highest = int(correlation.min()), int(correlation.max())
+        if highest - lowest > _SPARSE * len(correlation) + 1_000_000:
+            order = np.lexsort((segment, correlation))
+            ids, first = np.unique(correlation[order], return_index=True)
+            return cls(lowest, segment[order][first], ids)
+        rows = correlation - lowest
+        table = np.full(highest - lowest + 1, -1, np.int32)
+        table[rows] = segment
+        if bool((table[rows] != segment).any()):
+            # Segments are in order of time, so the smallest is the earliest.
+            table[rows] = np.iinfo(np.int32).max
+            np.minimum.at(table, rows, segment)
+        return cls(lowest, table, np.empty(0, np.int64))
+
+    def of(self, correlation: Ints) -> SmallInts:
+        """The segment of each operation's launch, -1 where no call has its id."""
+        if not len(self.table) or not len(correlation):
+            return np.full(len(correlation), -1, np.int32)
+        if len(self.ids):
+            rows = np.minimum(np.searchsorted(self.ids, correlation), len(self.ids) - 1)
+            return np.where(self.ids[rows] == correlation, self.table[rows], np.int32(-1))
+        rows = correlation - self.lowest
+        if int(rows.min()) >= 0 and int(rows.max()) < len(self.table):
+            return self.table.take(rows)
+        known = (rows >= 0) & (rows < len(self.table))
+        return np.where(known, self.table.take(rows, mode="clip"), np.int32(-1))
+
+
+def _step_at(steps: Steps, times: Ints) -> SmallInts:
+    index = np.searchsorted(steps.starts, times, side="right") - 1
+    within = (index >= 0) & (times < steps.ends[np.maximum(index, 0)])
+    return np.where(within, index, -1).astype(np.int32)
+
+
+def _rows(ranges: Ranges, names: Names, steps: Steps, of_process: Flags, thread: int) -> Ints:
+    rows = np.flatnonzero(of_process & (ranges.thread == thread))
+    own = steps.threads == thread
+    is_step = np.isin(ranges.start[rows], steps.starts[own]) & np.isin(ranges.end[rows], steps.ends[own])
+    if steps.whole:
+        is_step[:] = False
+    push_pop = ranges.push_pop[rows]
+    if (push_pop & ~is_step).any():
+        rows, is_step = rows[push_pop | is_step], is_step[push_pop | is_step]
+    # Outer before inner; of two with the same span the step is outer, then names decide, so that row order never does.
+    return rows[np.lexsort((names.codes[rows], ~is_step, -ranges.end[rows], ranges.start[rows]))]
+
+
+def _innermost(starts: Ints, ends: Ints, labels: SmallInts) -> tuple[Ints, SmallInts]:
+    """Times at which the innermost open range changes, in order, and its label from then on (0: none)."""
+    times: list[int] = []
+    inner: list[int] = []
+    stack: list[tuple[int, int]] = []
+
+    def change(time: int, label: int) -> None:
+        if times and times[-1] == time:
+            inner[-1] = label
+        else:
+            times.append(time)
+            inner.append(label)
+
+    def close(until: int) -> None:
+        while stack and stack[-1][0] <= until:
+            end, _ = stack.pop()
+            while stack and stack[-1][0] <= end:
+                stack.pop()
+            change(end, stack[-1][1] if stack else 0)
+
+    for start, end, label in zip(starts.tolist(), ends.tolist(), labels.tolist(), strict=True):
+        if end <= start:
+            continue
+        close(start)
+        change(start, label)
+        stack.append((end, label))
+    close(2**62)
+    return np.array(times, np.int64), np.array(inner, np.int32)
+
+
+def _group(names: Names, codes: SmallInts, in_step: SmallInts, *, steps: int) -> tuple[tuple[str, ...], SmallInts]:
+    """Labels, and the label of every name code: unique names become one row.
+
+    PyTorch's `, seq = 4, op_id = 7` is cut off. Names seen in one step only that differ in numbers only (`Batch 1`,
+    `Batch 2`) become `Batch #`; names that come back every step (`layer.0`, `layer.1`) stay. Where fewer than two
+    steps can tell these apart, names seen once are grouped only if there are more than MANY_NAMES.
+    """
+    used = np.unique(codes).tolist()
+    bare = {code: _TORCH_SUFFIX.sub("", names.texts[code]) for code in used}
+    places = in_step.tolist() if steps > 1 else range(len(codes))
+    seen: dict[str, set[int]] = defaultdict(set)
+    for code, place in zip(codes.tolist(), places, strict=True):
+        if place >= 0:
+            seen[bare[code]].add(place)
+    alike: dict[str, set[str]] = defaultdict(set)
+    if steps > 1 or len(set(bare.values())) > MANY_NAMES:
+        for text in bare.values():
+            if len(seen[text]) <= 1:
+                alike[template(text)].add(text)
+    grouped = {text: shared for shared, texts in alike.items() if len(texts) > 1 for text in texts}
+    told = {text: grouped.get(text, text) for text in bare.values()}
+    labels = (OUTSIDE_RANGES, *sorted(set(told.values()) - {OUTSIDE_RANGES}))
+    index_of = {label: index for index, label in enumerate(labels)}
+    label_of = np.zeros(len(names.texts), np.int32)
+    for code in used:
+        label_of[code] = index_of[told[bare[code]]]
+    return labels, label_of

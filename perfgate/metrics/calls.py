@@ -1,0 +1,90 @@
+"""Which CUDA API calls launch kernels, launch graphs or wait: names as data; it must not know steps or ranges."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from enum import IntEnum
+
+import numpy as np
+
+from perfgate.model.timeline import Flags, Ints
+
+
+class CallClass(IntEnum):
+    """What a CUDA API call is counted as."""
+
+    OTHER = 0
+    LAUNCH = 1
+    GRAPH_LAUNCH = 2
+    SYNC = 3
+
+
+RUNTIME_CALLS: Mapping[str, CallClass] = {
+    "cudaLaunch": CallClass.LAUNCH,
+    "cudaLaunchKernel": CallClass.LAUNCH,
+    "__cudaLaunchKernel": CallClass.LAUNCH,  # what `<<<>>>` compiles to since CUDA 13
+    "cudaLaunchKernelExC": CallClass.LAUNCH,
+    "cudaLaunchCooperativeKernel": CallClass.LAUNCH,
+    "cudaLaunchCooperativeKernelMultiDevice": CallClass.LAUNCH,
+    "cudaGraphLaunch": CallClass.GRAPH_LAUNCH,
+    "cudaDeviceSynchronize": CallClass.SYNC,
+    "cudaThreadSynchronize": CallClass.SYNC,
+    "cudaStreamSynchronize": CallClass.SYNC,
+    "cudaEventSynchronize": CallClass.SYNC,
+}
+"""The runtime API. Not here on purpose: cudaLaunchHostFunc, cudaStreamWaitEvent, cudaStreamQuery, cudaEventQuery."""
+
+DRIVER_CALLS: Mapping[str, CallClass] = {
+    "cuLaunch": CallClass.LAUNCH,
+    "cuLaunchGrid": CallClass.LAUNCH,
+    "cuLaunchGridAsync": CallClass.LAUNCH,
+    "cuLaunchKernel": CallClass.LAUNCH,
+    "cuLaunchKernelEx": CallClass.LAUNCH,
+    "cuLaunchCooperativeKernel": CallClass.LAUNCH,
+    "cuLaunchCooperativeKernelMultiDevice": CallClass.LAUNCH,
+    "cuGraphLaunch": CallClass.GRAPH_LAUNCH,
+    "cuCtxSynchronize": CallClass.SYNC,
+    "cuStreamSynchronize": CallClass.SYNC,
+    "cuEventSynchronize": CallClass.SYNC,
+}
+"""The driver API: Triton, cuBLAS and others launch through it directly."""
+
+_SUFFIX = re.compile(r"(?:_v\d+|_ptsz|_ptds)+$")
+
+
+def base_name(name: str) -> str:
+    """A call's name without version and stream suffixes: `cudaLaunchKernel` of `cudaLaunchKernel_ptsz_v7000`."""
+    return _SUFFIX.sub("", name)
+
+
+def classify(name: str) -> CallClass:
+    """What a call of this name, suffixes and all, counts as."""
+    base = base_name(name)
+    return RUNTIME_CALLS.get(base, DRIVER_CALLS.get(base, CallClass.OTHER))
+
+
+def of_driver(name: str) -> bool:
+    """Whether this is one of the classified calls of the driver API."""
+    return base_name(name) in DRIVER_CALLS
+
+
+def nested_in(inner: tuple[Ints, Ints, Ints], outer: tuple[Ints, Ints, Ints]) -> Flags:
+    """Which of the inner calls lie within one of the outer calls of the same thread; each a (start, end, thread).
+
+    A runtime call that is traced together with the driver call it makes is one launch, not two:
+    ```
+    |------cudaLaunchKernel------|
+        |----cuLaunchKernel----|
+    ```
+    Outer calls of one thread do not overlap one another.
+    """
+    start, end, thread = inner
+    found = np.zeros(len(start), np.bool_)
+    for one in np.intersect1d(thread, outer[2]).tolist():
+        rows, around = np.flatnonzero(thread == one), np.flatnonzero(outer[2] == one)
+        around = around[np.argsort(outer[0][around], kind="stable")]
+        last_begun = np.searchsorted(outer[0][around], start[rows], side="right") - 1
+        ends = outer[1][around][np.maximum(last_begun, 0)]
+        found[rows] = (last_begun >= 0) & (end[rows] <= ends)
+    return found

@@ -1,0 +1,311 @@
+"""One capture measured: its steps found, each process added up, every metric derived; it must not know the judge."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property, reduce
+
+import numpy as np
+
+from perfgate.metrics.attribution import Segments, cut
+from perfgate.metrics.intervals import Idle, max_by, sum_by
+from perfgate.metrics.rows import kernel_samples, range_samples
+from perfgate.metrics.steps import Names, Steps, find_steps, whole_windows
+from perfgate.metrics.tally import NCCL_KERNEL, DeviceTally, Tally, tally
+from perfgate.model.metric import COUNTS, METRICS, Metric
+from perfgate.model.sample import DeviceSample, ProcessSample
+from perfgate.model.timeline import Copies, CopyKind, Flags, Ints, Kernels, Spans, Timeline
+
+MIN_STEPS = 3
+"""Below this no period is left once the first is dropped."""
+AHEAD_BELOW = 0.8
+"""Where the step range's median is below this share of step_ms it is said where the rest of the step went."""
+
+_FROM_CALLS = (Metric.LAUNCHES, Metric.GRAPH_LAUNCHES, Metric.SYNCS)
+_FROM_OPERATIONS = tuple(metric for metric in METRICS if metric not in (*_FROM_CALLS, Metric.STEP_MS))
+_NCCL = (Metric.NCCL_MS, Metric.NCCL_EXPOSED_MS)
+_NO_OPERATIONS = "the capture holds no GPU operations"
+_NO_CALLS = "the capture holds no CUDA API calls"
+
+
+def measure(
+    timeline: Timeline, *, step: str | None, is_pattern: bool = False, warmup: int = 0, steps: int | None = None
+) -> tuple[ProcessSample, ...]:
+    """Every metric of each process that has steps; with `step` None, of each process's captured window as one.
+
+    Times are ms and counts are plain, all per step; of a whole window they are totals and `ProcessSample.steps` is 0.
+
+    - A step is complete when its range has ended and the last GPU operation launched in it has, but not before the
+      step before it. `step_ms` is the median period between completions, the first period dropped.
+    - `gap_ms` is over the window from the completion that opens the first period kept to the last completion, per
+      period: time in which no operation of any process ran on a device, summed over the devices the steps used.
+    - Other clocks are means over the steps, so that a slip every n-th step shows; counts are medians over the steps.
+    - Managed memory's host-to-device migrations are in `h2d_ms` and `h2d_exposed_ms` but not in the counts, which
+      are to be exact: page faults are not.
+
+    Fewer than `steps` steps: all there are, and `ProcessSample.steps` says how many. `step` is a range's name or, with
+    `is_pattern`, a regular expression; see `find_steps` for what a step is.
+
+    Raises:
+        StepsNotFound: no process has a step left after warm-up.
+        ConfigInvalid: `step` is no regular expression though `is_pattern` is set.
+    """
+    names = Names.from_ranges(timeline.ranges)
+    if step is None:
+        found = whole_windows(timeline)
+    else:
+        found = find_steps(timeline, names, step=step, is_pattern=is_pattern, warmup=warmup, steps=steps)
+    share = memory_share_h2d(timeline)
+    # numpy lets go of the interpreter while it sorts: gaps and sums are found side by side.
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        devices = Devices(timeline, pool)
+        return tuple(
+            _measure_process(timeline, one, cut(timeline.ranges, names, one), devices, memory_share=share)
+            for one in found
+        )
+
+
+def memory_share_h2d(timeline: Timeline) -> float | None:
+    """Host-to-device's share of all copy and memset time of the capture, 0-1; None where there is neither."""
+    length = timeline.copies.end - timeline.copies.start
+    total = int(length.sum()) + int((timeline.memsets.end - timeline.memsets.start).sum())
+    return int(length[timeline.copies.kind == CopyKind.H2D].sum()) / total if total else None
+
+
+class Devices:
+    """When each device was idle, over all processes and streams; found once for all processes that share it."""
+
+    def __init__(self, timeline: Timeline, pool: Executor) -> None:
+        """Start on what every capture with copies needs."""
+        self._timeline = timeline
+        t = timeline
+        present = sorted({one for ops in (t.kernels, t.graphs, t.copies, t.memsets) for one in _devices(ops)})
+        copied = bool(np.isin(t.copies.kind, (CopyKind.H2D, CopyKind.UVM_H2D)).any())
+        self._all = {one: pool.submit(self._idle, one, memory=True) for one in present}
+        self._kernels = {one: pool.submit(self._idle, one, memory=False) for one in present if copied}
+        self._but_nccl: dict[int, Idle] = {}
+
+    @cached_property
+    def nccl(self) -> Flags:
+        """Which kernels of the capture are NCCL's, shape (n,)."""
+        keys = [key for key, name in self._timeline.names.items() if NCCL_KERNEL.match(name)]
+        of_kernels = self._timeline.kernels.name
+        return np.isin(of_kernels, keys) if keys else np.zeros(len(of_kernels), np.bool_)
+
+    def idle(self, device: int) -> Idle:
+        """Times without any operation."""
+        return self._all[device].result()
+
+    def idle_of_kernels(self, device: int) -> Idle:
+        """Times without a kernel, NCCL's included, or a whole graph; only where the capture copies to a device."""
+        return self._kernels[device].result()
+
+    def idle_but_nccl(self, device: int) -> Idle:
+        """Times without any operation other than NCCL's kernels."""
+        if device not in self._but_nccl:
+            self._but_nccl[device] = self._idle(device, memory=True, but=self.nccl)
+        return self._but_nccl[device]
+
+    def _idle(self, device: int, *, memory: bool, but: Flags | None = None) -> Idle:
+        t = self._timeline
+        tables: tuple[Kernels | Copies | Spans, ...] = (t.graphs, t.copies, t.memsets) if memory else (t.graphs,)
+        on = t.kernels.device == device if but is None else (t.kernels.device == device) & ~but
+        parts = [_chosen(t.kernels, on), *(_chosen(ops, ops.device == device) for ops in tables)]
+        return Idle.from_intervals([start for start, _ in parts], [end for _, end in parts])
+
+
+def _devices(ops: Kernels | Copies | Spans) -> list[int]:
+    if len(ops.device) and ops.device.min() == ops.device.max():
+        return [int(ops.device[0])]
+    return np.unique(ops.device).tolist()
+
+
+def _chosen(ops: Kernels | Copies | Spans, rows: Flags) -> tuple[Ints, Ints]:
+    return (ops.start, ops.end) if rows.all() else (ops.start[rows], ops.end[rows])
+
+
+@dataclass(frozen=True, slots=True)
+class _Window:
+    """The time that gaps are taken over, and how many periods it holds; None where there are too few steps."""
+
+    start: int
+    end: int
+    periods: int
+
+
+def _measure_process(
+    timeline: Timeline, steps: Steps, segments: Segments, devices: Devices, *, memory_share: float | None
+) -> ProcessSample:
+    totals = tally(timeline, steps.process, segments)
+    done = _completions(steps, segments, totals)
+    count = len(steps)
+    few = f"needs {MIN_STEPS} steps, the capture holds {count}"
+    window: _Window | None
+    if steps.whole:
+        window = _Window(int(steps.starts[0]), int(steps.ends[0]), 1)
+    else:
+        window = _Window(int(done[1]), int(done[-1]), count - 2) if count >= MIN_STEPS else None
+    periods = np.diff(done)[1:] / 1e6
+
+    values: dict[Metric, float] = {}
+    absent: dict[Metric, str] = {}
+    if steps.whole:
+        absent[Metric.STEP_MS] = "the captured window was measured as one, without steps"
+    elif len(periods):
+        values[Metric.STEP_MS] = float(np.median(periods))
+    else:
+        absent[Metric.STEP_MS] = few
+    values |= _sums(steps, segments, totals)
+    per_device = {
+        device: _device_values(devices, device, own, window, count) for device, own in sorted(totals.devices.items())
+    }
+    for metric in (Metric.GAP_MS, Metric.H2D_EXPOSED_MS, Metric.NCCL_EXPOSED_MS):
+        if all(metric in of_device for of_device in per_device.values()):
+            values[metric] = sum(of_device[metric] for of_device in per_device.values())
+    if window is None:
+        absent[Metric.GAP_MS] = few
+
+    absent |= _why_absent(timeline, steps, totals, devices)
+    values = {metric: values[metric] for metric in METRICS if metric in values and metric not in absent}
+    nvtx_step_ms = None if steps.whole else float(np.median(steps.ends - steps.starts)) / 1e6
+    by_segment = _attributable(segments, totals, devices, window, count, values)
+    gpus = {gpu.device: gpu.name for gpu in timeline.gpus}
+    return ProcessSample(
+        pid=timeline.processes[steps.process],
+        steps=0 if steps.whole else count,
+        values=values,
+        absent={metric: absent[metric] for metric in METRICS if metric in absent},
+        window_ms=(window.end - window.start) / 1e6 if window else 0.0,
+        nvtx_step_ms=nvtx_step_ms,
+        memory_share_h2d=memory_share,
+        periods_ms=() if steps.whole else tuple(periods.tolist()),
+        devices=tuple(
+            DeviceSample(
+                device=device,
+                name=gpus.get(device),
+                values={metric: of_device[metric] for metric in METRICS if metric in of_device and metric in values},
+            )
+            for device, of_device in per_device.items()
+        ),
+        ranges=range_samples(segments, by_segment),
+        kernels=kernel_samples(totals.kernels, totals.memory, steps=count),
+        remarks=(*steps.remarks, *_remarks(steps, segments, totals, done, values, nvtx_step_ms)),
+    )
+
+
+def _completions(steps: Steps, segments: Segments, totals: Tally) -> Ints:
+    """When each step was complete.
+
+    ```
+    range      |--0--|       |--1--|
+    kernel        |---k0---|     |------k1------|
+    complete               ^                    ^
+    ```
+    """
+    inside = segments.step >= 0
+    last = max_by(segments.step[inside], totals.last_end[inside], len(steps), empty=-1)
+    return np.maximum.accumulate(np.maximum(steps.ends, last))
+
+
+def _sums(steps: Steps, segments: Segments, totals: Tally) -> dict[Metric, float]:
+    inside = segments.step >= 0
+    values: dict[Metric, float] = {}
+    for metric, sums in totals.by_segment.items():
+        by_step = sum_by(segments.step[inside], sums[inside], len(steps))
+        values[metric] = float(np.median(by_step)) if metric in COUNTS else int(by_step.sum()) / 1e6 / len(steps)
+    return values
+
+
+def _device_values(
+    devices: Devices, device: int, own: DeviceTally, window: _Window | None, steps: int
+) -> dict[Metric, float]:
+    """One device's clocks. Exposed is what lies in the idle time of what it could have overlapped with."""
+    exposed = {
+        Metric.H2D_EXPOSED_MS: devices.idle_of_kernels(device).overlap(*own.h2d) if len(own.h2d[0]) else 0,
+        Metric.NCCL_EXPOSED_MS: devices.idle_but_nccl(device).overlap(*own.nccl) if len(own.nccl[0]) else 0,
+    }
+    clocks = dict.fromkeys((Metric.KERNEL_MS, Metric.NCCL_MS, Metric.H2D_MS), 0) | own.ns | exposed
+    values = {metric: ns / 1e6 / steps for metric, ns in clocks.items()}
+    if window is not None:
+        edges = devices.idle(device).until(np.array([window.start, window.end], np.int64))
+        values[Metric.GAP_MS] = int(edges[1] - edges[0]) / 1e6 / window.periods
+    return values
+
+
+def _why_absent(timeline: Timeline, steps: Steps, totals: Tally, devices: Devices) -> dict[Metric, str]:
+    pid = timeline.processes[steps.process]
+    absent: dict[Metric, str] = {}
+    if not totals.devices:
+        if timeline.gpu_operations:
+            why = f"process {pid} launched no GPU operation in its steps"
+        else:
+            why = timeline.missing.get("kernels", _NO_OPERATIONS)
+        absent |= dict.fromkeys(_FROM_OPERATIONS, why)
+    elif not devices.nccl.any():
+        absent |= dict.fromkeys(_NCCL, "no NCCL kernels")
+    if not len(timeline.calls.start):
+        absent |= dict.fromkeys(_FROM_CALLS, timeline.missing.get("calls", _NO_CALLS))
+    elif not totals.calls:
+        absent |= dict.fromkeys(_FROM_CALLS, f"the capture holds no CUDA API calls of process {pid}")
+    if totals.unknown_host and Metric.PAGEABLE_COPIES not in absent:
+        absent[Metric.PAGEABLE_COPIES] = (
+            f"of {totals.unknown_host} copies the capture does not say which memory they used"
+        )
+    return absent
+
+
+def _attributable(
+    segments: Segments,
+    totals: Tally,
+    devices: Devices,
+    window: _Window | None,
+    steps: int,
+    values: Mapping[Metric, float],
+) -> dict[Metric, tuple[Ints, float]]:
+    """Per metric that was measured: its sums by segment, only of steps or, for gaps, of the window; and the divisor."""
+    inside = segments.step >= 0
+    found = {
+        metric: (np.where(inside, sums, 0), float(steps))
+        for metric, sums in totals.by_segment.items()
+        if metric in values
+    }
+    if Metric.GAP_MS in values and window is not None:
+        edges = np.clip(np.concatenate(([window.start], segments.edges, [window.end])), window.start, window.end)
+        idle = [np.diff(devices.idle(device).until(edges)) for device in totals.devices]
+        found[Metric.GAP_MS] = (reduce(np.add, idle), float(window.periods))
+    return found
+
+
+def _remarks(
+    steps: Steps,
+    segments: Segments,
+    totals: Tally,
+    done: Ints,
+    values: Mapping[Metric, float],
+    nvtx_step_ms: float | None,
+) -> Sequence[str]:
+    told: list[str] = []
+    step_ms = values.get(Metric.STEP_MS)
+    if not steps.whole and not totals.devices:
+        told.append("no GPU operation was launched in the steps: step_ms is CPU time only")
+    elif step_ms is not None and nvtx_step_ms is not None and nvtx_step_ms < AHEAD_BELOW * step_ms:
+        behind = np.median(done - steps.ends)
+        if behind >= np.median(steps.starts[1:] - steps.ends[:-1]):
+            ahead = f"the step range lasts {nvtx_step_ms:.4g} ms, a step takes {step_ms:.4g} ms"
+            told.append(f"the CPU runs ahead of the GPU: {ahead}")
+        else:
+            told.append(
+                f"a step takes {step_ms:.4g} ms, of which its range is {nvtx_step_ms:.4g} ms: the rest lies between"
+            )
+    if totals.without_call:
+        told.append(f"{totals.without_call} GPU operations have no API call in the capture: they count where they ran")
+    begins = np.concatenate((segments.edges[:1] - 1, segments.edges))
+    between = (segments.step < 0) & (begins >= steps.starts[0]) & (begins < steps.ends[-1])
+    if lost := int(totals.operations[between].sum()):
+        told.append(
+            f"{lost / len(steps):.4g} GPU operations per step were launched between the steps: "
+            "they are in gap_ms as busy time, and in no sum per step"
+        )
+    return told

@@ -1,0 +1,277 @@
+"""Which NVTX ranges of a capture are the steps to measure; it must not know what ran in them."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from perfgate.model.errors import ConfigInvalid, StepsNotFound
+from perfgate.model.timeline import Flags, Ints, Ranges, SmallInts, Timeline
+from perfgate.model.workload import WARMUP_RANGE
+
+CUT_BELOW = 0.8
+"""A last step that ends with the capture and is shorter than this share of the median step was cut off."""
+SUGGESTIONS = 5
+"""Range names told in `StepsNotFound`."""
+NUMBER = re.compile(r"0x[0-9a-fA-F]+|\d+")
+"""What makes range names unique: indices and addresses."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Names:
+    """The range names of a capture, each once and in order of text, with the index of each range's own."""
+
+    texts: tuple[str, ...]
+    codes: SmallInts
+
+    @classmethod
+    def from_ranges(cls, ranges: Ranges) -> Names:
+        """Index the names of all ranges; the order of the ranges changes nothing."""
+        all_names: list[str] = ranges.name.tolist()
+        texts = tuple(sorted(set(all_names)))
+        index = {text: code for code, text in enumerate(texts)}
+        return cls(texts=texts, codes=np.fromiter((index[n] for n in all_names), np.int32, count=len(all_names)))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Steps:
+    """The steps of one process in order of time, which do not overlap; or, if `whole`, its window as one."""
+
+    process: int
+    """Index into `Timeline.processes`."""
+    starts: Ints
+    ends: Ints
+    threads: Ints
+    """The thread of each step: its ranges are the ones that operations are attributed to."""
+    whole: bool = False
+    remarks: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+
+def find_steps(
+    timeline: Timeline, names: Names, *, step: str, is_pattern: bool, warmup: int = 0, steps: int | None = None
+) -> tuple[Steps, ...]:
+    """The steps of every process that has any, by process index.
+
+    A step is a closed range whose name is `step`; with `is_pattern`, one whose name, with or without its domain,
+    matches all of the regular expression `step`. Of nested or overlapping matches on one thread the outermost,
+    earlier one is the step. Where several threads of a process hold steps at the same time, those of the thread with
+    most steps are taken. The first `warmup` are skipped, at most `steps` are used after them.
+
+    A step may have been cut by the end of the capture: nsys then gives it the last NVTX timestamp and marks it in no
+    way. With a declared number of steps the worker stops the capture after the last, so the last one is taken as it
+    is. Without, it is dropped if it ends with the capture and either a range inside it ends in the same nanosecond or
+    it is shorter than `CUT_BELOW` of the median step.
+
+    Raises:
+        StepsNotFound: no process has a step left after warm-up.
+        ConfigInvalid: `step` is no regular expression though `is_pattern` is set.
+    """
+    ranges = timeline.ranges
+    wanted = _wanted(names.texts, step, is_pattern=is_pattern)[names.codes]
+    found: list[Steps] = []
+    left_out: list[str] = []
+    for process, pid in enumerate(timeline.processes):
+        rows = np.flatnonzero(wanted & (ranges.process == process))
+        remarks: list[str] = []
+        if unclosed := int((~ranges.closed[rows]).sum()):
+            remarks.append(f"{unclosed} step ranges were never closed and are not counted")
+        rows = _one_after_another(ranges, rows[ranges.closed[rows]], remarks)
+        if steps is None:
+            rows = _without_cut_last(ranges, rows, remarks)
+        matched = len(rows)
+        rows = rows[warmup:]
+        if matched and not len(rows):
+            left_out.append(f"process {pid} holds {matched} step ranges, all of them warm-up")
+        if steps is not None and len(rows) > steps:
+            if not is_pattern:
+                remarks.append(f"{len(rows)} steps found where {steps} were declared: the first {steps} are measured")
+            rows = rows[:steps]
+        if len(rows):
+            found.append(
+                Steps(
+                    process=process,
+                    starts=ranges.start[rows],
+                    ends=ranges.end[rows],
+                    threads=ranges.thread[rows],
+                    remarks=tuple(remarks),
+                )
+            )
+    if not found:
+        raise _not_found(timeline, names, step, is_pattern=is_pattern, left_out=left_out)
+    return tuple(
+        Steps(
+            process=one.process,
+            starts=one.starts,
+            ends=one.ends,
+            threads=one.threads,
+            remarks=(*one.remarks, *left_out),
+        )
+        for one in found
+    )
+
+
+def whole_windows(timeline: Timeline) -> tuple[Steps, ...]:
+    """The captured window of each process as one: from its first GPU operation or API call to its last GPU operation.
+
+    Without GPU operations to its last API call; a process with neither is measured over its NVTX ranges. The thread is
+    the one with most time under ranges.
+
+    Raises:
+        StepsNotFound: the capture holds no operation, call or range.
+    """
+    found: list[Steps] = []
+    operations = (timeline.kernels, timeline.copies, timeline.memsets, timeline.graphs)
+    for process in range(len(timeline.processes)):
+        gpu = [_span(ops.start, ops.end, ops.process == process) for ops in operations]
+        calls = _span(timeline.calls.start, timeline.calls.end, timeline.calls.process == process)
+        of_process = timeline.ranges.process == process
+        marked = _span(timeline.ranges.start, timeline.ranges.end, of_process)
+        begun = [span for span in (*gpu, calls) if span] or [span for span in (marked,) if span]
+        ended = [span for span in gpu if span] or begun
+        if not begun:
+            continue
+        found.append(
+            Steps(
+                process=process,
+                starts=np.array([min(start for start, _ in begun)], np.int64),
+                ends=np.array([max(end for _, end in ended)], np.int64),
+                threads=np.array([_main_thread(timeline.ranges, np.flatnonzero(of_process))], np.int64),
+                whole=True,
+            )
+        )
+    if not found:
+        raise StepsNotFound(
+            subject=timeline.source,
+            fact="the capture holds no GPU operation, CUDA call or NVTX range",
+            expectation=". ".join(dict.fromkeys(timeline.missing.values())),
+            next_step="Capture with nsys profile --trace=cuda,nvtx, and see that the program runs inside the window.",
+        )
+    return tuple(found)
+
+
+def _wanted(texts: Sequence[str], step: str, *, is_pattern: bool) -> Flags:
+    if not is_pattern:
+        return np.array([text == step for text in texts], np.bool_)
+    try:
+        pattern = re.compile(step)
+    except re.error as error:
+        raise ConfigInvalid(
+            subject=f"step {step!r}",
+            fact=f"not a regular expression: {error}",
+            next_step="Correct the pattern, or escape what is meant literally with a backslash.",
+        ) from error
+
+    def matches(text: str) -> bool:
+        bare = text.partition(":")[2]
+        return text != WARMUP_RANGE and bool(pattern.fullmatch(text) or (bare and pattern.fullmatch(bare)))
+
+    return np.array([matches(text) for text in texts], np.bool_)
+
+
+def _one_after_another(ranges: Ranges, rows: Ints, remarks: list[str]) -> Ints:
+    by_thread: dict[int, list[int]] = {}
+    partly = 0
+    for row in rows[np.lexsort((-ranges.end[rows], ranges.start[rows]))].tolist():
+        kept = by_thread.setdefault(int(ranges.thread[row]), [])
+        if not kept or ranges.start[row] >= ranges.end[kept[-1]]:
+            kept.append(row)
+        elif ranges.end[row] > ranges.end[kept[-1]]:
+            partly += 1
+    if partly:
+        remarks.append(f"{partly} step ranges begin inside the step before them and are not counted")
+    together = np.array(
+        sorted((r for kept in by_thread.values() for r in kept), key=lambda r: int(ranges.start[r])), np.int64
+    )
+    if (ranges.start[together][1:] >= ranges.end[together][:-1]).all():
+        return together
+    thread, kept = max(by_thread.items(), key=lambda item: (len(item[1]), -item[0]))
+    remarks.append(f"{len(by_thread)} threads hold steps at the same time: those of thread {thread} are measured")
+    return np.array(kept, np.int64)
+
+
+def _without_cut_last(ranges: Ranges, rows: Ints, remarks: list[str]) -> Ints:
+    if len(rows) < 2 or ranges.end[rows[-1]] != ranges.end.max():
+        return rows
+    last = rows[-1]
+    inside = (
+        (ranges.end == ranges.end[last])
+        & (ranges.start >= ranges.start[last])
+        & (ranges.thread == ranges.thread[last])
+        & (ranges.process == ranges.process[last])
+    )
+    length = ranges.end[rows] - ranges.start[rows]
+    if inside.sum() == 1 and length[-1] >= CUT_BELOW * np.median(length[:-1]):
+        return rows
+    remarks.append("the last step ends with the capture, may have been cut off by it and is not counted")
+    return rows[:-1]
+
+
+def _span(start: Ints, end: Ints, chosen: Flags) -> tuple[int, int] | None:
+    if not chosen.any():
+        return None
+    return int(start[chosen].min()), int(end[chosen].max())
+
+
+def _main_thread(ranges: Ranges, rows: Ints) -> int:
+    total: Counter[int] = Counter()
+    for thread, length in zip(
+        ranges.thread[rows].tolist(), (ranges.end[rows] - ranges.start[rows]).tolist(), strict=True
+    ):
+        total[thread] += length
+    return max(total, key=lambda thread: (total[thread], -thread), default=0)
+
+
+def template(text: str) -> str:
+    """A range name with its indices and addresses replaced: `Batch 12` -> `Batch #`."""
+    return NUMBER.sub("#", text)
+
+
+def _not_found(
+    timeline: Timeline, names: Names, step: str, *, is_pattern: bool, left_out: Sequence[str]
+) -> StepsNotFound:
+    asked = f"matches {step!r}" if is_pattern else f"is named {step!r}"
+    if left_out:
+        return StepsNotFound(
+            subject=timeline.source,
+            fact=f"no step is left after warm-up: {'; '.join(left_out)}",
+            expectation="Measured steps come after the warm-up",
+            next_step="Run more steps, or lower `warmup`.",
+        )
+    if not names.texts:
+        why = timeline.missing.get("ranges")
+        return StepsNotFound(
+            subject=timeline.source,
+            fact=f"the capture holds no NVTX range{f' ({why})' if why else ''}, so none {asked}",
+            expectation="Each step is one NVTX range",
+            next_step="See that the loop marks its steps and that nsys hears its NVTX: perfgate doctor",
+        )
+    told = ", ".join(f"{name} ({'once' if n == 1 else f'{n} times'})" for name, n in _most_frequent(names).items())
+    return StepsNotFound(
+        subject=timeline.source,
+        fact=f"no closed NVTX range {asked}",
+        expectation=f"Perhaps you meant {told}",
+        next_step="Give the name of the step's range, or a regular expression that matches all of it.",
+    )
+
+
+def _most_frequent(names: Names) -> Mapping[str, int]:
+    """The most frequent names as a user would ask for them; names that differ in numbers only as one pattern."""
+    counts = np.bincount(names.codes, minlength=len(names.texts)).tolist()
+    alike: dict[str, list[int]] = {}
+    for code, text in enumerate(names.texts):
+        alike.setdefault(template(text), []).append(code)
+    told: dict[str, int] = {}
+    for codes in alike.values():
+        if len(codes) > 1 and all(counts[code] == 1 for code in codes):
+            pieces = NUMBER.split(names.texts[codes[0]])
+            told[repr(r"\d+".join(re.escape(p).replace(r"\ ", " ") for p in pieces)).replace(r"\\", "\\")] = len(codes)
+        else:
+            told |= {repr(names.texts[code]): counts[code] for code in codes}
+    return dict(sorted(told.items(), key=lambda item: (-item[1], item[0]))[:SUGGESTIONS])

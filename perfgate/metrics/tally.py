@@ -1,0 +1,277 @@
+"""One process's operations and calls added up by segment, device and name; it must not know what becomes of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from perfgate.metrics.attribution import Launches, Segments
+from perfgate.metrics.calls import CallClass, classify, nested_in, of_driver
+from perfgate.metrics.intervals import max_by, sum_by
+from perfgate.model.metric import Metric
+from perfgate.model.timeline import (
+    Copies,
+    CopyKind,
+    Flags,
+    Ints,
+    Kernels,
+    MemoryKind,
+    SmallInts,
+    Spans,
+    Timeline,
+)
+
+NCCL_KERNEL = re.compile(r"(?:void )?nccl\w*Kernel")
+"""How NCCL names its kernels: ncclAllReduceRingLLKernel_sum_f32 (to 2.8), ncclKernel_... (to 2.18), ncclDevKernel_...,
+ncclSymDevKernel_... (2.27), ncclSymkDevKernel_... (2.28 on)."""
+
+COPY_WORDS: Mapping[int, str] = {
+    CopyKind.UNKNOWN: "CUDA memcpy Unknown",
+    CopyKind.H2D: "CUDA memcpy Host-to-Device",
+    CopyKind.D2H: "CUDA memcpy Device-to-Host",
+    CopyKind.D2D: "CUDA memcpy Device-to-Device",
+    CopyKind.H2H: "CUDA memcpy Host-to-Host",
+    CopyKind.P2P: "CUDA memcpy Peer-to-Peer",
+    CopyKind.UVM_H2D: "CUDA memcpy Unified Host-to-Device",
+    CopyKind.UVM_D2H: "CUDA memcpy Unified Device-to-Host",
+    CopyKind.UVM_D2D: "CUDA memcpy Unified Device-to-Device",
+}
+"""nsys's words since 2023.4."""
+MEMSET_WORDS = "CUDA memset"
+GRAPH_WORDS = "CUDA graph"
+"""A graph traced whole: nsys has no word for it in its summaries."""
+
+_KEYS = 1_000_000
+"""Name keys may exceed the number of rows by this much before they are renumbered."""
+_UVM = (CopyKind.UVM_H2D, CopyKind.UVM_D2H, CopyKind.UVM_D2D)
+Operations = Kernels | Copies | Spans
+
+
+@dataclass(kw_only=True, slots=True)
+class Work:
+    """What one name did in the steps."""
+
+    count: int = 0
+    gpu_ns: int = 0
+
+
+@dataclass(kw_only=True, slots=True)
+class DeviceTally:
+    """What the process's steps did on one device; times of copies and NCCL kernels stay intervals, to be overlapped."""
+
+    ns: dict[Metric, int] = field(default_factory=dict)
+    h2d: tuple[Ints, Ints] = field(default_factory=lambda: (np.empty(0, np.int64), np.empty(0, np.int64)))
+    nccl: tuple[Ints, Ints] = field(default_factory=lambda: (np.empty(0, np.int64), np.empty(0, np.int64)))
+
+
+@dataclass(kw_only=True, slots=True)
+class Tally:
+    """All sums of one process that its metrics are made of."""
+
+    by_segment: dict[Metric, Ints]
+    """Clocks in ns, counts as they are; of every segment, inside steps and out."""
+    operations: Ints
+    """GPU operations by segment of launch."""
+    last_end: Ints
+    """End of the last GPU operation launched in each segment; -1 where there is none."""
+    devices: dict[int, DeviceTally]
+    """Of the devices that operations launched in steps ran on."""
+    kernels: dict[str, Work]
+    memory: dict[str, Work]
+    """Copies and memsets launched in steps, in nsys's words."""
+    calls: int
+    """API calls of the process, in steps or not."""
+    without_call: int
+    """Operations attributed by their own start because no call has their correlation id."""
+    unknown_host: int
+    """Copies between host and device in steps of which the capture does not say where the host's end lies."""
+
+
+def tally(timeline: Timeline, process: int, segments: Segments) -> Tally:
+    """Add up one process. Linear in operations and calls while these are nearly in order of time."""
+    size = len(segments.step)
+    alone = len(timeline.processes) == 1
+    calls = timeline.calls
+    call_rows = _rows(calls.process, process, alone=alone)
+    call_segment = segments.at(calls.start[call_rows])
+    launches = Launches.from_calls(calls.correlation[call_rows], call_segment)
+    total = Tally(
+        by_segment={},
+        operations=np.zeros(size, np.int64),
+        last_end=np.full(size, -1, np.int64),
+        devices={},
+        kernels={},
+        memory={},
+        calls=len(call_segment),
+        without_call=0,
+        unknown_host=0,
+    )
+    _count_calls(total, timeline, call_rows, call_segment, size)
+    del call_segment
+    _add_kernels(total, timeline, _rows(timeline.kernels.process, process, alone=alone), segments, launches)
+    _add_spans(total, timeline.graphs, process, segments, launches, words=GRAPH_WORDS, is_kernel=True)
+    _add_spans(total, timeline.memsets, process, segments, launches, words=MEMSET_WORDS, is_kernel=False)
+    _add_copies(total, timeline.copies, _rows(timeline.copies.process, process, alone=alone), segments, launches)
+    return total
+
+
+def _texts(key: SmallInts, names: Mapping[int, str]) -> tuple[SmallInts, list[str]]:
+    """Keys into a list of the names in use ("" where a key is not): the keys themselves, renumbered where sparse."""
+    highest = int(key.max(initial=-1))
+    if int(key.min(initial=0)) < 0 or highest > len(key) + _KEYS:
+        used, renumbered = np.unique(key, return_inverse=True)
+        return renumbered.astype(np.int32), [names.get(one, f"(name {one})") for one in used.tolist()]
+    texts = [""] * (highest + 1)
+    for one in np.flatnonzero(np.bincount(key)).tolist():
+        texts[one] = names.get(one, f"(name {one})")
+    return key, texts
+
+
+def _rows(of: SmallInts, process: int, *, alone: bool) -> slice | Ints:
+    return slice(None) if alone else np.flatnonzero(of == process)
+
+
+def _count_calls(total: Tally, timeline: Timeline, rows: slice | Ints, segment: SmallInts, size: int) -> None:
+    calls = timeline.calls
+    key, texts = _texts(calls.name[rows], timeline.names)
+    classes = np.array([classify(text) for text in texts], np.int8)
+    driver = np.array([of_driver(text) for text in texts], np.bool_)
+    counted = (
+        (Metric.LAUNCHES, CallClass.LAUNCH),
+        (Metric.GRAPH_LAUNCHES, CallClass.GRAPH_LAUNCH),
+        (Metric.SYNCS, CallClass.SYNC),
+    )
+    class_of = classes.take(key)
+    for metric, wanted in counted:
+        chosen = np.flatnonzero(class_of == wanted)
+        if (driver & (classes == wanted)).any() and len(chosen):
+            by_driver = driver.take(key[chosen])
+            start, end, thread = calls.start[rows][chosen], calls.end[rows][chosen], calls.thread[rows][chosen]
+            if by_driver.any() and not by_driver.all():
+                nested = np.zeros(len(chosen), np.bool_)
+                nested[by_driver] = nested_in(
+                    (start[by_driver], end[by_driver], thread[by_driver]),
+                    (start[~by_driver], end[~by_driver], thread[~by_driver]),
+                )
+                chosen = chosen[~nested]
+        total.by_segment[metric] = np.bincount(segment[chosen], minlength=size).astype(np.int64)
+
+
+def _attribute(
+    total: Tally,
+    ops: Operations,
+    rows: slice | Ints,
+    segments: Segments,
+    launches: Launches,
+    *,
+    moved_alone: Flags | None = None,
+) -> tuple[SmallInts, Flags]:
+    """The segment of each operation and whether that lies in a step; adds to what all operations have in common."""
+    segment = launches.of(ops.correlation[rows])
+    if moved_alone is not None and moved_alone.any():
+        segment[moved_alone] = -1
+    unknown = np.flatnonzero(segment < 0)
+    if len(unknown):
+        segment[unknown] = segments.at(ops.start[rows][unknown])
+        total.without_call += len(unknown) - (0 if moved_alone is None else int(moved_alone.sum()))
+    size = len(segments.step)
+    total.operations += np.bincount(segment, minlength=size)
+    total.last_end = np.maximum(total.last_end, max_by(segment, ops.end[rows], size, empty=-1))
+    return segment, (segments.step >= 0).take(segment)
+
+
+def _add_kernels(total: Tally, timeline: Timeline, rows: slice | Ints, segments: Segments, launches: Launches) -> None:
+    ops = timeline.kernels
+    size = len(segments.step)
+    segment, in_step = _attribute(total, ops, rows, segments, launches)
+    key, texts = _texts(ops.name[rows], timeline.names)
+    device = ops.device[rows]
+    length = ops.end[rows] - ops.start[rows]
+    nccl_names = np.array([bool(NCCL_KERNEL.match(text)) for text in texts], np.bool_)
+    total.by_segment[Metric.KERNEL_MS] = sum_by(segment, length, size)
+    total.by_segment[Metric.NCCL_MS] = np.zeros(size, np.int64)
+    if not in_step.all():
+        length = np.where(in_step, length, 0)
+    by_name = sum_by(key, length, len(texts))
+    count = np.bincount(key if in_step.all() else key[in_step], minlength=len(texts))
+    for one in np.flatnonzero(count).tolist():
+        work = total.kernels.setdefault(texts[one], Work())
+        work.count += int(count[one])
+        work.gpu_ns += int(by_name[one])
+    for one, ns in _by_device(device, in_step, length).items():
+        total.devices.setdefault(one, DeviceTally()).ns[Metric.KERNEL_MS] = ns
+    if nccl_names.any():
+        is_nccl = np.flatnonzero(nccl_names.take(key))
+        length = (ops.end[rows] - ops.start[rows])[is_nccl]
+        total.by_segment[Metric.NCCL_MS] = sum_by(segment[is_nccl], length, size)
+        total.by_segment[Metric.KERNEL_MS] -= total.by_segment[Metric.NCCL_MS]
+        is_nccl = is_nccl[in_step[is_nccl]]
+        start, end = ops.start[rows][is_nccl], ops.end[rows][is_nccl]
+        for one in np.unique(device[is_nccl]).tolist():
+            here = device[is_nccl] == one
+            spent = int((end[here] - start[here]).sum())
+            total.devices[one].nccl = (start[here], end[here])
+            total.devices[one].ns[Metric.NCCL_MS] = spent
+            total.devices[one].ns[Metric.KERNEL_MS] -= spent
+
+
+def _add_spans(
+    total: Tally, ops: Spans, process: int, segments: Segments, launches: Launches, *, words: str, is_kernel: bool
+) -> None:
+    rows = _rows(ops.process, process, alone=False)
+    segment, in_step = _attribute(total, ops, rows, segments, launches)
+    length = ops.end[rows] - ops.start[rows]
+    if is_kernel:
+        total.by_segment[Metric.KERNEL_MS] += sum_by(segment, length, len(segments.step))
+    for one, ns in _by_device(ops.device[rows], in_step, length).items():
+        device = total.devices.setdefault(one, DeviceTally())
+        if is_kernel:
+            device.ns[Metric.KERNEL_MS] = device.ns.get(Metric.KERNEL_MS, 0) + ns
+    if in_step.any():
+        named = total.kernels if is_kernel else total.memory
+        named[words] = Work(count=int(in_step.sum()), gpu_ns=int(length[in_step].sum()))
+
+
+def _add_copies(total: Tally, ops: Copies, rows: slice | Ints, segments: Segments, launches: Launches) -> None:
+    size = len(segments.step)
+    kind = ops.kind[rows]
+    # Managed memory moves by page fault, not by call: it belongs to the step in which it began.
+    segment, in_step = _attribute(total, ops, rows, segments, launches, moved_alone=np.isin(kind, _UVM))
+    start, end, device = ops.start[rows], ops.end[rows], ops.device[rows]
+    length = end - start
+    h2d, d2h = kind == CopyKind.H2D, kind == CopyKind.D2H
+    host_end = np.where(h2d, ops.source[rows], ops.target[rows])
+    by_segment = total.by_segment
+    for metric, chosen in (
+        (Metric.H2D_COPIES, h2d),
+        (Metric.D2H_COPIES, d2h),
+        (Metric.PAGEABLE_COPIES, (h2d | d2h) & (host_end == MemoryKind.PAGEABLE)),
+    ):
+        by_segment[metric] = np.bincount(segment[chosen], minlength=size).astype(np.int64)
+    by_segment[Metric.H2D_BYTES] = sum_by(segment[h2d], ops.bytes[rows][h2d], size)
+    total.unknown_host = int(((h2d | d2h) & in_step & (host_end == MemoryKind.UNKNOWN)).sum())
+    inbound = h2d | (kind == CopyKind.UVM_H2D)
+    by_segment[Metric.H2D_MS] = sum_by(segment[inbound], length[inbound], size)
+    for one in np.unique(device[in_step]).tolist():
+        here = in_step & inbound & (device == one)
+        tallied = total.devices.setdefault(one, DeviceTally())
+        tallied.h2d = (start[here], end[here])
+        tallied.ns[Metric.H2D_MS] = int(length[here].sum())
+    for one in np.unique(kind[in_step]).tolist():
+        here = in_step & (kind == one)
+        words = COPY_WORDS.get(one, f"CUDA memcpy kind {one}")
+        total.memory[words] = Work(count=int(here.sum()), gpu_ns=int(length[here].sum()))
+
+
+def _by_device(device: SmallInts, in_step: Flags, length: Ints) -> dict[int, int]:
+    """Total ns of the operations in steps, by the devices that have any; zero-length ones count as any."""
+    if not in_step.any():
+        return {}
+    if not in_step.all():
+        device, length = device[in_step], length[in_step]
+    count = np.bincount(device)
+    total = sum_by(device, length, len(count))
+    return {one: int(total[one]) for one in np.flatnonzero(count).tolist()}

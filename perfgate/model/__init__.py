@@ -1,0 +1,1 @@
+"""The foundation: frozen records and closed choices, which import nothing else of perfgate."""

@@ -1,0 +1,112 @@
+"""What is kept on disk: baselines (files of record) and results (candidates for one)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Final, Literal
+
+from pydantic import Field
+
+from perfgate.model.machine import Machine
+from perfgate.model.metric import Metric
+from perfgate.model.record import Record
+from perfgate.model.sample import RangeSample, Run
+from perfgate.model.verdict import Verdict
+from perfgate.model.workload import Workload
+
+BASELINE_FORMAT: Final = 1
+"""History: 1, the first."""
+RESULT_FORMAT: Final = 1
+"""History: 1, the first."""
+
+
+class Commit(Record):
+    """The state of the repository that was measured."""
+
+    sha: str
+    dirty: bool = False
+    branch: str | None = None
+
+
+class BlessedRun(Record):
+    """One run of a baseline: its values and the clock it ran at."""
+
+    values: Mapping[Metric, float]
+    sm_clock_mhz: float | None = None
+
+
+class Occasion(Record):
+    """Runs measured together: within minutes of one another, in one thermal state."""
+
+    measured_at: datetime
+    commit: Commit | None = None
+    runs: tuple[BlessedRun, ...] = Field(min_length=1)
+
+
+class Blessing(Record):
+    """Who made this the baseline, when and why."""
+
+    by: str
+    at: datetime
+    reason: str = Field(min_length=1)
+    commit: Commit | None = None
+
+
+class Anchor(Record):
+    """The best step time ever blessed here: many small losses show as one large one against it."""
+
+    step_ms: float = Field(gt=0)
+    at: datetime
+    commit: Commit | None = None
+
+
+class Spread(Record):
+    """Run-to-run SD and occasion SD of one clock, in its basis, as `perfgate calibrate` measured them."""
+
+    run_sd: float = Field(ge=0)
+    occasion_sd: float = Field(ge=0)
+    runs: int = Field(ge=2)
+    at: datetime
+
+
+class Baseline(Record):
+    """The blessed measurement of one workload on one machine: a file of record."""
+
+    format: Literal[1] = BASELINE_FORMAT
+    workload: str
+    digest: str
+    parameters: Mapping[str, str]
+    machine: Machine
+    occasions: tuple[Occasion, ...] = Field(min_length=1)
+    blessing: Blessing
+    anchor: Anchor | None = None
+    ranges: tuple[RangeSample, ...] = ()
+    """The largest ranges of the run with the median step, so that a verdict can say where."""
+    calibration: Mapping[Metric, Spread] = {}
+
+    @property
+    def runs(self) -> tuple[BlessedRun, ...]:
+        """All blessed runs, occasion after occasion."""
+        return tuple(run for occasion in self.occasions for run in occasion.runs)
+
+    def values(self, metric: Metric) -> tuple[float, ...]:
+        """One metric over all runs; empty unless every run has it."""
+        found = [run.values.get(metric) for run in self.runs]
+        if any(value is None for value in found):
+            return ()
+        return tuple(value for value in found if value is not None)
+
+
+class Result(Record):
+    """What one gate measured of one workload, kept under `.perfgate/` until it is blessed or forgotten."""
+
+    format: Literal[1] = RESULT_FORMAT
+    workload: Workload
+    machine: Machine
+    commit: Commit | None
+    measured_at: datetime
+    code: Mapping[str, str]
+    """SHA-256 by path (POSIX, relative to the root) of the project's files that the workload loaded."""
+    runs: tuple[Run, ...]
+    verdict: Verdict

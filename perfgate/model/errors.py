@@ -1,0 +1,138 @@
+"""Everything perfgate can fail with: one class a cause, one exit code a class.
+
+A gate that is shut is no error: it is a verdict, and exits with `EXIT_SHUT`.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+EXIT_OPEN = 0
+EXIT_SHUT = 1
+EXIT_USAGE = 2
+
+
+class PerfgateError(Exception):
+    """A failure told in four parts: subject, fact, expectation, next step.
+
+    `str(error)` is the whole message, one or two lines: ``subject: fact. expectation.`` and the next step.
+    Parts are written without their final full stop; `expectation` may be empty where the fact says it all.
+    """
+
+    exit_code: ClassVar[int]
+
+    def __init__(self, *, subject: str, fact: str, expectation: str = "", next_step: str) -> None:
+        self.subject = subject
+        self.fact = fact
+        self.expectation = expectation
+        self.next_step = next_step
+        told = f"{subject}: {fact}." + (f" {expectation}." if expectation else "")
+        super().__init__(f"{told}\n{next_step}")
+
+
+class ConfigInvalid(PerfgateError):
+    """`[tool.perfgate]`, a workload file or an option holds what perfgate does not accept."""
+
+    exit_code = 10
+
+
+class NsysNotFound(PerfgateError):
+    """No nsys program in any of the places where perfgate looks."""
+
+    exit_code = 11
+
+
+class NsysUnsupported(PerfgateError):
+    """An nsys whose version is too old, or that does not say one."""
+
+    exit_code = 12
+
+
+class CaptureFailed(PerfgateError):
+    """nsys ran, or should have, and there is no capture of the workload."""
+
+    exit_code = 13
+
+
+class CaptureUnreadable(PerfgateError):
+    """A capture that is no capture: corrupt, truncated, a Git LFS pointer, a foreign file."""
+
+    exit_code = 14
+
+
+class LayoutUnknown(PerfgateError):
+    """An nsys report or export whose columns or units perfgate does not know."""
+
+    exit_code = 15
+
+
+class WorkloadFailed(PerfgateError):
+    """The workload raised, exited, was killed or took the wrong number of steps."""
+
+    exit_code = 16
+
+
+class WorkloadTimedOut(PerfgateError):
+    """The workload did not end within its time limit."""
+
+    exit_code = 17
+
+
+class BaselineMissing(PerfgateError):
+    """There is no baseline where one was asked for."""
+
+    exit_code = 18
+
+
+class BaselineUnreadable(PerfgateError):
+    """A baseline file that is broken, edited by hand or of a newer format."""
+
+    exit_code = 19
+
+
+class ResultMissing(PerfgateError):
+    """No kept result of this workload."""
+
+    exit_code = 20
+
+
+class ResultUnreadable(PerfgateError):
+    """A kept result that is broken or of a newer format."""
+
+    exit_code = 21
+
+
+class BlessRefused(PerfgateError):
+    """A result that must not become a baseline as it is."""
+
+    exit_code = 22
+
+
+class StoreFailed(PerfgateError):
+    """The disk did not take what had to be written."""
+
+    exit_code = 23
+
+
+class GpuTaken(PerfgateError):
+    """Another gate holds the GPU and did not let go in time."""
+
+    exit_code = 24
+
+
+class RepositoryUnreadable(PerfgateError):
+    """git is missing, or could not say what perfgate asked."""
+
+    exit_code = 25
+
+
+class StepsNotFound(PerfgateError):
+    """A capture without the steps that were asked for."""
+
+    exit_code = 26
+
+
+class MachineUnreadable(PerfgateError):
+    """The GPU driver did not say what perfgate asked of it."""
+
+    exit_code = 27

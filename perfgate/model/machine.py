@@ -1,0 +1,112 @@
+"""What a machine is: the facts that decide whether two measurements may be compared."""
+
+from __future__ import annotations
+
+import re
+
+from pydantic import Field
+
+from perfgate.model.record import Record
+
+
+class Gpu(Record):
+    """One GPU, or one MIG slice of one, that the workload can see."""
+
+    name: str
+    uuid: str
+    mig: bool = False
+    memory_mib: int | None = None
+
+
+class Machine(Record):
+    """Where and with what a measurement was made; a fact that could not be read is None."""
+
+    gpus: tuple[Gpu, ...] = ()
+    driver: str | None = None
+    cuda: str | None = None
+    torch: str | None = None
+    nsys: str | None = None
+    nsys_options: tuple[str, ...] = ()
+    """The options that change what tracing costs: trace domains and graph mode."""
+    nvtx: str | None = None
+    python: str | None = None
+    cpu: str | None = None
+    cpu_count: int | None = Field(default=None, ge=1)
+
+    @property
+    def gpu_name(self) -> str:
+        """The GPUs in one phrase: `NVIDIA H200`, `2 x NVIDIA H200`, `no GPU`."""
+        names = sorted({gpu.name for gpu in self.gpus})
+        match len(self.gpus):
+            case 0:
+                return "no GPU"
+            case 1:
+                return names[0]
+            case count:
+                return f"{count} x {' + '.join(names)}"
+
+    @property
+    def slug(self) -> str:
+        """The folder of this machine's baselines: `nvidia-h200`, `nvidia-h200-x2`, `no-gpu`."""
+        names = sorted({gpu.name for gpu in self.gpus})
+        if not names:
+            return "no-gpu"
+        words = re.sub(r"[^a-z0-9]+", "-", "-".join(names).lower()).strip("-") or "unnamed-gpu"
+        mig = "-mig" if any(gpu.mig for gpu in self.gpus) and "mig" not in words else ""
+        return f"{words}{mig}" + (f"-x{len(self.gpus)}" if len(self.gpus) > 1 else "")
+
+    def differences_that_forbid_comparison(self, other: Machine) -> tuple[str, ...]:
+        """Name what makes times of `self` (the baseline's machine) and `other` incomparable; empty if nothing does.
+
+        GPU models and count, MIG, the nsys version and its trace options: tracing adds 1-58 % to a step, by version
+        and option, so only like is compared with like.
+        """
+        found: list[str] = []
+        if (self.gpu_name, [g.mig for g in self.gpus]) != (other.gpu_name, [g.mig for g in other.gpus]):
+            found.append(f"baseline is for {self.gpu_name}, this machine is {other.gpu_name}")
+        if self.nsys != other.nsys:
+            found.append(f"baseline was captured by nsys {self.nsys}, this is nsys {other.nsys}")
+        if self.nsys_options != other.nsys_options:
+            here, there = " ".join(other.nsys_options), " ".join(self.nsys_options)
+            found.append(f"baseline was captured with {there or 'no options'}, this run with {here or 'no options'}")
+        return tuple(found)
+
+
+class GpuCondition(Record):
+    """How one GPU felt during one run, sampled through NVML."""
+
+    uuid: str
+    samples: int = Field(ge=0)
+    sm_clock_mhz: float | None = None
+    """Median SM clock over the samples in which the GPU worked."""
+    temperature_c: float | None = None
+    power_w: float | None = None
+    throttled: tuple[str, ...] = ()
+    """Reasons that make a run INVALID: hardware or thermal slowdown, power brake."""
+    remarks: tuple[str, ...] = ()
+    """What is shown only, such as the power cap that a heavy load always meets."""
+    neighbours: tuple[str, ...] = ()
+    """Other processes on the GPU, as `name (pid)`."""
+
+
+class Conditions(Record):
+    """How the machine felt during one run."""
+
+    gpus: tuple[GpuCondition, ...] = ()
+
+    @property
+    def sm_clock_mhz(self) -> float | None:
+        """The lowest median SM clock of the GPUs, MHz."""
+        clocks = [gpu.sm_clock_mhz for gpu in self.gpus if gpu.sm_clock_mhz is not None]
+        return min(clocks, default=None)
+
+    @property
+    def complaints(self) -> tuple[str, ...]:
+        """What makes the run INVALID, as sentences without full stop; empty if nothing does."""
+        told: list[str] = []
+        for gpu in self.gpus:
+            if gpu.throttled:
+                told.append(f"GPU {gpu.uuid} was throttled ({', '.join(gpu.throttled)})")
+            if gpu.neighbours:
+                told.append(f"GPU {gpu.uuid} was shared with {', '.join(gpu.neighbours)}")
+        return tuple(told)

@@ -1,0 +1,148 @@
+"""The metrics of a run: names, units, how each is judged, and the defaults of DECISION (budget, prior, occasion)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from types import MappingProxyType
+
+from perfgate.model.record import Record
+
+
+class Metric(StrEnum):
+    """A number of one run, always per step; the unit is in the name, counts have none."""
+
+    STEP_MS = "step_ms"
+    KERNEL_MS = "kernel_ms"
+    GAP_MS = "gap_ms"
+    H2D_MS = "h2d_ms"
+    H2D_EXPOSED_MS = "h2d_exposed_ms"
+    NCCL_MS = "nccl_ms"
+    NCCL_EXPOSED_MS = "nccl_exposed_ms"
+    LAUNCHES = "launches"
+    GRAPH_LAUNCHES = "graph_launches"
+    H2D_COPIES = "h2d_copies"
+    H2D_BYTES = "h2d_bytes"
+    D2H_COPIES = "d2h_copies"
+    PAGEABLE_COPIES = "pageable_copies"
+    SYNCS = "syncs"
+
+
+class Kind(StrEnum):
+    """How a metric is judged: a count exactly, a clock with statistics."""
+
+    CLOCK = "clock"
+    COUNT = "count"
+
+
+class Basis(StrEnum):
+    """What a clock's change is measured in."""
+
+    LOG = "relative"
+    """Change of log(ms): 0.02 is 2 % slower."""
+    STEP = "share of the baseline step"
+    """Change of ms over the baseline's median step_ms: 0.01 is one percentage point of a step."""
+
+
+class ClockSpec(Record):
+    """How one clock is judged. All four numbers are fractions in the clock's basis."""
+
+    basis: Basis
+    budget: float
+    prior_sd: float
+    occasion_sd: float
+
+
+class MetricSpec(Record):
+    """One row of the metrics table."""
+
+    metric: Metric
+    kind: Kind
+    unit: str
+    meaning: str
+    clock: ClockSpec | None = None
+    """Present on clocks that are gated; a clock without it is shown only."""
+
+    @property
+    def gated(self) -> bool:
+        """Whether a loss in this metric can shut the gate."""
+        return self.kind is Kind.COUNT or self.clock is not None
+
+    def change(self, before: float, after: float, *, step_ms: float | None) -> float | None:
+        """Return a gain as a fraction: of `step_ms` for clocks judged as shares of a step, of `before` for all else.
+
+        None where that has no meaning: `before` or `step_ms` is zero or unknown.
+        """
+        of_step = self.clock is not None and self.clock.basis is Basis.STEP
+        whole = step_ms if of_step else before
+        if before == after:
+            return 0.0
+        return (after - before) / whole if whole else None
+
+
+def _of_step(*, budget: float = 0.01) -> ClockSpec:
+    return ClockSpec(basis=Basis.STEP, budget=budget, prior_sd=0.003, occasion_sd=0.002)
+
+
+_ROWS = (
+    MetricSpec(
+        metric=Metric.STEP_MS,
+        kind=Kind.CLOCK,
+        unit="ms",
+        meaning="median period between step completions on the GPU timeline",
+        clock=ClockSpec(basis=Basis.LOG, budget=0.02, prior_sd=0.005, occasion_sd=0.005),
+    ),
+    MetricSpec(
+        metric=Metric.KERNEL_MS,
+        kind=Kind.CLOCK,
+        unit="ms",
+        meaning="kernel time, NCCL's kernels apart",
+        clock=ClockSpec(basis=Basis.LOG, budget=0.01, prior_sd=0.001, occasion_sd=0.001),
+    ),
+    MetricSpec(
+        metric=Metric.GAP_MS,
+        kind=Kind.CLOCK,
+        unit="ms",
+        meaning="time in which a GPU ran no kernel, copy or memset, summed over the process's GPUs",
+        clock=_of_step(),
+    ),
+    MetricSpec(
+        metric=Metric.H2D_MS,
+        kind=Kind.CLOCK,
+        unit="ms",
+        meaning="host-to-device copy time",
+        clock=_of_step(),
+    ),
+    MetricSpec(
+        metric=Metric.H2D_EXPOSED_MS,
+        kind=Kind.CLOCK,
+        unit="ms",
+        meaning="host-to-device copy time during which no kernel ran",
+        clock=_of_step(),
+    ),
+    MetricSpec(metric=Metric.NCCL_MS, kind=Kind.CLOCK, unit="ms", meaning="NCCL kernel time"),
+    MetricSpec(
+        metric=Metric.NCCL_EXPOSED_MS,
+        kind=Kind.CLOCK,
+        unit="ms",
+        meaning="NCCL kernel time during which nothing else ran",
+    ),
+    MetricSpec(metric=Metric.LAUNCHES, kind=Kind.COUNT, unit="", meaning="kernel launches, runtime and driver API"),
+    MetricSpec(metric=Metric.GRAPH_LAUNCHES, kind=Kind.COUNT, unit="", meaning="CUDA graph launches"),
+    MetricSpec(metric=Metric.H2D_COPIES, kind=Kind.COUNT, unit="", meaning="host-to-device copies"),
+    MetricSpec(metric=Metric.H2D_BYTES, kind=Kind.COUNT, unit="B", meaning="bytes copied host to device"),
+    MetricSpec(metric=Metric.D2H_COPIES, kind=Kind.COUNT, unit="", meaning="device-to-host copies"),
+    MetricSpec(
+        metric=Metric.PAGEABLE_COPIES,
+        kind=Kind.COUNT,
+        unit="",
+        meaning="copies whose host side is pageable memory",
+    ),
+    MetricSpec(metric=Metric.SYNCS, kind=Kind.COUNT, unit="", meaning="calls that make the CPU wait for the GPU"),
+)
+
+METRICS: Mapping[Metric, MetricSpec] = MappingProxyType({row.metric: row for row in _ROWS})
+"""Every metric, in the order in which it is shown."""
+
+GATED_CLOCKS: tuple[Metric, ...] = tuple(m for m, s in METRICS.items() if s.clock is not None)
+COUNTS: tuple[Metric, ...] = tuple(m for m, s in METRICS.items() if s.kind is Kind.COUNT)

@@ -1,0 +1,53 @@
+"""What can come of a gate, and which of it opens the gate."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import assert_never
+
+
+class Outcome(StrEnum):
+    """The outcome of one workload, or of one of its metrics."""
+
+    PASSED = "PASSED"
+    IMPROVED = "IMPROVED"
+    REGRESSED = "REGRESSED"
+    INCONCLUSIVE = "INCONCLUSIVE"
+    NO_BASELINE = "NO_BASELINE"
+    INCOMPARABLE = "INCOMPARABLE"
+    INVALID = "INVALID"
+    NOT_MEASURED = "NOT_MEASURED"
+
+
+class OnInconclusive(StrEnum):
+    """What an INCONCLUSIVE workload does to the gate."""
+
+    WARN = "warn"
+    FAIL = "fail"
+
+
+class OnNew(StrEnum):
+    """What a workload without a baseline does to the gate."""
+
+    FAIL = "fail"
+    ALLOW = "allow"
+
+
+def opens_gate(
+    outcome: Outcome,
+    *,
+    on_inconclusive: OnInconclusive = OnInconclusive.WARN,
+    on_new: OnNew = OnNew.FAIL,
+) -> bool:
+    """Say whether a workload of this outcome lets the build pass under the user's two policies."""
+    match outcome:
+        case Outcome.PASSED | Outcome.IMPROVED:
+            return True
+        case Outcome.INCONCLUSIVE:
+            return on_inconclusive is OnInconclusive.WARN
+        case Outcome.NO_BASELINE:
+            return on_new is OnNew.ALLOW
+        case Outcome.REGRESSED | Outcome.INCOMPARABLE | Outcome.INVALID | Outcome.NOT_MEASURED:
+            return False
+        case _:
+            assert_never(outcome)

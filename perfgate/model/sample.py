@@ -1,0 +1,100 @@
+"""What one run measured: values per step, by process, device, range and kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from pydantic import Field
+
+from perfgate.model.machine import Conditions
+from perfgate.model.metric import METRICS, Kind, Metric
+from perfgate.model.record import Record
+
+OUTSIDE_RANGES = "(no range)"
+"""The row of operations launched, and of idle time passed, under no NVTX range of the step's thread."""
+
+
+class RangeSample(Record):
+    """What happened, per step, under one NVTX range name: innermost, so that rows add up to the step."""
+
+    name: str
+    count: float
+    """Instances per step."""
+    cpu_ms: float
+    """Time between push and pop, children included."""
+    values: Mapping[Metric, float] = {}
+    """Metrics that can be attributed: kernel_ms, nccl_ms, h2d_ms, gap_ms and the counts."""
+
+
+class KernelSample(Record):
+    """What one kernel, or one kind of copy or memset, did per step."""
+
+    name: str
+    count: float
+    gpu_ms: float
+
+
+class DeviceSample(Record):
+    """What one GPU did per step."""
+
+    device: int
+    name: str | None = None
+    values: Mapping[Metric, float] = {}
+
+
+class ProcessSample(Record):
+    """What one process of a run measured: each rank of a job has its own steps."""
+
+    pid: int
+    rank: int | None = None
+    steps: int = Field(ge=0)
+    """Steps found in the capture and used; 0 where the whole captured window was measured as one."""
+    values: Mapping[Metric, float]
+    """What could be measured. A metric that could not is absent here and in `absent`, never zero."""
+    absent: Mapping[Metric, str] = {}
+    """Why a metric could not be measured."""
+    window_ms: float
+    """Length of the window that gaps were taken over."""
+    nvtx_step_ms: float | None = None
+    """Median CPU duration of the step range, as `nvtx_sum` has it; below step_ms where the CPU runs ahead."""
+    memory_share_h2d: float | None = None
+    """Host-to-device's share of all memory operation time, 0-1, as `cuda_gpu_mem_time_sum` prints it."""
+    periods_ms: tuple[float, ...] = ()
+    devices: tuple[DeviceSample, ...] = ()
+    ranges: tuple[RangeSample, ...] = ()
+    kernels: tuple[KernelSample, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+
+class Run(Record):
+    """One run: one fresh start of the workload, with the processes in which steps were found."""
+
+    started_at: datetime
+    wall_s: float
+    processes: tuple[ProcessSample, ...]
+    conditions: Conditions = Conditions()
+    folder: str | None = None
+    """Where the run's captures and logs lie, relative to the kept result."""
+    remarks: tuple[str, ...] = ()
+    complaints: tuple[str, ...] = ()
+    """What makes the run INVALID beside its conditions: steps lost, reports that contradict the capture."""
+
+    def value(self, metric: Metric) -> float | None:
+        """The worst value over the run's processes; None if any of them could not measure it."""
+        values = [process.values.get(metric) for process in self.processes]
+        if not values or any(value is None for value in values):
+            return None
+        return max(value for value in values if value is not None)
+
+    def measured(self) -> dict[Metric, float]:
+        """Every metric that all processes measured, in the table's order."""
+        return {metric: value for metric in METRICS if (value := self.value(metric)) is not None}
+
+    def why_absent(self, metric: Metric) -> str | None:
+        """Why a metric is missing, from the first process that says so."""
+        return next((p.absent[metric] for p in self.processes if metric in p.absent), None)
+
+    def counts(self) -> dict[Metric, float]:
+        """The measured counts."""
+        return {metric: value for metric, value in self.measured().items() if METRICS[metric].kind is Kind.COUNT}

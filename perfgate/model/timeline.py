@@ -1,0 +1,172 @@
+"""One capture as arrays: what the nsys room reads and the metrics room measures.
+
+All times are int64 nanoseconds on the capture's own clock; rows are in no order (nsys promises none).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+SmallInts = NDArray[np.int32]
+Bytes8 = NDArray[np.int8]
+Names = NDArray[np.object_]
+Flags = NDArray[np.bool_]
+
+
+class CopyKind(IntEnum):
+    """CUPTI's copy directions, as nsys exports them."""
+
+    UNKNOWN = 0
+    H2D = 1
+    D2H = 2
+    H2A = 3
+    A2H = 4
+    A2A = 5
+    A2D = 6
+    D2A = 7
+    D2D = 8
+    H2H = 9
+    P2P = 10
+    UVM_H2D = 11
+    UVM_D2H = 12
+    UVM_D2D = 13
+
+
+class MemoryKind(IntEnum):
+    """Where a copy's end lies, as nsys exports it."""
+
+    PAGEABLE = 0
+    PINNED = 1
+    DEVICE = 2
+    ARRAY = 3
+    MANAGED = 4
+    DEVICE_STATIC = 5
+    MANAGED_STATIC = 6
+    UNKNOWN = -1
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Kernels:
+    """Kernel executions, shape (n,). Kernels inside a CUDA graph traced by node are here too."""
+
+    start: Ints
+    end: Ints
+    device: SmallInts
+    process: SmallInts
+    """Index into `Timeline.processes`."""
+    correlation: Ints
+    """Links to the API call that launched it; -1 where the capture does not say."""
+    name: SmallInts
+    """Key into `Timeline.names`: the kernel's full (demangled) name."""
+    graph_node: Flags
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Copies:
+    """Memory copies, shape (n,)."""
+
+    start: Ints
+    end: Ints
+    device: SmallInts
+    process: SmallInts
+    correlation: Ints
+    bytes: Ints
+    kind: Bytes8
+    source: Bytes8
+    target: Bytes8
+    """`MemoryKind` of both ends; UNKNOWN (-1) where the export does not say."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Spans:
+    """GPU operations of which only the time matters, shape (n,): memsets, and CUDA graphs traced whole."""
+
+    start: Ints
+    end: Ints
+    device: SmallInts
+    process: SmallInts
+    correlation: Ints
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Calls:
+    """CUDA runtime and driver API calls, shape (n,)."""
+
+    start: Ints
+    end: Ints
+    process: SmallInts
+    thread: Ints
+    """Thread id within the process's operating system."""
+    correlation: Ints
+    name: SmallInts
+    """Key into `Timeline.names`, with nsys's version suffix: `cudaLaunchKernel_v7000`."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ranges:
+    """NVTX ranges, shape (n,): push/pop and start/end alike."""
+
+    start: Ints
+    end: Ints
+    """Where a range was never closed: the last NVTX timestamp of the capture, and `closed` is False."""
+    process: SmallInts
+    thread: Ints
+    """Of the push or start."""
+    name: Names
+    """`domain:text`, plain `text` in the default domain."""
+    push_pop: Flags
+    """False for start/end ranges, which may overlap others on their thread."""
+    closed: Flags
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CapturedGpu:
+    """A GPU as the capture describes it."""
+
+    device: int
+    """As in the operations' `device`: unique over the capture's processes."""
+    name: str | None
+    uuid: str | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Diagnostic:
+    """One message of nsys about its own capture. severity: 1 info, 2 warning, 3 error, 4 verbose."""
+
+    severity: int
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Timeline:
+    """One capture. `processes` are operating system process ids; arrays refer to them by index."""
+
+    source: str
+    """File name, for messages."""
+    nsys_version: str | None
+    """None where the export does not say (before 2022.4, or trimmed)."""
+    schema_version: str | None
+    processes: tuple[int, ...]
+    kernels: Kernels
+    copies: Copies
+    memsets: Spans
+    graphs: Spans
+    """CUDA graphs traced whole (`--cuda-graph-trace=graph`): one span a launch, their kernels unknown."""
+    calls: Calls
+    ranges: Ranges
+    names: Mapping[int, str]
+    gpus: tuple[CapturedGpu, ...] = ()
+    diagnostics: tuple[Diagnostic, ...] = ()
+    missing: Mapping[str, str] = field(default_factory=dict)
+    """What the capture lacks (`kernels`, `calls`, `ranges`, ...) and why, as far as it can be told."""
+
+    @property
+    def gpu_operations(self) -> int:
+        """How many GPU operations of any kind were recorded."""
+        return sum(len(ops.start) for ops in (self.kernels, self.copies, self.memsets, self.graphs))

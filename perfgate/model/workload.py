@@ -1,0 +1,89 @@
+"""What a workload is once it is collected: the record that the gate, the worker and the store agree on."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Literal
+
+from pydantic import Field
+
+from perfgate.model.metric import Metric
+from perfgate.model.record import Record
+
+STEP_RANGE = "step"
+"""The NVTX range of one measured turn of a decorated workload."""
+WARMUP_RANGE = "perfgate warm-up"
+"""The NVTX range of one warm-up turn; never matched as a step."""
+
+
+class CaptureMode(StrEnum):
+    """What opens the capture window."""
+
+    CUDA_PROFILER_API = "cudaProfilerApi"
+    ALL = "all"
+
+
+class CaptureWindow(Record):
+    """A window by the clock: seconds from the start of the process, and how long."""
+
+    delay: float = Field(ge=0)
+    duration: float = Field(gt=0)
+
+
+class Workload(Record):
+    """One workload with its parameters resolved: one pytest item, one baseline."""
+
+    id: str
+    """`function[parameters]` of a decorated function, the file's stem of a YAML workload. Unique in a project."""
+    source: str
+    """The file that declares it, POSIX, relative to the project's root."""
+    line: int | None = None
+    nodeid: str | None = None
+    """The pytest node to run in the worker; None for a command."""
+    command: tuple[str, ...] | None = None
+    steps: int = Field(ge=1)
+    warmup: int = Field(ge=0)
+    step: str = STEP_RANGE
+    """A decorated workload's range name, or a command's regular expression over range names (`re.fullmatch`)."""
+    parameters: Mapping[str, str] = {}
+    capture: CaptureMode | CaptureWindow = CaptureMode.CUDA_PROFILER_API
+    timeout_s: float = Field(default=600.0, gt=0)
+    budgets: Mapping[Metric, float] = {}
+    """Budgets of this workload, as fractions; they come before the project's."""
+    pass_env: tuple[str, ...] = ()
+    env: Mapping[str, str] = {}
+    cwd: str | None = None
+
+    @property
+    def form(self) -> Literal["function", "command"]:
+        """Which of the two forms of a workload this is."""
+        return "function" if self.command is None else "command"
+
+    @property
+    def skips_warmup(self) -> bool:
+        """Whether warm-up steps bear the step's own name in the capture, so that the first `warmup` are dropped."""
+        return self.command is not None
+
+    def comparable_parameters(self) -> dict[str, str]:
+        """What two measurements must agree on to be compared, as text by name, sorted by name."""
+        told = {
+            "steps": str(self.steps),
+            "warmup": str(self.warmup),
+            "step": self.step,
+            "capture": self.capture.value
+            if isinstance(self.capture, CaptureMode)
+            else f"delay {self.capture.delay:g} s, duration {self.capture.duration:g} s",
+            **{f"parameter {name}": value for name, value in self.parameters.items()},
+        }
+        if self.command is not None:
+            told["command"] = json.dumps(list(self.command))
+        told |= {f"env {name}": value for name, value in self.env.items()}
+        return dict(sorted(told.items()))
+
+    def digest(self) -> str:
+        """SHA-256 of `comparable_parameters`, 16 hex digits."""
+        canonical = json.dumps(self.comparable_parameters(), sort_keys=True, ensure_ascii=True)
+        return hashlib.sha256(canonical.encode()).hexdigest()[:16]

@@ -1,0 +1,97 @@
+"""Captures and exports as files: whether they are what they should be, and folders that nsys takes as they are."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from perfgate.model.errors import CaptureUnreadable, StoreFailed
+from perfgate.nsys.command import NOT_LITERAL
+
+
+def fault_of_rep(rep: Path) -> CaptureUnreadable | None:
+    try:
+        with rep.open("rb") as file:
+            start = file.read(64)
+    except OSError as error:
+        return CaptureUnreadable(
+            subject=str(rep), fact=f"cannot be read: {error.strerror}", next_step="Check the path and its permissions."
+        )
+    if start.startswith(b"version https://git-lfs"):
+        return CaptureUnreadable(
+            subject=str(rep),
+            fact="is a Git LFS pointer, not the capture itself",
+            next_step=f"Fetch it: git lfs pull --include={rep.name}",
+        )
+    if not start:
+        return CaptureUnreadable(subject=str(rep), fact="is empty", next_step="Capture it again.")
+    return None
+
+
+def fault_of_sqlite(path: Path) -> str | None:
+    """Say what keeps a file from being a complete SQLite file with tables, as the end of a sentence about it."""
+    try:
+        size = path.stat().st_size
+        with path.open("rb") as file:
+            header = file.read(100)
+    except FileNotFoundError:
+        return "does not exist"
+    except OSError as error:
+        return f"cannot be read: {error.strerror}"
+    if size == 0:
+        return "is empty"
+    if header.startswith(b"version https://git-lfs"):
+        return "is a Git LFS pointer, not the export itself"
+    if not header.startswith(b"SQLite format 3\0") or len(header) < 100:
+        return "is no SQLite file"
+    page = int.from_bytes(header[16:18]) or 1
+    pages = int.from_bytes(header[28:32])
+    if size < (65536 if page == 1 else page) * pages:
+        return "is cut short"
+    try:
+        tables = tables_of(path)
+    except sqlite3.Error as error:
+        return f"is a damaged SQLite file ({error})"
+    return None if tables else "is a SQLite file without tables"
+
+
+def tables_of(path: Path) -> frozenset[str]:
+    with contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as database:
+        return frozenset(name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'"))
+
+
+@contextlib.contextmanager
+def workshop(folder: Path) -> Iterator[Path]:
+    """Give a fresh folder inside `folder` and remove it: on the same disk, so that a result moves out in one step."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        work = Path(tempfile.mkdtemp(prefix="nsys-", dir=folder))
+    except OSError as error:
+        raise StoreFailed(
+            subject=str(folder),
+            fact=f"cannot be written: {error.strerror}",
+            next_step="Make it writable, or free some space.",
+        ) from error
+    try:
+        yield work
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def literal(folder: Path) -> Iterator[Path]:
+    """Give another path to a folder, through a link, where its own holds characters that nsys does not take as such."""
+    folder = folder.absolute()
+    if not set(str(folder)) & NOT_LITERAL:
+        yield folder
+        return
+    parent = tempfile.gettempdir()
+    parent = "/tmp" if set(parent) & NOT_LITERAL else parent
+    with tempfile.TemporaryDirectory(prefix="perfgate-", dir=parent) as link:
+        plain = Path(link) / "run"
+        plain.symlink_to(folder, target_is_directory=True)
+        yield plain

@@ -1,0 +1,94 @@
+"""What nsys prints while it profiles, told apart from the workload's own lines; draws no conclusion from it."""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Final
+
+TAIL_LINES: Final = 20
+
+_OWN_LINES_KEPT: Final = 400
+
+OWN_LINE: Final = re.compile(
+    r"""Collecting\ data\.\.\.
+    | Generating\ '.*\.qdstrm'
+    | Generated:
+    | \[\d+/\d+\]\ (\[|Executing\ ')
+    | Processing\ (events\.\.\.|\d+\ events)
+    | Capture\ range\ (started|ended)\ in\ the\ application\.
+    | The\ target\ application\ terminated\.
+    | Waiting\ for\ termination\ of\ re-parented\ processes\.
+    | SKIPPED:\ (No\ data\ available\.|.*does\ not\ contain\ .*)
+    | WARNING:\ (CUDA\ graph-level|Device-side\ CUDA|CPU\ (IP|context|sampling|backtrace)|Backtraces?\ )
+    | Failed\ to\ create\ '
+    | Substitution\ error\ in\ '
+    | Importer\ error\ status:
+    | Import\ Failed\ with\ unexpected\ exception
+    | Unable\ to\ retrieve\ the\ importer\ version
+    | Dynamic\ exception\ type:
+    | std::exception::what:
+    | \[QuadDCommon::
+    | Executable\ not\ found\ in\ current\ directory
+    | unrecogni[sz]ed\ option\ '
+    | usage:\ nsys\ profile
+    | Try\ 'nsys\ profile\ --help'
+    """,
+    re.VERBOSE,
+)
+"""How lines of nsys itself begin, 2022.4 to 2026; the indented lines after one are nsys's too."""
+
+PROGRESS: Final = re.compile(r"\[\d+/\d+\] \[[=\d% ]*\] \S*?\.(nsys-rep|sqlite|qdstrm)")
+"""A progress bar; nsys ends it with a carriage return only before the next, so output of the workload may follow."""
+
+
+NOT_STARTED: Final = re.compile(
+    r"unrecogni[sz]ed option '|Executable not found|std::exception::what:.*temp_directory_path"
+)
+
+
+class Output:
+    """The merged output of nsys and workload, told apart line by line."""
+
+    def __init__(self, on_line: Callable[[str], None] | None) -> None:
+        self._on_line = on_line
+        self._indented_is_own = False
+        self.is_telling = False
+        """Whether `on_line` was called and has not come back: what was raised since is its own."""
+        self.own: deque[str] = deque(maxlen=_OWN_LINES_KEPT)
+        self.tail: deque[str] = deque(maxlen=TAIL_LINES)
+
+    def take(self, line: str) -> None:
+        """Take the next line; the workload's go to `tail` and `on_line`, nsys's to `own`, bars and blanks nowhere."""
+        while (bar := PROGRESS.match(line)) is not None:
+            line = line[bar.end() :]
+            self._indented_is_own = False
+        if not line.strip():
+            return
+        if OWN_LINE.match(line):
+            self._indented_is_own = True
+            self.own.append(line)
+        elif self._indented_is_own and line[0] in " \t":
+            self.own.append(line)
+        else:
+            self._indented_is_own = False
+            self.tail.append(line)
+            if self._on_line is not None:
+                self.is_telling = True
+                self._on_line(line)
+                self.is_telling = False
+
+
+def never_started(own: Iterable[str]) -> bool:
+    """Whether nsys said that it did not come to start the workload."""
+    return any(NOT_STARTED.match(line) for line in own)
+
+
+def signal_name(number: int) -> str | None:
+    """Return what a signal is called, None for a number that is none's."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return None

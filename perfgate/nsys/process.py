@@ -1,0 +1,193 @@
+"""Running one program to its end, with everything that it starts; knows nothing of what the program is."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import selectors
+import signal
+import subprocess
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import psutil
+
+COOKIE: Final = "PERFGATE_RUN"
+"""Environment variable that marks every process of a run, also those that leave its process group.
+
+nsys leaves agents behind (`nsys --start-agent`, the importer) in groups and sessions of their own. The value is one
+id a nesting level, joined by colons: a run inside a run is found by the cookies of both.
+"""
+
+GRACE_S: Final = 3.0
+"""How long a process may take to end after SIGTERM before it gets SIGKILL."""
+
+LONGEST_LINE: Final = 1 << 16
+"""Bytes after which a line without an end is cut, so that no output can fill the memory."""
+
+_POLL_S: Final = 0.1
+_SWEEPS: Final = 5
+_LINE_END: Final = re.compile(rb"\r\n|\n|\r(?!\Z)")
+"""A carriage return at the end of what has been read may be half of a line end; it waits for the next byte."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Finished:
+    """How a program ended."""
+
+    returncode: int | None
+    """Exit status; minus the signal's number where a signal ended it; None where it was ended for its time limit."""
+    timed_out: bool
+    wall_s: float
+
+
+def run_process(
+    argv: Sequence[str],
+    *,
+    cwd: Path,
+    env: Mapping[str, str],
+    log: Path,
+    timeout_s: float,
+    on_line: Callable[[str], None] | None = None,
+) -> Finished:
+    """Run a program in a session of its own until it ends or its time is up; afterwards nothing of it runs.
+
+    Its stdout and stderr become one stream of lines, ended by newline or carriage return (progress bars), undecodable
+    bytes replaced; each goes to `log` and then to `on_line`. Its stdin is empty.
+
+    Raises:
+        OSError: the program cannot be started, or the log cannot be written.
+        KeyboardInterrupt: and whatever `on_line` raises, after everything that was started has been ended.
+    """
+    mark = uuid.uuid4().hex
+    inherited = env.get(COOKIE)
+    marked = {**env, COOKIE: f"{inherited}:{mark}" if inherited else mark}
+    started = time.monotonic()
+    process: subprocess.Popen[bytes] | None = None
+    with log.open("w", encoding="utf-8", newline="\n") as record:
+        try:
+            process = subprocess.Popen(
+                argv,
+                cwd=cwd,
+                env=marked,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+            for line in _lines(process, deadline=started + timeout_s):
+                record.write(line + "\n")
+                record.flush()
+                if on_line is not None:
+                    on_line(line)
+            returncode = process.poll()
+            wall_s = time.monotonic() - started
+        finally:
+            # Ctrl-C may fall between the start of the program and its being known here: the cookie finds it anyway.
+            _end(process, mark)
+    return Finished(returncode=returncode, timed_out=returncode is None, wall_s=wall_s)
+
+
+def processes_of(mark: str, *, session: int | None = None) -> list[psutil.Process]:
+    """Find the living processes that bear a cookie or belong to a session; those of other users are not ours."""
+    found = []
+    for process in psutil.process_iter():
+        if process.pid == os.getpid():
+            continue
+        try:
+            if process.status() == psutil.STATUS_ZOMBIE:
+                continue
+            ours = session is not None and os.getsid(process.pid) == session
+            ours = ours or mark in process.environ().get(COOKIE, "").split(":")
+        except (psutil.Error, OSError):
+            continue
+        if ours:
+            found.append(process)
+    return found
+
+
+def _lines(process: subprocess.Popen[bytes], *, deadline: float) -> Iterator[str]:
+    """Yield the output line by line, until the program has ended or the deadline has come."""
+    stream = process.stdout
+    assert stream is not None
+    descriptor = stream.fileno()
+    os.set_blocking(descriptor, False)
+    pending = b""
+    with stream, selectors.DefaultSelector() as selector:
+        selector.register(descriptor, selectors.EVENT_READ)
+        while True:
+            ended = process.poll() is not None
+            remaining = deadline - time.monotonic()
+            if remaining <= 0 and not ended:
+                break
+            if not selector.select(timeout=_POLL_S if ended else min(_POLL_S, remaining)):
+                if ended:
+                    break  # a child that outlives the program holds the pipe open; what it may say is not awaited
+                continue
+            chunk = os.read(descriptor, 1 << 16)
+            if not chunk:
+                # All ends of the pipe are closed; the program itself may run on without a word.
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(timeout=max(0.0, deadline - time.monotonic()))
+                break
+            if ended and remaining <= 0:
+                break  # a child that outlives the program floods the pipe
+            *whole, pending = _LINE_END.split(pending + chunk)
+            while len(pending) > LONGEST_LINE:
+                whole.append(pending[:LONGEST_LINE])
+                pending = pending[LONGEST_LINE:]
+            yield from (line.decode(errors="replace") for line in whole)
+    if pending:
+        yield pending.rstrip(b"\r").decode(errors="replace")
+
+
+def _end(process: subprocess.Popen[bytes] | None, mark: str) -> None:
+    """End the program and all that it started: SIGTERM, then SIGKILL; a second Ctrl-C skips to SIGKILL."""
+    try:
+        _sweep(process, mark, grace_s=GRACE_S)
+    except KeyboardInterrupt:
+        _sweep(process, mark, grace_s=0.0)
+        raise
+
+
+def _sweep(process: subprocess.Popen[bytes] | None, mark: str, *, grace_s: float) -> None:
+    # Repeated, because a process may start another between being found and being ended.
+    for attempt in range(_SWEEPS):
+        strays = processes_of(mark, session=None if process is None else process.pid)
+        if not strays:
+            break
+        if attempt == 0 and grace_s > 0:
+            strays = _signal_all(process, strays, signal.SIGTERM, timeout_s=grace_s)
+        _signal_all(process, strays, signal.SIGKILL, timeout_s=1.0)
+    if process is not None:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=1.0)
+
+
+def _signal_all(
+    process: subprocess.Popen[bytes] | None, strays: list[psutil.Process], number: signal.Signals, *, timeout_s: float
+) -> list[psutil.Process]:
+    """Signal processes, wait for them, and return those that still live; a zombie does not, whoever has to reap it."""
+    for stray in strays:
+        with contextlib.suppress(psutil.Error, OSError):
+            stray.send_signal(number)
+    deadline = time.monotonic() + timeout_s
+    while True:
+        if process is not None:
+            process.poll()
+        strays = [stray for stray in strays if _lives(stray)]
+        if not strays or time.monotonic() >= deadline:
+            return strays
+        time.sleep(0.01)
+
+
+def _lives(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return False

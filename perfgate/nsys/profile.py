@@ -1,0 +1,446 @@
+"""One workload under nsys, from the command to checked captures and reports; judges nothing it measured.
+
+nsys's exit codes prove nothing (0 for a missing, truncated or skipped report, another for a good capture), so every
+output is looked at, and what nsys printed is read where one is missing.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from perfgate.model.errors import CaptureUnreadable, StoreFailed
+from perfgate.model.reports import ReportName, Reports
+from perfgate.model.settings import GraphTrace
+from perfgate.model.workload import CaptureMode, CaptureWindow
+from perfgate.nsys.command import OUTPUT, export_command, profile_command, report_names, stats_command
+from perfgate.nsys.environment import for_profile, for_reports
+from perfgate.nsys.files import fault_of_rep, fault_of_sqlite, literal, tables_of, workshop
+from perfgate.nsys.output import PROGRESS, Output, never_started, signal_name
+from perfgate.nsys.process import Finished, run_process
+from perfgate.nsys.reports import read_reports
+from perfgate.nsys.tool import NsysTool
+
+LOG: Final = "nsys.log"
+"""Everything that the workload and nsys printed, line by line, in the run's folder."""
+
+FREE_BYTES: Final = 200_000_000
+"""Free space without which no run is started: seconds of capture take some 10 MB, their export ten times that."""
+
+EXPORT_TIMEOUT_S: Final = 900.0
+
+IMPORTER_CAUSES: Final[Sequence[tuple[str, str]]] = (
+    (
+        "The importer binary and its dependencies were not found",
+        "Its importer is missing: install nsys whole, host folder and all, or set PERFGATE_NSYS to another one.",
+    ),
+    (
+        "An unknown error occurred",
+        "Its importer does not start, most often because libdw.so.1 is missing: install the package libdw1.",
+    ),
+    (
+        "Importation failed",
+        "Its importer gave up on the recording: use a newer nsys through PERFGATE_NSYS.",
+    ),
+)
+"""What `Importer error status: ...` means, and what to do about it."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ProfileSpec:
+    """One run of a workload under nsys."""
+
+    argv: tuple[str, ...]
+    folder: Path
+    """Fresh: created if missing; holds no capture yet."""
+    cwd: Path
+    env: Mapping[str, str]
+    """Complete, secrets already withheld."""
+    timeout_s: float
+    capture: CaptureMode | CaptureWindow
+    trace_osrt: bool = False
+    graph_trace: GraphTrace = GraphTrace.GRAPH
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Captured:
+    """One capture and its export, both checked to be there and readable."""
+
+    rep: Path
+    sqlite: Path
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ProfileOutcome:
+    """What came of one run; a workload that failed may leave good captures, and one that did well none."""
+
+    captures: tuple[Captured, ...]
+    exit_status: int | None
+    """The workload's, as nsys passed it on; None where nsys never started it, was ended, or died itself."""
+    signal: str | None
+    """Name of the signal that ended the workload, from an exit status of 128 + its number."""
+    timed_out: bool
+    wall_s: float
+    """From start to end of nsys, export and its own summaries included."""
+    tail: tuple[str, ...]
+    """The last lines of the workload's own output, without empty ones."""
+    log: Path
+    problem: str | None
+    """Why there is no capture, or one less than there should be, and what to do; sentences."""
+
+
+def profile(tool: NsysTool, spec: ProfileSpec, *, on_line: Callable[[str], None] | None = None) -> ProfileOutcome:
+    """Run a workload under nsys and return what came of it; `on_line` gets the workload's own lines as they come.
+
+    Never raises for a workload, an nsys or a disk that fails: see `ProfileOutcome.problem`. Whatever the run started
+    has ended on return, also on KeyboardInterrupt and what `on_line` raises, which go on to the caller.
+
+    Raises:
+        ValueError: the folder holds captures already; they would be taken for this run's.
+    """
+    lines = Output(on_line)
+    finished: Finished | None = None
+    refused: str | None = None
+    try:
+        spec.folder.mkdir(parents=True, exist_ok=True)
+        refused = _why_not_to_start(spec)
+        if refused is None:
+            finished = _run(tool, spec, lines)
+    except OSError as error:
+        if lines.is_telling:
+            raise
+        refused = f"nsys could not be run in {spec.folder}: {error}. Make the folder writable, or free some space."
+    if finished is None:
+        return _outcome(spec, lines, problem=refused)
+    captures: list[Captured] = []
+    problems: list[str] = []
+    # What is left of a run out of time is a torso: neither its steps nor its end can be relied on.
+    reps = [] if finished.timed_out else sorted(spec.folder.glob("*.nsys-rep"), key=_natural)
+    for rep in reps:
+        try:
+            captures.append(Captured(rep=rep, sqlite=_exported_with(rep) or export(tool, rep, spec.folder)))
+        except (CaptureUnreadable, StoreFailed) as error:
+            problems.append(str(error))
+    if not reps:
+        problems.append(_why_no_capture(tool, spec, finished, lines.own))
+    return _outcome(spec, lines, finished, captures=captures, problem="\n".join(problems) or None)
+
+
+def export(tool: NsysTool, rep: Path, folder: Path, *, timeout_s: float = EXPORT_TIMEOUT_S) -> Path:
+    """Turn a `.nsys-rep` into `folder/{stem}.sqlite`, replacing what is there, and return that.
+
+    Raises:
+        CaptureUnreadable: it is no capture, is cut short, is of a newer nsys, or takes longer than `timeout_s`.
+        StoreFailed: `folder` cannot be written.
+    """
+    fault = fault_of_rep(rep)
+    if fault is not None:
+        raise fault
+    target = folder / f"{rep.stem}.sqlite"
+    with workshop(folder) as work, literal(work) as plain:
+        (work / "source.nsys-rep").symlink_to(rep.absolute())
+        command = export_command(tool.path, source=str(plain / "source.nsys-rep"), target=str(plain / "target.sqlite"))
+        told, finished = _run_quietly(tool, command, work, timeout_s)
+        if finished.timed_out:
+            raise CaptureUnreadable(
+                subject=str(rep),
+                fact=f"nsys export did not end within {timeout_s:g} s",
+                next_step=f"Export it by hand and look at what it says: {tool.path} export --type=sqlite {rep}",
+            )
+        error = next((m[1].rstrip(". ") for line in told if (m := _EXPORT_ERROR.search(line))), None)
+        fact = fault_of_sqlite(work / "target.sqlite")
+        if error is not None or fact is not None:
+            newer = error is not None and "newer than" in error
+            raise CaptureUnreadable(
+                subject=str(rep),
+                fact=f"nsys {tool.version} cannot export it: {error or f'the export {fact}'}",
+                expectation="" if newer else "Expected a complete .nsys-rep",
+                next_step="Use an nsys as new as the one that captured it: set PERFGATE_NSYS."
+                if newer
+                else "Capture it again; if it was copied or downloaded, compare its size with the original's.",
+            )
+        (work / "target.sqlite").replace(target)
+    return target
+
+
+def run_reports(tool: NsysTool, sqlite: Path, folder: Path, *, timeout_s: float = EXPORT_TIMEOUT_S) -> Reports:
+    """Let nsys summarise a capture's export, and read its five CSVs; they stay in `folder` as `{report}.csv`.
+
+    A report that nsys skipped for want of data is in `Reports.skipped` with nsys's reason; one that is missing or
+    empty without a reason is an error.
+
+    Raises:
+        CaptureUnreadable: the export is no SQLite file, or nsys made no report of it.
+        LayoutUnknown: a report has columns or units that perfgate does not know.
+        StoreFailed: `folder` cannot be written.
+    """
+    fault = fault_of_sqlite(sqlite)
+    if fault is not None:
+        raise CaptureUnreadable(
+            subject=str(sqlite),
+            fact=fault,
+            expectation="Expected a SQLite export of an nsys capture",
+            next_step=f"Export the capture again: {tool.path} export --type=sqlite CAPTURE.nsys-rep",
+        )
+    texts: dict[ReportName, str] = {}
+    skipped: dict[ReportName, str] = {}
+    with workshop(folder) as work, literal(work) as plain:
+        (work / "capture.sqlite").symlink_to(sqlite.absolute())
+        wanted = list(ReportName)
+        for names in report_names(tool.version):
+            spelled = {name: names[name] for name in wanted}
+            command = stats_command(
+                tool.path,
+                tuple(spelled.values()),
+                source=str(plain / "capture.sqlite"),
+                output=str(plain / "report"),
+            )
+            told, finished = _run_quietly(tool, command, work, timeout_s)
+            wanted = [name for name in wanted if _is_unknown(spelled[name], told)]
+            for name in [name for name in spelled if name not in wanted]:
+                csv = work / f"report_{spelled[name]}.csv"
+                reason = _skipped(spelled[name], told)
+                if csv.is_file() and csv.stat().st_size:
+                    # Range names are the workload's own bytes; one that is no UTF-8 must not cost the report.
+                    texts[name] = csv.read_bytes().decode(errors="replace")
+                    csv.replace(folder / f"{name.value}.csv")
+                elif reason is not None and not _is_excuse(reason, sqlite):
+                    skipped[name] = reason
+                else:
+                    raise _no_report(tool, name, sqlite, csv, told, finished, timeout_s)
+            if not wanted:
+                break
+        if wanted:
+            raise CaptureUnreadable(
+                subject=f"nsys {tool.version} ({tool.path})",
+                fact=f"does not know the report {', '.join(wanted)}",
+                next_step="Use another nsys through PERFGATE_NSYS.",
+            )
+    return read_reports(texts, skipped=skipped, source=str(sqlite))
+
+
+def _run(tool: NsysTool, spec: ProfileSpec, lines: Output) -> Finished:
+    """Run nsys with a TMPDIR of its own, which is gone afterwards; the workload keeps the user's.
+
+    In a shared /tmp, nsys stumbles over `/tmp/nvidia` of another user, and leaves unfinished recordings behind. The
+    workload must not get it too, or it would lose what it caches there from run to run (compiled kernels).
+    """
+    tmp = spec.folder / "tmp"
+    tmp.mkdir()
+    workload_tmpdir = spec.env.get("TMPDIR") or "/tmp"  # what an unset TMPDIR means
+    own_tmpdir = not set(workload_tmpdir) & _NOT_IN_ENV_VAR
+    try:
+        with literal(spec.folder) as plain:
+            command = profile_command(
+                tool.path,
+                (_program(spec) or spec.argv[0], *spec.argv[1:]),
+                output=plain / OUTPUT,
+                capture=spec.capture,
+                trace_osrt=spec.trace_osrt,
+                graph_trace=spec.graph_trace,
+                workload_tmpdir=workload_tmpdir if own_tmpdir else None,
+            )
+            return run_process(
+                command,
+                cwd=spec.cwd,
+                env=for_profile(spec.env, tmpdir=str(plain / "tmp") if own_tmpdir else None),
+                log=spec.folder / LOG,
+                timeout_s=spec.timeout_s,
+                on_line=lines.take,
+            )
+    finally:
+        shutil.rmtree(tmp, ignore_errors=True)
+
+
+_NOT_IN_ENV_VAR: Final = frozenset(",\"'\\")
+"""nsys splits `--env-var` at commas and knows quotes."""
+
+_EXPORT_ERROR: Final = re.compile(r"Exportation error: (.*)")
+
+
+def _outcome(
+    spec: ProfileSpec,
+    lines: Output,
+    finished: Finished | None = None,
+    *,
+    captures: Sequence[Captured] = (),
+    problem: str | None,
+) -> ProfileOutcome:
+    status = None if finished is None or never_started(lines.own) else finished.returncode
+    if status is not None and status < 0:
+        status = None
+    return ProfileOutcome(
+        captures=tuple(captures),
+        exit_status=status,
+        signal=signal_name(status - 128) if status is not None and status > 128 else None,
+        timed_out=finished is not None and finished.timed_out,
+        wall_s=0.0 if finished is None else finished.wall_s,
+        tail=tuple(lines.tail),
+        log=spec.folder / LOG,
+        problem=problem,
+    )
+
+
+def _program(spec: ProfileSpec) -> str | None:
+    """Find the workload's program as a shell would; nsys would look into the current folder first."""
+    named = spec.argv[0]
+    if "/" in named:
+        path = (spec.cwd / named).absolute()
+        return str(path) if path.is_file() and os.access(path, os.X_OK) else None
+    found = shutil.which(named, path=spec.env.get("PATH", os.defpath))
+    return None if found is None else str(Path(found).absolute())
+
+
+def _why_not_to_start(spec: ProfileSpec) -> str | None:
+    stale = sorted(path.name for path in spec.folder.iterdir() if path.suffix in {".nsys-rep", ".sqlite", ".qdstrm"})
+    if stale:
+        raise ValueError(f"{spec.folder} holds {', '.join(stale)}; a run needs a fresh folder")
+    if not spec.cwd.is_dir():
+        return f"The workload's folder {spec.cwd} does not exist. Correct its cwd."
+    if _program(spec) is None:
+        return (
+            f"The workload's program {spec.argv[0]} is not an executable file"
+            + ("" if "/" in spec.argv[0] else " on PATH")
+            + ". Correct the command, or install it."
+        )
+    free = shutil.disk_usage(spec.folder).free
+    if free < FREE_BYTES:
+        return (
+            f"The disk is full: {free / 1e6:.0f} MB are free in {spec.folder}, "
+            f"a capture needs {FREE_BYTES / 1e6:.0f} MB. Free some space."
+        )
+    return None
+
+
+def _why_no_capture(tool: NsysTool, spec: ProfileSpec, finished: Finished, own: Iterable[str]) -> str:
+    """Name the reason for which nsys wrote no capture, the surest first."""
+    log = spec.folder / LOG
+    said = "\n".join(own)
+    if finished.timed_out:
+        late = "The workload" if "Generating '" not in said else "The workload, or nsys writing its capture,"
+        return (
+            f"{late} did not end within {spec.timeout_s:g} s, so it was ended with all that it had started. "
+            f"Give it more time (timeout_s), or look where it hangs: {log}"
+        )
+    if "No space left on device" in said or shutil.disk_usage(spec.folder).free < FREE_BYTES // 10:
+        return f"The disk ran full while nsys wrote the capture into {spec.folder}. Free some space."
+    if found := re.search(r"unrecogni[sz]ed option '(.*?)'", said):
+        return f"nsys {tool.version} ({tool.path}) does not know the option {found[1]}. Set PERFGATE_NSYS to another."
+    if "Executable not found" in said:
+        return f"nsys did not find the workload's program {spec.argv[0]}. Correct the command, or install it."
+    if "temp_directory_path" in said:
+        return f"nsys cannot use the folder {spec.env.get('TMPDIR')}. Set TMPDIR to one that exists and can be written."
+    status = re.search(r"Importer error status: (.*)", said)
+    if status is not None or any(spec.folder.glob("*.qdstrm")):
+        what = status[1].rstrip(". ") if status is not None else "it does not say why"
+        advice = next(
+            (todo for words, todo in IMPORTER_CAUSES if words in what),
+            "Install the package libdw1 if libdw.so.1 is missing, or use another nsys through PERFGATE_NSYS.",
+        )
+        return f"nsys {tool.version} recorded the workload but could not import its recording: {what}. {advice}"
+    if found := re.search(r"Failed to create '(.*?)': (.*)", said):
+        path = spec.folder / Path(found[1]).name
+        return f"nsys could not write {path}: {found[2].rstrip('. ')}. Make the folder writable."
+    if finished.returncode is not None and finished.returncode < 0:
+        return (
+            f"nsys {tool.version} itself was ended by {signal_name(-finished.returncode) or -finished.returncode} "
+            f"and left no capture. Its last words are in {log}"
+        )
+    return _why_never_opened(spec, finished, log)
+
+
+def _why_never_opened(spec: ProfileSpec, finished: Finished, log: Path) -> str:
+    match spec.capture:
+        case CaptureMode.CUDA_PROFILER_API:
+            opens = "before it called cudaProfilerStart()"
+            reason = "cudaProfilerStart() was not called, or the workload did not use CUDA"
+            advice = "Call torch.cuda.profiler.start() before the measured steps, or set `capture: all`."
+        case CaptureWindow() as window:
+            opens = f"before its capture window opened, {window.delay:g} s after the start"
+            reason = f"the workload ended before the window of {window.delay:g} s after the start"
+            advice = "Set a shorter delay, or more steps."
+        case CaptureMode.ALL:
+            return (
+                f"nsys ended with status {finished.returncode} and wrote no capture, and did not say why. "
+                f"All it printed is in {log}"
+            )
+    if finished.returncode:
+        return f"The capture range never opened: the workload ended with status {finished.returncode} {opens}."
+    return f"The capture range never opened: {reason}. {advice}"
+
+
+def _exported_with(rep: Path) -> Path | None:
+    """Return the export that `--stats=true` left beside a capture, if it is one and not older than the capture."""
+    sqlite = rep.with_suffix(".sqlite")
+    if not sqlite.is_file() or sqlite.stat().st_mtime_ns < rep.stat().st_mtime_ns:
+        return None
+    return sqlite if fault_of_sqlite(sqlite) is None else None
+
+
+def _is_unknown(spelled: str, told: Sequence[str]) -> bool:
+    return any(f"Report '{spelled}' could not be found" in line for line in told)
+
+
+def _skipped(spelled: str, told: Sequence[str]) -> str | None:
+    """Return nsys's reason for skipping a report: `Processing [...] with [.../nvtx_sum.py] to [...]... SKIPPED: ..`."""
+    for line in told:
+        if re.search(rf"[\[/]{re.escape(spelled)}(\.py)?\]", line) and (found := re.search(r"SKIPPED: (.*)", line)):
+            return re.sub(r"^\S*capture\.sqlite\s+", "", found[1]).strip()
+    return None
+
+
+def _is_excuse(reason: str, sqlite: Path) -> bool:
+    """Whether nsys gives want of data as its reason although it did not read the file."""
+    return "StringIds" in reason and "StringIds" in tables_of(sqlite)
+
+
+def _no_report(
+    tool: NsysTool,
+    name: ReportName,
+    sqlite: Path,
+    csv: Path,
+    told: Sequence[str],
+    finished: Finished,
+    timeout_s: float,
+) -> CaptureUnreadable:
+    errors = [line.strip() for line in told if "ERROR" in line or "SKIPPED" in line]
+    if finished.timed_out:
+        fact = f"nsys stats did not end within {timeout_s:g} s"
+    else:
+        fact = "left an empty file" if csv.is_file() else "left no file"
+        fact += f": {errors[-1].rstrip('. ')}" if errors else " and did not say why"
+    return CaptureUnreadable(
+        subject=f"report {name.value} of {sqlite}",
+        fact=fact,
+        expectation=f"Expected nsys {tool.version} to print it, or to say that it has no such data",
+        next_step=f"Run it by hand: LC_ALL=C {tool.path} stats --report={csv.stem.removeprefix('report_')} {sqlite}",
+    )
+
+
+def _run_quietly(tool: NsysTool, command: Sequence[str], work: Path, timeout_s: float) -> tuple[list[str], Finished]:
+    told: list[str] = []
+    try:
+        finished = run_process(
+            command,
+            cwd=work,
+            env=for_reports(tool.env, tmpdir=str(work)),
+            log=work / "log",
+            timeout_s=timeout_s,
+            on_line=lambda line: told.append(line) if not PROGRESS.match(line) else None,
+        )
+    except OSError as error:
+        raise StoreFailed(
+            subject=f"nsys {tool.path} in {work}",
+            fact=f"cannot be run: {error}",
+            next_step="Check that the program and the folder are there and may be used.",
+        ) from error
+    return told, finished
+
+
+def _natural(path: Path) -> tuple[tuple[int, str], ...]:
+    return tuple((int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", path.name))

@@ -1,0 +1,719 @@
+"""Reads a capture's SQLite export into a Timeline; never changes the file, and knows no metric."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from threading import Lock
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+import connectorx
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from perfgate.model.errors import CaptureUnreadable, LayoutUnknown
+from perfgate.model.timeline import (
+    Bytes8,
+    Calls,
+    CapturedGpu,
+    Copies,
+    Diagnostic,
+    Ints,
+    Kernels,
+    MemoryKind,
+    Names,
+    Ranges,
+    SmallInts,
+    Spans,
+    Timeline,
+)
+from perfgate.nsys.layouts import (
+    CALLS,
+    COPIES,
+    CUDA_DEVICES,
+    DIAGNOSTICS,
+    DOMAIN_EVENT,
+    EXPORT_TABLES,
+    GPUS,
+    GRAPHS,
+    KERNELS,
+    MEMSETS,
+    METADATA,
+    PROCESS_SHIFT,
+    PUSH_POP_EVENTS,
+    RANGE_EVENTS,
+    RANGES,
+    STRINGS,
+    THREAD_MASK,
+    UNKNOWN_PROCESS,
+    ExportColumn,
+    ExportTable,
+)
+
+Columns = dict[str, NDArray[Any]]
+_Scalar = TypeVar("_Scalar", bound=np.generic)
+
+_ROWS_AT_ONCE = 1 << 18
+"""Rows a thread holds in connectorx's wide form; bounds the memory above the arrays themselves."""
+_READERS = 2
+_HEADER = b"SQLite format 3\0"
+_LFS = b"version https://git-lfs"
+_AGAIN = "Export it again: nsys export --type sqlite --force-overwrite true CAPTURE.nsys-rep"
+_UNKNOWN_PID = 0
+_WARNINGS = (2, 3)
+"""Severities of DIAGNOSTIC_EVENT: warning and error."""
+_LEAST_ROW_BYTES = 4
+"""A row of the tables read here takes more in the file. Row ids that promise more rows than fit have holes."""
+_DTYPES: Mapping[str, type[np.generic]] = {
+    "process": np.int32,
+    "device": np.int32,
+    "name": np.int32,
+    "kind": np.int8,
+    "source": np.int8,
+    "target": np.int8,
+    "graph_node": np.bool_,
+    "closed": np.bool_,
+}
+_LIMITS: Mapping[str, np.iinfo[Any]] = {
+    "device": np.iinfo(np.int32),
+    "name": np.iinfo(np.int32),
+    "kind": np.iinfo(np.int8),
+    "source": np.iinfo(np.int8),
+    "target": np.iinfo(np.int8),
+}
+
+
+def read_timeline(path: Path) -> Timeline:
+    """Read everything perfgate measures from the SQLite export at `path`.
+
+    The file is opened read-only and immutable: it is not changed, and no file is created beside it.
+
+    - A table that is absent is an empty one: nsys writes no empty tables. What that means is in `Timeline.missing`.
+    - A process is a `globalPid`, so equal pids of two machines stay two. Rows without one (NULL, or exports so old that
+      they have no such column) belong to the capture's only process, or to one with pid 0 where it has several or none.
+    - A device is a physical GPU. Processes count their own from 0 (CUDA_VISIBLE_DEVICES), so their numbers are
+      translated by TARGET_INFO_CUDA_DEVICE (in exports of 2025 and newer); else by TARGET_INFO_GPU's CUDA number; else
+      they are taken as they stand, which takes equal numbers of different processes for the same GPU.
+    - A kernel or call whose name is not in StringIds is called `(name 123)`.
+
+    Raises CaptureUnreadable for what is no export, or a damaged one, and for values that no nsys writes (text in a
+    number column, an end before its start); LayoutUnknown for an export of nsys whose columns perfgate does not know.
+    """
+    with open_export(path) as export:
+        return _timeline(export)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Export:
+    """An open export. Names and small tables are read by sqlite3, numbers by connectorx, which opens the file again."""
+
+    path: Path
+    connection: sqlite3.Connection
+    tables: Mapping[str, Mapping[str, bool]]
+    """Table -> its columns -> whether they are declared NOT NULL."""
+
+    def has(self, table: str) -> bool:
+        return table in self.tables
+
+    def rows(self, table: str, columns: Sequence[str], *, where: str = "", order: str = "") -> list[tuple[Any, ...]]:
+        """Rows of a small table; a column that it lacks is None in each."""
+        if table not in self.tables:
+            return []
+        chosen = ", ".join(f'"{column}"' if column in self.tables[table] else "NULL" for column in columns)
+        return self.query(
+            f'SELECT {chosen} FROM "{table}"{where and f" WHERE {where}"}{order and f" ORDER BY {order}"}'
+        )
+
+    def query(self, sql: str) -> list[tuple[Any, ...]]:
+        return self.connection.execute(sql).fetchall()
+
+
+def read_only_uri(path: Path) -> str:
+    """How SQLite opens a file without writing to it or beside it; for paths with any character."""
+    return f"file:{quote(os.fsencode(path.resolve()))}?mode=ro&immutable=1"
+
+
+def _refuse_foreign(path: Path) -> None:
+    """Raise for a file that is no readable SQLite database, by its first bytes."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(100)
+        size = path.stat().st_size
+    except IsADirectoryError:
+        raise CaptureUnreadable(
+            subject=str(path), fact="this is a folder", expectation="perfgate reads one export", next_step=_AGAIN
+        ) from None
+    except OSError as error:
+        raise CaptureUnreadable(
+            subject=str(path), fact=f"it cannot be opened: {error.strerror}", next_step="Check the path and its rights"
+        ) from error
+    if not head:
+        raise CaptureUnreadable(subject=str(path), fact="the file is empty", next_step=_AGAIN)
+    if head.startswith(_LFS):
+        raise CaptureUnreadable(
+            subject=str(path),
+            fact="this is a Git LFS pointer, not the capture itself",
+            next_step=f"Fetch the capture first: git lfs pull --include {path.name}",
+        )
+    if not head.startswith(_HEADER):
+        if path.suffix in {".nsys-rep", ".qdrep"}:
+            raise CaptureUnreadable(
+                subject=str(path),
+                fact="this is nsys's own format",
+                expectation="perfgate reads its SQLite export",
+                next_step=f"Export it: nsys export --type sqlite {path.name}",
+            )
+        raise CaptureUnreadable(
+            subject=str(path),
+            fact="this is no SQLite file",
+            expectation="perfgate reads SQLite exports of nsys",
+            next_step=_AGAIN,
+        )
+    whole = _declared_size(head)
+    if size < whole:
+        raise CaptureUnreadable(
+            subject=str(path), fact=f"it is cut off: {size} of {whole} bytes are there", next_step=_AGAIN
+        )
+    for suffix in ("-wal", "-journal"):
+        beside = path.with_name(path.name + suffix)
+        if beside.exists() and beside.stat().st_size:
+            raise CaptureUnreadable(
+                subject=str(path),
+                fact=f"{beside.name} lies beside it: something is still writing the export, or died writing it",
+                next_step=f"Wait for it, or {_AGAIN[0].lower()}{_AGAIN[1:]}",
+            )
+
+
+def _declared_size(head: bytes) -> int:
+    """Bytes that a SQLite header promises (SQLite's file format, 1.3); 0 where it does not say."""
+    if len(head) < 100:
+        return len(_HEADER) + 100
+    if head[24:28] != head[92:96]:  # written by a version that did not keep the page count
+        return 0
+    page = int.from_bytes(head[16:18], "big")
+    return int.from_bytes(head[28:32], "big") * (65536 if page == 1 else page)
+
+
+@contextmanager
+def open_export(path: Path) -> Iterator[Export]:
+    """An export of nsys, opened read-only. Raises as `read_timeline` does, for SQLite's errors while it is open too."""
+    _refuse_foreign(path)
+    try:
+        with closing(sqlite3.connect(read_only_uri(path), uri=True)) as connection:
+            connection.text_factory = _decoded
+            yield _export(path, connection)
+    except (sqlite3.Error, sqlite3.Warning) as error:
+        raise _damaged(path, str(error)) from error
+
+
+def _decoded(raw: bytes) -> str:
+    return raw.decode("utf-8", errors="replace")
+
+
+def _export(path: Path, connection: sqlite3.Connection) -> Export:
+    names = [str(name) for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+    tables = {
+        name: {
+            str(column): bool(not_null)
+            for column, not_null in connection.execute('SELECT name, "notnull" FROM pragma_table_info(?)', (name,))
+        }
+        for name in names
+    }
+    known = {STRINGS, *METADATA, *(table.name for table in EXPORT_TABLES)}
+    if known.isdisjoint(names):
+        raise CaptureUnreadable(
+            subject=str(path),
+            fact=f"this is a SQLite file, but no export of nsys: it has {_listed(names)}",
+            expectation=f"An export has some of {_listed(sorted(known))}",
+            next_step=_AGAIN,
+        )
+    for table in EXPORT_TABLES:
+        others = sorted(name for name in names if name.startswith(f"{table.name}_V") and table.name not in tables)
+        if others:
+            raise LayoutUnknown(
+                subject=str(path),
+                fact=f"it has {_listed(others)} and no {table.name}",
+                expectation=f"perfgate knows {table.name} only",
+                next_step="perfgate must learn this version of nsys: please report it with the version",
+            )
+    return Export(path=path, connection=connection, tables=tables)
+
+
+def _listed(names: Sequence[str]) -> str:
+    if not names:
+        return "no tables"
+    return ", ".join(names[:12]) + (f" and {len(names) - 12} more" if len(names) > 12 else "")
+
+
+def _damaged(path: Path, how: str) -> CaptureUnreadable:
+    return CaptureUnreadable(subject=str(path), fact=f"it is damaged: {how}", next_step=_AGAIN)
+
+
+# --- numbers -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Processes:
+    """Numbers the capture's processes as threads come upon them."""
+
+    codes: dict[int, int] = field(default_factory=dict)
+    lock: Lock = field(default_factory=Lock)
+
+    def numbered(self, keys: Ints) -> SmallInts:
+        """`globalPid`s -> process numbers, in no particular order yet."""
+        if (keys == keys[0]).all():
+            with self.lock:
+                return np.full(len(keys), self.codes.setdefault(int(keys[0]), len(self.codes)), dtype=np.int32)
+        index, uniques = pd.factorize(keys)
+        with self.lock:
+            codes = [self.codes.setdefault(int(key), len(self.codes)) for key in uniques]
+        return np.array(codes, dtype=np.int32)[index]
+
+    def settled(self) -> tuple[tuple[int, ...], dict[int, int]]:
+        """Process ids in final order, and the final index of each `globalPid` met."""
+        known = sorted(key for key in self.codes if key != UNKNOWN_PROCESS)
+        index = {key: number for number, key in enumerate(known)}
+        pids = [(key >> PROCESS_SHIFT) & THREAD_MASK for key in known]
+        if UNKNOWN_PROCESS in self.codes:
+            index[UNKNOWN_PROCESS] = 0 if len(known) == 1 else len(known)
+            if len(known) != 1:
+                pids.append(_UNKNOWN_PID)
+        return tuple(pids), index
+
+
+def _sql(export: Export, table: ExportTable) -> tuple[list[str], list[ExportColumn]]:
+    """What to select of a table, and the columns that it lacks and that have a default."""
+    has = export.tables[table.name]
+    select: list[str] = []
+    lacking: list[ExportColumn] = []
+    for column in table.columns:
+        there = [source for source in column.sources if source in has]
+        if not there and column.default is None and not column.flag:
+            raise LayoutUnknown(
+                subject=str(export.path),
+                fact=f"{table.name} has no column {' or '.join(column.sources)}, it has {_listed(list(has))}",
+                expectation="perfgate reads exports of nsys 2022.4 and newer",
+                next_step=_AGAIN,
+            )
+        if not there:
+            lacking.append(column)
+        elif column.flag:
+            select.append(f'"{there[0]}" IS NOT NULL AS "{column.field}"')
+        elif has[there[0]] or (len(there) == 1 and column.default is None):
+            select.append(f'"{there[0]}" AS "{column.field}"')
+        else:
+            tried = [f'"{source}"' for source in there] + ([] if column.default is None else [str(column.default)])
+            select.append(f'coalesce({", ".join(tried)}) AS "{column.field}"')
+    return select, lacking
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Part:
+    """Some rows of a table, to be read by one thread into their place in the whole table's columns."""
+
+    export: Export
+    table: ExportTable
+    select: str
+    lacking: tuple[ExportColumn, ...]
+    where: str
+    at: int
+    room: int
+    """How many rows it can have at most."""
+
+    def read(self, processes: _Processes, into: Columns) -> slice:
+        """Fill `into` from `at` on, in the dtypes of the Timeline, and say which of its rows that were."""
+        sql = f'SELECT {self.select} FROM "{self.table.name}" WHERE {self.where} ORDER BY rowid'
+        url = "sqlite://" + quote(read_only_uri(self.export.path), safe="")
+        try:
+            frame = connectorx.read_sql(url, sql, return_type="pandas")
+        except RuntimeError as error:
+            raise _damaged(self.export.path, f"{self.table.name} cannot be read: {error}") from error
+        count = len(frame)
+        rows = slice(self.at, self.at + count)
+        if not count:
+            return rows
+        columns: Columns = {name: self._integers(frame[name]) for name in frame.columns}
+        columns |= {column.field: np.full(count, column.default or 0, dtype=np.int64) for column in self.lacking}
+        self._check(columns)
+        if "thread" in columns:
+            columns["process"] = columns["thread"] & ~THREAD_MASK
+            columns["thread"] = columns["thread"] & THREAD_MASK
+        columns["process"] = processes.numbered(columns["process"])
+        for name, values in columns.items():
+            into[name][rows] = values
+        return rows
+
+    def _integers(self, series: pd.Series[Any]) -> Ints:
+        if not pd.api.types.is_integer_dtype(series.dtype):
+            raise _damaged(self.export.path, f"{self.table.name} has other values than whole numbers as {series.name}")
+        if series.hasnans:
+            raise _damaged(self.export.path, f"{self.table.name} has rows without a {series.name}")
+        return series.to_numpy(dtype=np.int64)
+
+    def _check(self, columns: Columns) -> None:
+        start, end = columns["start"], columns["end"]
+        wrong = end < start
+        if "closed" in columns:
+            wrong &= columns["closed"] != 0
+        if wrong.any():
+            row = int(np.flatnonzero(wrong)[0])
+            raise _damaged(
+                self.export.path,
+                f"{self.table.name} has {int(wrong.sum())} rows that end before they start, "
+                f"as from {start[row]} to {end[row]} ns",
+            )
+        if "bytes" in columns and (columns["bytes"] < 0).any():
+            raise _damaged(self.export.path, f"{self.table.name} has a copy of {columns['bytes'].min()} bytes")
+        for name in columns.keys() & _LIMITS.keys():
+            least, most = int(columns[name].min()), int(columns[name].max())
+            if least < _LIMITS[name].min or most > _LIMITS[name].max:
+                beyond = most if most > _LIMITS[name].max else least
+                raise _damaged(self.export.path, f"{self.table.name} has {beyond} as a {name}, which no nsys writes")
+
+
+def _parts(export: Export, table: ExportTable) -> list[_Part]:
+    """A table in parts of `_ROWS_AT_ONCE` row ids. nsys numbers rows from 1 without holes; others may have cut some."""
+    if not export.has(table.name):
+        return []
+    select, lacking = _sql(export, table)
+    # one query each: SQLite finds the first or the last row at once, but both together by reading them all
+    ((first,),) = export.query(f'SELECT min(rowid) FROM "{table.name}"')
+    ((last,),) = export.query(f'SELECT max(rowid) FROM "{table.name}"')
+    if first is None:
+        return []
+    which = [f"eventType IN ({', '.join(map(str, RANGE_EVENTS))})"] if table is RANGES else []
+    if last - first > export.path.stat().st_size // _LEAST_ROW_BYTES:
+        ((count,),) = export.query(f'SELECT count(*) FROM "{table.name}"')
+        places: list[tuple[int, int, list[str]]] = [(first, count, ["1"])]
+    else:
+        places = [
+            (begin, min(_ROWS_AT_ONCE, last + 1 - begin), [f"rowid BETWEEN {begin} AND {begin + _ROWS_AT_ONCE - 1}"])
+            for begin in range(first, last + 1, _ROWS_AT_ONCE)
+        ]
+    return [
+        _Part(
+            export=export,
+            table=table,
+            select=", ".join(select),
+            lacking=tuple(lacking),
+            where=" AND ".join(which + where),
+            at=begin - first,
+            room=room,
+        )
+        for begin, room, where in places
+    ]
+
+
+def _read_tables(export: Export) -> tuple[dict[str, Columns], _Processes]:
+    """All tables; several of their parts are read at the same time."""
+    processes = _Processes()
+    reading: dict[str, tuple[Columns, list[Future[slice]]]] = {}
+    with ThreadPoolExecutor(_READERS, thread_name_prefix="perfgate-read") as readers:
+        try:
+            for table in EXPORT_TABLES:
+                parts = _parts(export, table)
+                columns = _room(table, sum(part.room for part in parts))
+                reading[table.name] = columns, [readers.submit(part.read, processes, columns) for part in parts]
+            return {name: _filled(columns, parts) for name, (columns, parts) in reading.items()}, processes
+        finally:
+            readers.shutdown(cancel_futures=True)
+
+
+def _room(table: ExportTable, rows: int) -> Columns:
+    names = [*(column.field for column in table.columns), "process"]
+    return {name: np.empty(rows, dtype=_DTYPES.get(name, np.int64)) for name in names}
+
+
+def _filled(columns: Columns, parts: Sequence[Future[slice]]) -> Columns:
+    """The rows that were read, without the room that stayed empty; no columns at all where there are none."""
+    rows = [part.result() for part in parts]
+    count = sum(part.stop - part.start for part in rows)
+    if not count:
+        return {}
+    if count == len(columns["start"]):
+        return columns
+    return {name: np.concatenate([values[part] for part in rows]) for name, values in columns.items()}
+
+
+# --- the timeline ------------------------------------------------------------------------------------------------
+
+
+def _timeline(export: Export) -> Timeline:
+    tables, numbered = _read_tables(export)
+    processes, index = numbered.settled()
+    order = np.array([index[key] for key in numbered.codes], dtype=np.int32)
+    if (order != np.arange(len(order))).any():
+        for columns in tables.values():
+            if columns:
+                columns["process"] = order[columns["process"]]
+    operations = [tables[table.name] for table in (KERNELS, COPIES, MEMSETS, GRAPHS)]
+    gpus = _name_devices(export, processes, [columns for columns in operations if columns])
+
+    kernels, calls = _kernels(tables[KERNELS.name]), _calls(tables[CALLS.name])
+    ids = {int(name) for column in (kernels.name, calls.name) for name in pd.unique(column)}
+    text_ids = _column(tables[RANGES.name], "text_id", np.int64)
+    strings = _strings(export, ids | {int(name) for name in pd.unique(text_ids)})
+    meta = {str(name): str(value) for table in METADATA for name, value in export.rows(table, ("name", "value"))}
+    timeline = Timeline(
+        source=export.path.name,
+        nsys_version=meta.get("EXPORT_PRODUCT_VERSION"),
+        schema_version=meta.get("EXPORT_SCHEMA_VERSION"),
+        processes=processes,
+        kernels=kernels,
+        copies=_copies(tables[COPIES.name]),
+        memsets=_spans(tables[MEMSETS.name]),
+        graphs=_spans(tables[GRAPHS.name]),
+        calls=calls,
+        ranges=_ranges(export, tables[RANGES.name], index, strings),
+        names={name: strings.get(name, f"(name {name})") for name in ids},
+        gpus=gpus,
+        diagnostics=tuple(
+            Diagnostic(severity=int(severity or 0), text=str(text))
+            for severity, text in export.rows(DIAGNOSTICS, ("severity", "text"))
+        ),
+    )
+    return replace(timeline, missing=_missing(timeline))
+
+
+def _column(columns: Columns, name: str, dtype: type[_Scalar]) -> NDArray[_Scalar]:
+    """A column as the Timeline wants it; empty where the table has no rows."""
+    if not columns:
+        return np.empty(0, dtype=dtype)
+    return columns[name].astype(dtype, copy=False)
+
+
+def _memory_kinds(columns: Columns, name: str) -> Bytes8:
+    kinds = _column(columns, name, np.int8)
+    known = np.array([kind.value for kind in MemoryKind], dtype=np.int8)
+    return np.where(np.isin(kinds, known), kinds, np.int8(MemoryKind.UNKNOWN)).astype(np.int8)
+
+
+def _kernels(columns: Columns) -> Kernels:
+    return Kernels(
+        start=_column(columns, "start", np.int64),
+        end=_column(columns, "end", np.int64),
+        device=_column(columns, "device", np.int32),
+        process=_column(columns, "process", np.int32),
+        correlation=_column(columns, "correlation", np.int64),
+        name=_column(columns, "name", np.int32),
+        graph_node=_column(columns, "graph_node", np.bool_),
+    )
+
+
+def _copies(columns: Columns) -> Copies:
+    return Copies(
+        start=_column(columns, "start", np.int64),
+        end=_column(columns, "end", np.int64),
+        device=_column(columns, "device", np.int32),
+        process=_column(columns, "process", np.int32),
+        correlation=_column(columns, "correlation", np.int64),
+        bytes=_column(columns, "bytes", np.int64),
+        kind=_column(columns, "kind", np.int8),
+        source=_memory_kinds(columns, "source"),
+        target=_memory_kinds(columns, "target"),
+    )
+
+
+def _spans(columns: Columns) -> Spans:
+    return Spans(
+        start=_column(columns, "start", np.int64),
+        end=_column(columns, "end", np.int64),
+        device=_column(columns, "device", np.int32),
+        process=_column(columns, "process", np.int32),
+        correlation=_column(columns, "correlation", np.int64),
+    )
+
+
+def _calls(columns: Columns) -> Calls:
+    return Calls(
+        start=_column(columns, "start", np.int64),
+        end=_column(columns, "end", np.int64),
+        process=_column(columns, "process", np.int32),
+        thread=_column(columns, "thread", np.int64),
+        correlation=_column(columns, "correlation", np.int64),
+        name=_column(columns, "name", np.int32),
+    )
+
+
+def _strings(export: Export, wanted: set[int]) -> dict[int, str]:
+    """The texts of these ids: kernels, calls and registered range names. The rest may be large, and secret."""
+    if not export.has(STRINGS):
+        return {}
+    rows = export.connection.execute(f'SELECT id, value FROM "{STRINGS}"')
+    return {number: str(text) for number, text in rows if number in wanted}
+
+
+def _ranges(export: Export, columns: Columns, index: Mapping[int, int], strings: Mapping[int, str]) -> Ranges:
+    closed = _column(columns, "closed", np.bool_)
+    end = _column(columns, "end", np.int64)
+    if not closed.all():
+        ((last,),) = export.query(f'SELECT max(max(start), max("end")) FROM "{RANGES.name}"')
+        end = np.where(closed, end, last)
+    process = _column(columns, "process", np.int32)
+    return Ranges(
+        start=_column(columns, "start", np.int64),
+        end=end,
+        process=process,
+        thread=_column(columns, "thread", np.int64),
+        name=_range_names(export, columns, process, index, strings),
+        push_pop=np.isin(_column(columns, "event", np.int64), PUSH_POP_EVENTS),
+        closed=closed,
+    )
+
+
+def _range_names(
+    export: Export, columns: Columns, process: SmallInts, index: Mapping[int, int], strings: Mapping[int, str]
+) -> Names:
+    """`domain:text`, or `text` in the default domain and in one whose name the capture lacks: as nsys itself does."""
+    names = np.empty(len(process), dtype=np.object_)
+    if not columns:
+        return names
+    pool: dict[str, str] = {}
+    texts = [pool.setdefault(text, text) for text in _range_texts(export, columns, strings)]
+    domains = _domains(export, index)
+    if domains:
+        keys = zip(columns["domain"].tolist(), process.tolist(), strict=True)
+        texts = [
+            text if domain is None else pool.setdefault(f"{domain}:{text}", f"{domain}:{text}")
+            for text, domain in zip(texts, map(domains.get, keys), strict=True)
+        ]
+    names[:] = texts
+    return names
+
+
+def _range_texts(export: Export, columns: Columns, strings: Mapping[int, str]) -> Iterator[str]:
+    """A registered string where there is one, else the range's own text, else nothing; in the order of the rows."""
+    ids: list[int] = columns["text_id"].tolist()
+    if "text" not in export.tables[RANGES.name]:
+        yield from (strings.get(number, "") for number in ids)
+        return
+    which = f"eventType IN ({', '.join(map(str, RANGE_EVENTS))})"
+    rows = export.connection.execute(f'SELECT text FROM "{RANGES.name}" WHERE {which} ORDER BY rowid')
+    for number, (text,) in zip(ids, rows, strict=True):
+        yield strings[number] if number in strings else "" if text is None else _told(text)
+
+
+def _told(text: object) -> str:
+    return _decoded(text) if isinstance(text, bytes) else str(text)
+
+
+def _domains(export: Export, index: Mapping[int, int]) -> dict[tuple[int, int], str]:
+    """Names of the NVTX domains by (domain id, process); the first row that names one counts."""
+    named: dict[tuple[int, int], str] = {}
+    columns = ("domainId", "globalTid", "text", "textId")
+    rows = export.rows(RANGES.name, columns, where=f"eventType = {DOMAIN_EVENT}", order="start")
+    registered = _strings(export, {text_id for *_, text_id in rows if text_id is not None})
+    for domain, thread, text, text_id in rows:
+        process = index.get((-1 if thread is None else thread) & ~THREAD_MASK)
+        name = registered.get(text_id) or ("" if text is None else _told(text))
+        if process is not None and domain is not None and name:
+            named.setdefault((domain, process), name)
+    return named
+
+
+# --- devices -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Devices:
+    """The capture's physical GPUs, and what each process calls them."""
+
+    gpus: dict[int, CapturedGpu] = field(default_factory=dict)
+    by_cuda_number: dict[int, int] = field(default_factory=dict)
+    by_process: dict[tuple[int, int], int] = field(default_factory=dict)
+    """(pid, the process's own number) -> device."""
+
+    def physical(self, pid: int, own: int) -> int:
+        found = self.by_process.get((pid, own))
+        return self.by_cuda_number.get(own, own) if found is None else found
+
+
+def _devices(export: Export) -> _Devices:
+    """GPUs are told apart by nsys's GPU id and, within one, by uuid: MIG instances share the id."""
+    devices = _Devices()
+    for number, name, uuid, cuda in export.rows(GPUS, ("id", "name", "uuid", "cuDevice"), order="id"):
+        if number is not None:
+            devices.gpus[number] = CapturedGpu(device=number, name=name, uuid=uuid)
+            if cuda is not None:
+                devices.by_cuda_number.setdefault(cuda, number)
+    rows = export.rows(CUDA_DEVICES, ("pid", "cudaId", "gpuId", "uuid"), order="pid, cudaId")
+    of_uuid = {_bare(gpu.uuid): number for number, gpu in devices.gpus.items() if gpu.uuid}
+    instances: dict[tuple[int | None, str | None], int] = {}
+    for pid, own, gpu, uuid in rows:
+        if pid is None or own is None or (gpu is None and uuid is None):
+            continue
+        key = (of_uuid.get(_bare(uuid)) if gpu is None else gpu, uuid)
+        if key not in instances:
+            instances[key] = _number_of(key, instances, devices)
+        devices.by_process[pid, own] = instances[key]
+    return devices
+
+
+def _number_of(
+    key: tuple[int | None, str | None], instances: Mapping[tuple[int | None, str | None], int], devices: _Devices
+) -> int:
+    gpu, uuid = key
+    taken = {number for (other, its), number in instances.items() if other == gpu and its and uuid and its != uuid}
+    number = max([-1, *devices.gpus]) + 1 if gpu is None or taken else gpu
+    host = devices.gpus.get(gpu) if gpu is not None else None
+    devices.gpus.setdefault(number, CapturedGpu(device=number, name=host.name if host else None, uuid=uuid))
+    return number
+
+
+def _bare(uuid: str | None) -> str:
+    return (uuid or "").removeprefix("GPU-").lower()
+
+
+def _name_devices(export: Export, processes: tuple[int, ...], operations: Sequence[Columns]) -> tuple[CapturedGpu, ...]:
+    """Put physical GPUs for the processes' own device numbers, in place."""
+    devices = _devices(export)
+    for columns in operations:
+        pairs, uniques = _pairs(columns["process"], columns["device"])
+        physical = [devices.physical(processes[process], own) for process, own in uniques]
+        if physical != [own for _, own in uniques]:
+            columns["device"] = np.array(physical, dtype=np.int32)[pairs]
+    return tuple(gpu for _, gpu in sorted(devices.gpus.items()))
+
+
+def _pairs(process: SmallInts, device: SmallInts) -> tuple[NDArray[np.intp], list[tuple[int, int]]]:
+    """Which of the distinct (process, device) pairs each row has, and those pairs."""
+    if (process == process[0]).all() and (device == device[0]).all():
+        return np.zeros(len(process), dtype=np.intp), [(int(process[0]), int(device[0]))]
+    codes, uniques = pd.factorize((process.astype(np.int64) << 32) | device.astype(np.int64) & 0xFFFFFFFF)
+    return codes, [(int(pair >> 32), int(np.int32(pair & 0xFFFFFFFF))) for pair in uniques]
+
+
+# --- what is not there -------------------------------------------------------------------------------------------
+
+
+def _missing(timeline: Timeline) -> dict[str, str]:
+    """What was not recorded at all, and why. A capture with kernels and no memset simply has no memset."""
+    missing: dict[str, str] = {}
+    calls = len(timeline.calls.start)
+    if not timeline.gpu_operations:
+        what = f"nsys recorded {calls} CUDA calls, but no GPU operation" if calls else "nsys recorded no CUDA events"
+        missing = dict.fromkeys(("kernels", "copies", "memsets", "graphs"), what + _told_by_nsys(timeline, "CUDA"))
+        if not calls:
+            missing["calls"] = missing["kernels"]
+    elif not calls:
+        missing["calls"] = "nsys recorded GPU operations, but not the CUDA calls that started them"
+    if not len(timeline.ranges.start):
+        missing["ranges"] = "nsys recorded no NVTX ranges" + _told_by_nsys(timeline, "NVTX")
+    return missing
+
+
+def _told_by_nsys(timeline: Timeline, about: str) -> str:
+    """What nsys warned of that names the trace in question, quoted; the first two."""
+    texts = dict.fromkeys(
+        diagnostic.text.strip()
+        for diagnostic in timeline.diagnostics
+        if about in diagnostic.text and diagnostic.severity in _WARNINGS
+    )
+    return "".join(f': "{text}"' if place == 0 else f', "{text}"' for place, text in enumerate(list(texts)[:2]))

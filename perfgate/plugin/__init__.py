@@ -1,0 +1,54 @@
+"""The pytest door: options, and the choice between gate and worker. Light: a run without `--perfgate` loads no more."""
+
+from __future__ import annotations
+
+import argparse
+
+import pytest
+
+OPTIONS = (
+    ("--perfgate-runs", {"metavar": "N", "help": "runs of the first look (default: 3, or [tool.perfgate] runs)"}),
+    ("--perfgate-max-runs", {"metavar": "N", "help": "runs after which a workload is INCONCLUSIVE (default: 10)"}),
+    ("--perfgate-timeout", {"metavar": "SECONDS", "help": "time limit of one run (default: 600)"}),
+    ("--perfgate-new", {"metavar": "fail|allow", "help": "what a workload without a baseline does (default: fail)"}),
+    (
+        "--perfgate-inconclusive",
+        {"metavar": "warn|fail", "help": "what an INCONCLUSIVE workload does (default: warn)"},
+    ),
+    ("--perfgate-nsys", {"metavar": "PATH", "help": "the nsys program (default: search for it)"}),
+    ("--perfgate-json", {"metavar": "FILE", "help": "write verdicts and measurements to FILE as JSON"}),
+)
+"""Options that only mean something under --perfgate: flag, arguments of argparse."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Declare the options."""
+    group = parser.getgroup("perfgate", "GPU performance gate")
+    group.addoption(
+        "--perfgate",
+        action="store_true",
+        default=False,
+        help="run the workloads under Nsight Systems and judge them against their baselines, instead of the tests",
+    )
+    for flag, arguments in OPTIONS:
+        group.addoption(flag, default=None, **arguments)
+    group.addoption(
+        "--perfgate-keep-captures",
+        action="store_true",
+        default=False,
+        help="keep the .nsys-rep files as well; they hold the workload's environment variables",
+    )
+    group.addoption("--perfgate-worker", default=None, help=argparse.SUPPRESS)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Load the side that this process is on."""
+    if config.getoption("perfgate_worker"):
+        config.pluginmanager.import_plugin("perfgate.plugin.worker_side")
+        return
+    if config.getoption("perfgate"):
+        config.pluginmanager.import_plugin("perfgate.plugin.gate_side")
+        return
+    given = [flag for flag, _ in OPTIONS if config.getoption(flag.removeprefix("--").replace("-", "_")) is not None]
+    if given:
+        raise pytest.UsageError(f"{given[0]} does nothing without --perfgate. Add --perfgate, or leave it out.")

@@ -1,0 +1,340 @@
+"""What a gate under pytest is made of: settings, store, machine and nsys, and the verdicts so far."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from perfgate import __version__, gate, git, runner
+from perfgate.machine import gpu_lock, read_machine, wait_until_idle
+from perfgate.model.baseline import Baseline, Result
+from perfgate.model.errors import BaselineUnreadable, PerfgateError, StoreFailed
+from perfgate.model.machine import Machine
+from perfgate.model.order import Account
+from perfgate.model.outcome import Outcome
+from perfgate.model.sample import Run
+from perfgate.model.settings import Settings
+from perfgate.model.verdict import Verdict
+from perfgate.model.workload import Workload
+from perfgate.nsys.command import trace_options
+from perfgate.nsys.tool import find_nsys
+from perfgate.plugin.progress import Progress
+from perfgate.render.document import DocumentRun, DocumentWorkload, GateDocument, document_text
+from perfgate.render.junit import properties
+from perfgate.render.text import summary, verdict_table
+from perfgate.store import Store
+
+IDLE_PATIENCE_S = 10.0
+"""How long a GPU may take to become idle before a run: the driver's load figures fade within a second."""
+
+
+class PytestGate:
+    """One invocation of `pytest --perfgate`."""
+
+    def __init__(
+        self,
+        *,
+        root: Path,
+        settings: Settings,
+        env: Mapping[str, str],
+        pytest_options: tuple[str, ...],
+        runs_given: bool,
+        keep_captures: bool,
+        progress: Progress,
+        width: int,
+        colour: bool,
+    ) -> None:
+        self.root = root
+        self.settings = settings
+        self.store = Store(root, settings.baselines)
+        self.verdicts: dict[str, Verdict] = {}
+        self._env = env
+        self._pytest_options = pytest_options
+        self._runs_given = runs_given
+        self._keep_captures = keep_captures
+        self._progress = progress
+        self._width = width
+        self._colour = colour
+        self._started_at = datetime.now(UTC)
+        self._bench: runner.Bench | PerfgateError | None = None
+        self._checked: dict[str, gate.Checked] = {}
+        self._folders: dict[str, Path] = {}
+        self._workloads: dict[str, Workload] = {}
+
+    # The path of one workload
+
+    def check(self, workload: Workload) -> Verdict:
+        """Measure and judge one workload, keep the result, and return the verdict."""
+        self._workloads[workload.id] = workload
+        bench = self._ready()
+        if isinstance(bench, PerfgateError):
+            verdict = gate.as_not_measured(workload.id, bench)
+        else:
+            verdict = self._measured(bench, workload)
+        self.verdicts[workload.id] = verdict
+        return verdict
+
+    def opens(self, verdict: Verdict) -> bool:
+        """Whether a verdict lets the build pass under the settings."""
+        return self._policy(self._workloads[verdict.workload]).opens(verdict.outcome)
+
+    def _policy(self, workload: Workload | None) -> gate.Policy:
+        """The policy for one workload; for all together without one."""
+        return gate.Policy.from_settings(self.settings, workload, runs_given=self._runs_given)
+
+    def _ready(self) -> runner.Bench | PerfgateError:
+        """Find nsys and look at the machine, once; what cannot be found leaves every workload unmeasured."""
+        if self._bench is None:
+            try:
+                tool = find_nsys(self.settings.nsys, self._env)
+                options = trace_options(trace_osrt=self.settings.trace_osrt, graph_trace=self.settings.cuda_graph_trace)
+                self._bench = runner.Bench(
+                    root=self.root,
+                    settings=self.settings,
+                    tool=tool,
+                    machine=read_machine(self._env, nsys=str(tool.version), nsys_options=options),
+                    env=self._env,
+                    python=sys.executable,
+                    pytest_options=self._pytest_options,
+                    keep_captures=self._keep_captures,
+                )
+            except PerfgateError as missing:
+                self._bench = missing
+        return self._bench
+
+    def _measured(self, bench: runner.Bench, workload: Workload) -> Verdict:
+        started_at = datetime.now(UTC)
+        expectation = self._expect(workload, bench.machine)
+        try:
+            folder = self.store.new_folder(workload.id, bench.machine.slug, at=started_at)
+        except PerfgateError as refused:
+            return gate.as_not_measured(workload.id, refused)
+        self._folders[workload.id] = folder
+        series = _Series(bench=bench, workload=workload, folder=folder, progress=self._progress)
+        with ExitStack() as held:
+            try:
+                held.enter_context(
+                    gpu_lock(
+                        bench.machine.gpus,
+                        timeout_s=self.settings.lock_timeout_s,
+                        on_wait=self._progress.say,
+                        workload=workload.id,
+                    )
+                )
+            except PerfgateError as taken:
+                return gate.as_not_measured(workload.id, taken)
+            with self._progress.of(workload.id):
+                checked = gate.check(expectation, self._policy(workload), series)
+        checked = checked.model_copy(update={"verdict": series.annotated(checked.verdict)})
+        self._checked[workload.id] = checked
+        try:
+            self._keep(workload, folder, series, checked, started_at)
+        except PerfgateError as refused:
+            return gate.as_not_measured(workload.id, refused)
+        return checked.verdict
+
+    def _expect(self, workload: Workload, machine: Machine) -> gate.Expectation:
+        baseline: Baseline | None = None
+        trouble: str | None = None
+        elsewhere: tuple[str, ...] = ()
+        try:
+            baseline = self.store.load_baseline(machine.slug, workload.id)
+            if baseline is None:
+                elsewhere = self._gpus_blessed_for(workload.id)
+        except BaselineUnreadable as broken:
+            trouble = str(broken)
+        return gate.Expectation(
+            workload=workload, machine=machine, baseline=baseline, trouble=trouble, elsewhere=elsewhere
+        )
+
+    def _gpus_blessed_for(self, workload: str) -> tuple[str, ...]:
+        listed = [self.store.load_baseline(slug, workload) for slug in self.store.other_machines(workload)]
+        return tuple(baseline.machine.gpu_name for baseline in listed if baseline is not None)
+
+    def _keep(
+        self,
+        workload: Workload,
+        folder: Path,
+        series: _Series,
+        checked: gate.Checked,
+        started_at: datetime,
+    ) -> None:
+        if not checked.runs:
+            return
+        result = Result(
+            workload=workload,
+            machine=series.machine,
+            commit=git.read_commit(self.root, baselines=self.settings.baselines),
+            measured_at=started_at,
+            code=series.code,
+            runs=checked.runs,
+            verdict=checked.verdict,
+        )
+        self.store.save_result(result, folder)
+
+    # What is told
+
+    def table(self, verdict: Verdict) -> str:
+        """One workload's verdict as a table."""
+        return verdict_table(verdict, width=self._width, colour=self._colour, files=self._files(verdict.workload))
+
+    def properties(self, verdict: Verdict) -> list[tuple[str, object]]:
+        """One workload's verdict as JUnit properties."""
+        return [(name, value) for name, value in properties(verdict)]
+
+    def orphans(self, collected: Sequence[Workload]) -> tuple[str, ...]:
+        """Baselines of this machine that belong to none of the collected workloads, by workload id."""
+        bench = self._ready()
+        if isinstance(bench, PerfgateError):
+            return ()
+        known = {workload.id for workload in collected}
+        return tuple(
+            listed.workload for listed in self.store.baselines(bench.machine.slug) if listed.workload not in known
+        )
+
+    def missed(self, collected: Sequence[Workload]) -> tuple[str, ...]:
+        """The collected workloads that a measurement is expected of.
+
+        That is all of them but those which were skipped and never had a baseline here: a workload for two GPUs may
+        skip itself on a machine with one.
+        """
+        bench = self._ready()
+        if isinstance(bench, PerfgateError) or not self.verdicts:
+            return tuple(workload.id for workload in collected)
+        slug = bench.machine.slug
+        return tuple(
+            workload.id
+            for workload in collected
+            if workload.id in self.verdicts or self.store.baseline_path(slug, workload.id).exists()
+        )
+
+    def close(self, collected: Sequence[Workload], *, whole: bool) -> gate.Closing:
+        """What the whole invocation amounts to; `whole` tells that every workload of the project was asked for."""
+        orphans = self.orphans(collected) if whole and collected else ()
+        return gate.close(self.missed(collected), self.verdicts, self._policy(None), orphans=orphans)
+
+    def told(self, closing: gate.Closing, *, interrupted: bool) -> str:
+        """The terminal summary: tables of what let the gate open with a remark, then a line a workload."""
+        noteworthy = [
+            verdict
+            for verdict in self.verdicts.values()
+            if verdict.outcome is not Outcome.PASSED and self.opens(verdict)
+        ]
+        missing = [line for line in closing.shut_by if line.partition(":")[0] not in self.verdicts]
+        why = "interrupted" if interrupted else "; ".join(missing)
+        return "\n".join(
+            [
+                *(self.table(verdict) for verdict in noteworthy),
+                summary(
+                    list(self.verdicts.values()),
+                    opens=closing.opens and not interrupted,
+                    width=self._width,
+                    colour=self._colour,
+                    on_inconclusive=self.settings.inconclusive,
+                    on_new=self.settings.new,
+                    why=why,
+                ),
+            ]
+        )
+
+    def write_document(self, file: Path, closing: gate.Closing, *, exit_status: int) -> None:
+        """Write everything found as JSON.
+
+        Raises:
+            StoreFailed: the file cannot be written.
+        """
+        workloads = tuple(
+            DocumentWorkload(
+                verdict=verdict,
+                opens_gate=self._policy(None).opens(verdict.outcome),
+                runs=tuple(DocumentRun.of(run) for run in self._runs_of(name)),
+                files=self._files(name),
+            )
+            for name, verdict in self.verdicts.items()
+        )
+        document = GateDocument(
+            perfgate=__version__,
+            started_at=self._started_at,
+            ended_at=datetime.now(UTC),
+            opens_gate=closing.opens,
+            exit_status=exit_status,
+            machine=self._bench.machine if isinstance(self._bench, runner.Bench) else None,
+            settings=self.settings,
+            workloads=workloads,
+        )
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(document_text(document), encoding="utf-8")
+        except OSError as refused:
+            raise StoreFailed(
+                subject=str(file),
+                fact=f"the verdicts cannot be written there ({refused.strerror or refused})",
+                next_step="Give --perfgate-json a file that can be written.",
+            ) from refused
+
+    def _runs_of(self, workload: str) -> tuple[Run, ...]:
+        checked = self._checked.get(workload)
+        return checked.runs if checked is not None else ()
+
+    def _files(self, workload: str) -> str | None:
+        folder = self._folders.get(workload)
+        if folder is None or not folder.exists():
+            return None
+        return os.path.relpath(folder, self.root)
+
+
+class _Series:
+    """The runs of one workload in one gate, and what they say beside their numbers."""
+
+    def __init__(self, *, bench: runner.Bench, workload: Workload, folder: Path, progress: Progress) -> None:
+        self._bench = bench
+        self._workload = workload
+        self._folder = folder
+        self._progress = progress
+        self.code: Mapping[str, str] = {}
+        self._account: Account | None = None
+        self._withheld: tuple[str, ...] = ()
+
+    @property
+    def machine(self) -> Machine:
+        """The machine, with the versions that the worker really loaded."""
+        account, machine = self._account, self._bench.machine
+        if account is None:
+            return machine
+        return machine.model_copy(
+            update={"torch": account.torch, "cuda": account.cuda or machine.cuda, "nvtx": account.nvtx}
+        )
+
+    def measure(self, index: int, planned: int) -> Run:
+        """Make one run and tell of it."""
+        busy = wait_until_idle(self._bench.machine.gpus, IDLE_PATIENCE_S)
+        with self._progress.run(index, planned):
+            measured = runner.measure_run(self._bench, self._workload, self._folder / f"run-{index + 1}")
+        run = measured.run
+        if busy is not None:
+            run = run.model_copy(update={"complaints": (*run.complaints, f"before it started, {busy}")})
+        if index and measured.code != self.code:
+            run = run.model_copy(update={"complaints": (*run.complaints, "the workload's code changed meanwhile")})
+        self.code, self._account, self._withheld = measured.code, measured.account, measured.withheld
+        self._progress.done(index, planned, run)
+        return run
+
+    def annotated(self, verdict: Verdict) -> Verdict:
+        """The verdict with what only the runs' circumstances tell."""
+        if not self._withheld:
+            return verdict
+        told = (
+            f"Not passed to the workload, for their names or values look like secrets: {', '.join(self._withheld)}. "
+            "Name those it needs in pass_env."
+        )
+        return verdict.model_copy(update={"remarks": (*verdict.remarks, told)})
+
+
+GATE = pytest.StashKey[PytestGate]()
+"""The gate of this invocation, in `config.stash`."""

@@ -1,0 +1,135 @@
+"""The pytest items of a gate: one a workload, of which each runs its processes, is judged, and passes or fails."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from pydantic import ValidationError
+
+from perfgate.model.errors import PerfgateError
+from perfgate.model.metric import Metric
+from perfgate.model.verdict import Verdict
+from perfgate.model.workload import Workload
+from perfgate.plugin.bench import GATE
+from perfgate.plugin.collect import WorkloadModule, parameters_of
+from perfgate.settings import check_budgets, invalid_value
+from perfgate.workload import declaration_of
+from perfgate.workload_file import read_workload_file
+
+if TYPE_CHECKING:
+    from _pytest._code.code import TerminalRepr, TracebackStyle
+
+
+class GateShut(Exception):
+    """A workload's outcome keeps the gate shut."""
+
+    def __init__(self, verdict: Verdict) -> None:
+        self.verdict = verdict
+        super().__init__(f"{verdict.workload}: {verdict.outcome}: {verdict.reason}")
+
+
+class _Gated(pytest.Item):
+    """What both forms of a workload do as a pytest item."""
+
+    workload: Workload
+
+    def runtest(self) -> None:
+        """Measure, judge, and fail if the outcome keeps the gate shut."""
+        gate = self.config.stash[GATE]
+        verdict = gate.check(self.workload)
+        self.user_properties += gate.properties(verdict)
+        if not gate.opens(verdict):
+            raise GateShut(verdict)
+
+    def repr_failure(
+        self, excinfo: pytest.ExceptionInfo[BaseException], style: TracebackStyle | None = None
+    ) -> str | TerminalRepr:
+        """Show a shut gate as its table, and nothing of how it came about."""
+        if isinstance(excinfo.value, GateShut):
+            return self.config.stash[GATE].table(excinfo.value.verdict)
+        return super().repr_failure(excinfo, style)
+
+    def reportinfo(self) -> tuple[Path, int | None, str]:
+        """Where the workload is declared."""
+        return self.path, self.workload.line, self.workload.id
+
+
+class WorkloadItem(_Gated, pytest.Function):
+    """A decorated workload: its fixtures are set up in the worker, not here."""
+
+    def setup(self) -> None:
+        """Set nothing up: the worker does, in every run anew."""
+
+
+class CommandItem(_Gated):
+    """A workload from a YAML file."""
+
+
+class GatedModule(WorkloadModule):
+    """A Python file of workloads, collected for a gate."""
+
+    def collect(self) -> Iterable[pytest.Item | pytest.Collector]:
+        """Turn each workload of the module into an item that is measured."""
+        return [self._gated(item) for item in super().collect() if isinstance(item, pytest.Function)]
+
+    def _gated(self, function: pytest.Function) -> WorkloadItem:
+        item: WorkloadItem = WorkloadItem.from_parent(
+            self,
+            name=function.name,
+            callspec=getattr(function, "callspec", None),
+            callobj=function.obj,
+            fixtureinfo=function._fixtureinfo,
+            originalname=function.originalname,
+        )
+        item.workload = self._workload(function)
+        return item
+
+    def _workload(self, function: pytest.Function) -> Workload:
+        declared = declaration_of(function.obj)
+        if declared is None:
+            raise AssertionError(f"{function.name} was collected and is no workload")
+        source = self.path.relative_to(self.config.rootpath).as_posix() if _below(self) else str(self.path)
+        subject = f"{source}: @workload of {function.name}"
+        try:
+            workload = Workload(
+                id=function.name,
+                source=source,
+                line=function.reportinfo()[1],
+                nodeid=function.nodeid,
+                steps=declared.steps,
+                warmup=declared.warmup,
+                parameters=parameters_of(function),
+                timeout_s=declared.timeout_s or self.config.stash[GATE].settings.timeout_s,
+                budgets={Metric(metric): budget for metric, budget in declared.budgets.items()},
+                pass_env=declared.pass_env,
+            )
+            check_budgets(workload.budgets, subject=f"{subject}: budgets")
+        except ValidationError as invalid:
+            raise self.CollectError(str(invalid_value(invalid.errors()[0], subject=subject))) from None
+        except ValueError as unknown:
+            raise self.CollectError(f"{subject}: budgets: {unknown}. Known are {', '.join(Metric)}.") from None
+        except PerfgateError as invalid:
+            raise self.CollectError(str(invalid)) from None
+        return workload
+
+
+class CommandCollector(pytest.File):
+    """A YAML file: one workload."""
+
+    def collect(self) -> Iterable[pytest.Item]:
+        """Read the file."""
+        gate = self.config.stash[GATE]
+        try:
+            workload = read_workload_file(self.path, root=self.config.rootpath, settings=gate.settings)
+        except PerfgateError as invalid:
+            raise self.CollectError(str(invalid)) from None
+        item: CommandItem = CommandItem.from_parent(self, name=workload.id)
+        item.workload = workload
+        return [item]
+
+
+def _below(collector: pytest.Collector) -> bool:
+    return collector.path.is_relative_to(collector.config.rootpath)

@@ -1,0 +1,64 @@
+"""Progress while runs go on: a live line on a terminal, plain lines elsewhere. Judges nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Protocol, TextIO
+
+from rich.console import Console
+
+from perfgate.model.metric import Metric
+from perfgate.model.sample import Run
+from perfgate.render import numbers
+
+SHOWN = (Metric.STEP_MS, Metric.KERNEL_MS, Metric.GAP_MS)
+
+
+class Suspend(Protocol):
+    """Pytest's capture, which must let go of the terminal while something is written to it."""
+
+    def __call__(self) -> AbstractContextManager[None]: ...
+
+
+class Progress:
+    """Tells of the runs of one workload after another."""
+
+    def __init__(self, stream: TextIO, *, live: bool, width: int, suspend: Suspend = nullcontext) -> None:
+        self._console = Console(file=stream, width=width, force_terminal=live, highlight=False, soft_wrap=True)
+        self._live = live
+        self._suspend = suspend
+        self._workload = ""
+        self._fresh_line: Callable[[], None] = lambda: None
+
+    @contextmanager
+    def of(self, workload: str) -> Iterator[None]:
+        """Tell of one workload's runs inside the block."""
+        self._workload = workload
+        self.say("")
+        yield
+
+    @contextmanager
+    def run(self, index: int, planned: int) -> Iterator[None]:
+        """Show that a run goes on."""
+        with self._suspend():
+            if not self._live:
+                yield
+                return
+            with self._console.status(f"{self._shown} run {index + 1} of {planned} under nsys ..."):
+                yield
+
+    def done(self, index: int, planned: int, run: Run) -> None:
+        """Tell what a run measured."""
+        values = run.measured()
+        told = ", ".join(f"{metric} {numbers.value(metric, values[metric])}" for metric in SHOWN if metric in values)
+        self.say(f"{self._shown} run {index + 1} of {planned}: {told} ({run.wall_s:.1f} s)")
+
+    def say(self, line: str) -> None:
+        """Write one line."""
+        with self._suspend():
+            self._console.print(line, markup=False)
+
+    @property
+    def _shown(self) -> str:
+        return "  " + self._workload

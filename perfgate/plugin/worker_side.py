@@ -1,0 +1,90 @@
+"""The pytest of a worker, inside `nsys profile`: runs one workload with real steps and writes its account."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+from perfgate import worker
+from perfgate.model.order import Ending, Order
+from perfgate.plugin.collect import WorkloadModule, holds_workloads, spared_by_timeouts
+
+ORDER = pytest.StashKey[Order]()
+STEPS = pytest.StashKey[worker.MeasuredSteps]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Read the order."""
+    order = Order.model_validate_json(Path(config.getoption("perfgate_worker")).read_text(encoding="utf-8"))
+    config.stash[ORDER] = order
+    config.stash[STEPS] = worker.MeasuredSteps(
+        steps=order.steps, warmup=order.warmup, profiled=worker.profiled(os.environ)
+    )
+
+
+@pytest.fixture
+def steps(pytestconfig: pytest.Config) -> worker.MeasuredSteps:
+    """The measured loop of a workload."""
+    return pytestconfig.stash[STEPS]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(
+    file_path: Path, parent: pytest.Collector
+) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    """Collect workloads, and nothing else."""
+    yield
+    return [WorkloadModule.from_parent(parent, path=file_path)] if holds_workloads(file_path) else []
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """The gate keeps the time of its workers."""
+    spared_by_timeouts(item)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
+    """Run the workload and tell how it ended."""
+    order, steps = pyfuncitem.config.stash[ORDER], pyfuncitem.config.stash[STEPS]
+    try:
+        result = yield
+        steps.check()
+    except worker.Deaf as deaf:
+        worker.tell(order, steps, Ending.DEAF, message=str(deaf))
+        raise
+    except worker.StepsMisused as misused:
+        worker.tell(order, steps, Ending.WRONG_STEPS, message=str(misused))
+        raise
+    except pytest.skip.Exception as skipped:
+        worker.tell(order, steps, Ending.SKIPPED, message=str(skipped))
+        raise
+    except SystemExit as left:
+        status = left.code if isinstance(left.code, int) else int(left.code is not None)
+        worker.tell(order, steps, Ending.EXITED, message=f"it called sys.exit({left.code!r})", exit_status=status)
+        pytest.exit(f"the workload called sys.exit({left.code!r})", returncode=status)
+    except BaseException as raised:
+        worker.tell(order, steps, Ending.RAISED, message=f"{type(raised).__name__}: {raised}")
+        raise
+    worker.tell(order, steps, Ending.FINISHED)
+    return result
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Tell of fixtures that fail or skip: then the workload itself never ran."""
+    report = yield
+    order, steps = item.config.stash[ORDER], item.config.stash[STEPS]
+    if call.when == "setup" and call.excinfo is not None and not Path(order.account).exists():
+        skipped = call.excinfo.errisinstance(pytest.skip.Exception)
+        worker.tell(
+            order,
+            steps,
+            Ending.SKIPPED if skipped else Ending.RAISED,
+            message=str(call.excinfo.value) if skipped else f"in a fixture: {call.excinfo.exconly()}",
+        )
+    return report

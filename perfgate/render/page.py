@@ -1,0 +1,210 @@
+"""A page of plain text: lines, wrapped prose and tables at a width, in colour or without; knows no record.
+
+Everything on a page is inert: no markup is read, and what could move a terminal's cursor or hide text is spelled out.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import textwrap
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from rich.cells import cell_len
+from rich.console import Console
+from rich.text import Text
+
+NARROWEST: Final = 78
+"""No table is narrower; a smaller terminal wraps it."""
+LABEL: Final = 12
+"""Width of the labels before prose."""
+LONGEST_NAME: Final = 100
+"""Cells of a name within a line; of longer ones the middle is left out."""
+LONGEST_PROSE: Final = 4000
+"""Cells of a text from elsewhere."""
+_SPARE: Final = 16
+"""Cells that a name is left with at least in a table."""
+
+# A command is copied from the screen, so it gets a line of its own and is not wrapped.
+_COMMAND = re.compile(r"(?<=:) (?=(?:pytest|perfgate|git|nsys|pip|sudo) )")
+HELD: Final = "\xa0"
+"""A space at which prose is not wrapped; it is written as a plain one."""
+_BEFORE_UNIT = re.compile(r"(?<=\d) (?=%|pp\b|ms\b)")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Column:
+    """One column; a flexible one gives way where the width does not suffice, prose at its end, names in the middle."""
+
+    title: str
+    right: bool = False
+    flexible: bool = False
+    prose: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cell:
+    """Text with a style; plain strings are cells without."""
+
+    text: str
+    style: str = ""
+
+
+Row = Sequence[str | Cell]
+
+
+def inert(text: str, *, longest: int = LONGEST_NAME) -> str:
+    """Return a name from elsewhere on one line: control and invisible characters spelled out, the middle left out."""
+    ends = text if len(text) <= 2 * longest else text[:longest] + text[-longest:]
+    return shortened("".join(_spelled(character) for character in ends), longest)
+
+
+def inert_prose(text: str) -> tuple[str, ...]:
+    """Return a text from elsewhere as lines, with control characters spelled out."""
+    lines = text[:LONGEST_PROSE].expandtabs(4).splitlines() + (["..."] if len(text) > LONGEST_PROSE else [])
+    return tuple("".join(_spelled(character) for character in line).rstrip() for line in lines)
+
+
+def shortened(text: str, longest: int) -> str:
+    """Leave out the middle of a text that is longer than so many cells: both ends of a C++ name tell something."""
+    if cell_len(text) <= longest:
+        return text
+    head, tail = _start(text, (longest - 3) * 2 // 3), _start(text[::-1], (longest - 3) // 3)[::-1]
+    return f"{head}...{tail}"
+
+
+def cut(text: str, longest: int) -> str:
+    """Leave out the end of a sentence that is longer than so many cells, at a space where there is one."""
+    if cell_len(text) <= longest:
+        return text
+    start = _start(text, longest - 3)
+    words = start[: start.rfind(" ")] if " " in start else start
+    return f"{words.rstrip('.,;: ')}..."
+
+
+def _start(text: str, cells: int) -> str:
+    start = text[: max(cells, 0)]
+    while cell_len(start) > cells:
+        start = start[:-1]
+    return start
+
+
+def _spelled(character: str) -> str:
+    # Cc: control, Cf: among others what turns the direction of text, Cs: half a character, Zl, Zp: line ends.
+    if unicodedata.category(character) not in ("Cc", "Cf", "Cs", "Zl", "Zp"):
+        return character
+    return character.encode("unicode_escape").decode("ascii")
+
+
+class Page:
+    """Collects lines; `text` returns them."""
+
+    def __init__(self, *, width: int, colour: bool) -> None:
+        """Take the width in cells and whether escape codes for colour may be used."""
+        self.width = max(width, NARROWEST)
+        self._file = io.StringIO()
+        self._console = Console(
+            file=self._file,
+            width=self.width,
+            force_terminal=colour,
+            force_interactive=False,
+            color_system="standard" if colour else None,
+            no_color=not colour,
+            legacy_windows=False,
+            highlight=False,
+            markup=False,
+            emoji=False,
+            _environ={},
+        )
+
+    @property
+    def text(self) -> str:
+        """What was written so far, ending in a newline unless empty."""
+        return self._file.getvalue()
+
+    def line(self, *parts: str | Cell, indent: int = 0) -> None:
+        """Write one line as it is, however long."""
+        told = Text(" " * indent)
+        for part in parts:
+            cell = _cell(part)
+            told.append(cell.text, cell.style)
+        told.rstrip()
+        self._console.print(told, soft_wrap=True)
+
+    def blank(self) -> None:
+        """Write an empty line."""
+        self.line()
+
+    def prose(self, text: str, *, label: str = "", indent: int = 2, style: str = "") -> None:
+        """Write a text wrapped at the width, under a label to its left; a command in it gets a line of its own."""
+        lead = label.ljust(LABEL) if label else ""
+        room = self.width - indent - len(lead)
+        lines = [wrapped for line in inert_prose(text) for wrapped in self._wrapped(line, room)]
+        for number, line in enumerate(lines):
+            before = _styled(lead if number == 0 else " " * len(lead), "dim")
+            self.line(before, _styled(line, style), indent=indent)
+
+    def _wrapped(self, line: str, room: int) -> list[str]:
+        if cell_len(line) <= room:
+            return [line.replace(HELD, " ")]
+        sentence, *command = _COMMAND.split(line, maxsplit=1)
+        held = _BEFORE_UNIT.sub(HELD, sentence)
+        wrapped = textwrap.wrap(held, room, break_on_hyphens=False, break_long_words=False) or [""]
+        return [part.replace(HELD, " ") for part in wrapped] + [f"  {part}" for part in command]
+
+    def fits(self, columns: Sequence[Column], rows: Sequence[Row], *, indent: int = 2) -> bool:
+        """Say whether a table fits with two spaces between its columns and nothing shortened."""
+        widths = [width for width in _widths(columns, rows) if width]
+        return sum(widths) + 2 * (len(widths) - 1) + indent <= self.width
+
+    def table(self, columns: Sequence[Column], rows: Sequence[Row], *, indent: int = 2) -> None:
+        """Write a table under a ruled head; columns without content are left out, flexible ones shortened to fit."""
+        natural = _widths(columns, rows)
+        shown = [n for n, width in enumerate(natural) if width]
+        gap = 2 if sum(natural) + 2 * (len(shown) - 1) + indent <= self.width else 1
+        gives_way = any(columns[n].flexible for n in shown)
+        if not gives_way and sum(natural) + len(shown) - 1 + indent > self.width:
+            indent = 0
+        widths = _fitted(columns, natural, room=self.width - indent - gap * (len(shown) - 1))
+        between = " " * gap
+
+        def write(cells: Row) -> None:
+            parts: list[str | Cell] = []
+            for n in shown:
+                cell = _cell(cells[n])
+                text = (cut if columns[n].prose else shortened)(cell.text, widths[n])
+                space = " " * (widths[n] - cell_len(text))
+                parts += [space, _styled(text, cell.style)] if columns[n].right else [_styled(text, cell.style), space]
+                parts.append(between)
+            self.line(*parts, indent=indent)
+
+        write([Cell(text=column.title, style="bold") for column in columns])
+        write([Cell(text="-" * width, style="dim") for width in widths])
+        for row in rows:
+            write(row)
+
+
+def _cell(part: str | Cell) -> Cell:
+    return part if isinstance(part, Cell) else Cell(text=part)
+
+
+def _styled(text: str, style: str) -> Cell:
+    return Cell(text=text, style=style)
+
+
+def _widths(columns: Sequence[Column], rows: Sequence[Row]) -> list[int]:
+    """Return the natural width of each column, 0 where no row has anything in it."""
+    content = [max((cell_len(_cell(row[n]).text) for row in rows), default=0) for n in range(len(columns))]
+    return [max(width, len(column.title)) if width else 0 for column, width in zip(columns, content, strict=True)]
+
+
+def _fitted(columns: Sequence[Column], natural: Sequence[int], *, room: int) -> list[int]:
+    widths = list(natural)
+    for n, column in enumerate(columns):
+        excess = sum(widths) - room
+        if column.flexible and widths[n] and excess > 0:
+            widths[n] = max(widths[n] - excess, min(widths[n], _SPARE))
+    return widths

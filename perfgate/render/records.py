@@ -1,0 +1,288 @@
+"""What is on disk as text, for `perfgate show`, `compare` and `bless`: values and differences, no judgement."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from statistics import median
+from typing import Final
+
+from perfgate.model.baseline import Baseline, Commit, Result
+from perfgate.model.machine import Machine
+from perfgate.model.metric import METRICS, Basis, Kind, Metric
+from perfgate.model.sample import KernelSample, ProcessSample, RangeSample
+from perfgate.model.verdict import MetricVerdict
+from perfgate.render import numbers
+from perfgate.render.page import Cell, Column, Page, Row, inert
+from perfgate.render.samples import range_size, ranges_table
+from perfgate.render.text import change_cell, share_rows
+
+MOST_MOVED: Final = 8
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Side:
+    """One of two things to be compared: its values run by run, and what is known of where they come from."""
+
+    label: str
+    values: Mapping[Metric, Sequence[float]]
+    """One value a run; of several processes the worst."""
+    machine: Machine | None = None
+    parameters: Mapping[str, str] | None = None
+    ranges: Sequence[RangeSample] = ()
+    kernels: Sequence[KernelSample] = ()
+
+    @classmethod
+    def of_baseline(cls, label: str, baseline: Baseline) -> Side:
+        """Take a baseline."""
+        return cls(
+            label=label,
+            values={metric: baseline.values(metric) for metric in METRICS},
+            machine=baseline.machine,
+            parameters=baseline.parameters,
+            ranges=baseline.ranges,
+        )
+
+    @classmethod
+    def of_result(cls, label: str, result: Result) -> Side:
+        """Take a kept result, with the ranges and kernels of its first run."""
+        runs = [run.measured() for run in result.runs]
+        first = result.runs[0].processes if result.runs else ()
+        return cls(
+            label=label,
+            values={m: [run[m] for run in runs] if all(m in run for run in runs) else () for m in METRICS},
+            machine=result.machine,
+            parameters=result.workload.comparable_parameters(),
+            ranges=first[0].ranges if first else (),
+            kernels=first[0].kernels if first else (),
+        )
+
+    @classmethod
+    def of_samples(cls, label: str, samples: Sequence[ProcessSample]) -> Side:
+        """Take one capture: the worst value of its processes, the ranges and kernels of the first."""
+        found = {m: [s.values[m] for s in samples if m in s.values] for m in METRICS}
+        return cls(
+            label=label,
+            values={m: [max(of)] if of and len(of) == len(samples) else () for m, of in found.items()},
+            ranges=samples[0].ranges if samples else (),
+            kernels=samples[0].kernels if samples else (),
+        )
+
+    def medians(self) -> dict[Metric, float]:
+        """Return the median over the runs of every metric that there is."""
+        return {metric: median(values) for metric in METRICS if (values := self.values.get(metric))}
+
+
+def baseline_text(baseline: Baseline, *, width: int, colour: bool, path: str | None = None) -> str:
+    """Return all that a baseline says: who blessed it and why, where it was measured, and its values."""
+    page = Page(width=width, colour=colour)
+    blessing = baseline.blessing
+    page.line(Cell(text=inert(baseline.workload), style="bold"), f" on {inert(baseline.machine.gpu_name)}")
+    page.prose(f"{moment(blessing.at)} by {inert(blessing.by)}{_at(blessing.commit)}", label="blessed")
+    page.prose(blessing.reason, label="reason")
+    for occasion in baseline.occasions:
+        told = f"{moment(occasion.measured_at)}: {_plural(len(occasion.runs), 'run')}{_at(occasion.commit)}"
+        clocks = [run.sm_clock_mhz for run in occasion.runs if run.sm_clock_mhz is not None]
+        page.prose(f"{told}, SM clock {median(clocks):.0f} MHz" if clocks else told, label="measured")
+    if baseline.anchor is not None:
+        best = f"{numbers.milliseconds(baseline.anchor.step_ms)} ms"
+        page.prose(f"best step ever {best}, {moment(baseline.anchor.at)}{_at(baseline.anchor.commit)}", label="anchor")
+    page.prose(", ".join(f"{name} {inert(value)}" for name, value in _facts(baseline.machine)), label="machine")
+    parameters = (f"{inert(name)} {inert(value)}" for name, value in sorted(baseline.parameters.items()))
+    page.prose(", ".join(parameters), label="parameters")
+    for metric, spread in baseline.calibration.items():
+        basis = _basis(metric)
+        sds = (numbers.change(sd, basis).removeprefix("+") for sd in (spread.run_sd, spread.occasion_sd))
+        told = "SD {} between runs, {} between occasions".format(*sds)
+        page.prose(f"{metric}: {told}, from {_plural(spread.runs, 'run')}, {moment(spread.at)}", label="calibration")
+    if path is not None:
+        page.line(Cell(text="file".ljust(12), style="dim"), inert(path, longest=1000), indent=2)
+    page.blank()
+    rows: list[Row] = []
+    for metric in METRICS:
+        values = baseline.values(metric)
+        if values:
+            told_values = (numbers.value(metric, value) for value in (median(values), min(values), max(values)))
+            rows.append((metric.value, *told_values, METRICS[metric].meaning))
+    columns = (
+        Column(title="metric"),
+        Column(title="median", right=True),
+        Column(title="lowest", right=True),
+        Column(title="highest", right=True),
+        Column(title="what it is", flexible=True, prose=True),
+    )
+    page.table(columns, rows)
+    ranges_table(page, baseline.ranges, "per step")
+    return page.text
+
+
+def comparison_text(a: Side, b: Side, *, width: int, colour: bool) -> str:
+    """Return how two measurements differ: medians, then the ranges and kernels that moved most. No judgement."""
+    page = Page(width=width, colour=colour)
+    for side, told in (("a", a), ("b", b)):
+        runs = max((len(values) for values in told.values.values()), default=0)
+        page.line(Cell(text=side, style="bold"), f": {inert(told.label, longest=1000)} ({_plural(runs, 'run')})")
+    for warning in _unlike(a, b):
+        page.prose(warning, label="not alike", style="yellow")
+    page.blank()
+    rows = _differences(a, b)
+    if rows:
+        _difference_table(page, rows, titles=("a", "b"))
+    else:
+        page.prose("Neither holds a metric that could be compared.")
+    _moved(page, "range, ms", {r.name: range_size(r) for r in a.ranges}, {r.name: range_size(r) for r in b.ranges})
+    _moved(
+        page,
+        "kernel, copy or memset, GPU ms",
+        {kernel.name: kernel.gpu_ms for kernel in a.kernels},
+        {kernel.name: kernel.gpu_ms for kernel in b.kernels},
+    )
+    return page.text
+
+
+def bless_text(
+    old: Baseline | None,
+    new: Baseline,
+    rows: Sequence[MetricVerdict],
+    *,
+    width: int,
+    colour: bool,
+    costs: str = "",
+    path: str | None = None,
+) -> str:
+    """Return what a blessing changes. `rows` are its differences, `costs` what its number of runs costs."""
+    page = Page(width=width, colour=colour)
+    what = "first baseline" if old is None else "new baseline"
+    page.line(Cell(text=inert(new.workload), style="bold"), f": {what} on {inert(new.machine.gpu_name)}")
+    page.prose(new.blessing.reason, label="reason")
+    if old is not None:
+        before = f"{moment(old.blessing.at)} by {inert(old.blessing.by)}{_at(old.blessing.commit)}"
+        page.prose(f"blessed {before}: {old.blessing.reason}", label="replaces")
+        for warning in _unlike(Side.of_baseline("the old", old), Side.of_baseline("the new", new)):
+            page.prose(warning, label="not alike", style="yellow")
+    page.blank()
+    _difference_table(page, rows, titles=("before", "after") if old is not None else ("", "now"))
+    page.blank()
+    if new.anchor is not None:
+        page.prose(_told_anchor(new.anchor.step_ms, new), label="anchor")
+    if costs:
+        page.prose(costs, label="runs")
+    if path is not None:
+        page.line(Cell(text="file".ljust(12), style="dim"), inert(path, longest=1000), indent=2)
+    return page.text
+
+
+def moment(at: datetime) -> str:
+    """Write a moment in UTC to the minute."""
+    return at.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def _told_anchor(best_ms: float, new: Baseline) -> str:
+    told = f"best step ever blessed here {numbers.milliseconds(best_ms)} ms"
+    now = median(new.values(Metric.STEP_MS) or [best_ms])
+    slower = now / best_ms - 1
+    return f"{told}; this one is {numbers.percent(slower)} slower" if slower >= 0.00005 else f"{told}: this one"
+
+
+def _difference_table(page: Page, rows: Sequence[MetricVerdict], *, titles: tuple[str, str]) -> None:
+    told: list[Row] = []
+    for row in rows:
+        before, after = (
+            "" if amount is None else numbers.value(row.metric, amount) for amount in (row.baseline, row.now)
+        )
+        gone = "gone" if row.now is None else "new" if row.baseline is None and titles[0] else ""
+        told.append((row.metric.value, before, after, change_cell(row) or gone))
+        told += share_rows(rows, row.metric, blanks=1)
+    columns = (
+        Column(title="metric"),
+        Column(title=titles[0], right=True),
+        Column(title=titles[1], right=True),
+        Column(title="change"),
+    )
+    page.table(columns, told)
+    if any(row.basis is Basis.STEP and row.change is not None for row in rows):
+        page.prose(f"pp: percentage points of the step {_of(titles[0])}", style="dim")
+
+
+def _of(title: str) -> str:
+    return f"of {title}" if title == "a" else title
+
+
+def _differences(a: Side, b: Side) -> list[MetricVerdict]:
+    before, after = a.medians(), b.medians()
+    rows: list[MetricVerdict] = []
+    for metric, spec in METRICS.items():
+        was, now = before.get(metric), after.get(metric)
+        if was is None and now is None:
+            continue
+        basis = None if spec.kind is Kind.COUNT else _basis(metric)
+        change = None if was is None or now is None else spec.change(was, now, step_ms=before.get(Metric.STEP_MS))
+        rows.append(MetricVerdict(metric=metric, outcome=None, baseline=was, now=now, basis=basis, change=change))
+    return rows
+
+
+def _moved(page: Page, title: str, before: Mapping[str, float], after: Mapping[str, float]) -> None:
+    """Write the names whose time moved most, in ms; a name that a side lacks has none there."""
+    if not before or not after:
+        return
+    names = sorted({*before, *after}, key=lambda name: (-abs(after.get(name, 0.0) - before.get(name, 0.0)), name))
+    rows: list[Row] = []
+    for name in names[:MOST_MOVED]:
+        moved = after.get(name, 0.0) - before.get(name, 0.0)
+        if moved == 0:
+            break
+        sides = (numbers.milliseconds(side[name]) if name in side else "none" for side in (before, after))
+        rows.append((inert(name, longest=400), *sides, ("+" if moved > 0 else "") + numbers.milliseconds(moved)))
+    if rows:
+        page.blank()
+        columns = (
+            Column(title=title, flexible=True),
+            Column(title="a", right=True),
+            Column(title="b", right=True),
+            Column(title="b - a", right=True),
+        )
+        page.table(columns, rows)
+
+
+def _unlike(a: Side, b: Side) -> list[str]:
+    """Name what makes two measurements incomparable, as far as it is known."""
+    found: list[str] = []
+    if a.machine is not None and b.machine is not None:
+        gpus, nsys, options = (a.machine, b.machine), (a.machine.nsys, b.machine.nsys), "nsys options"
+        if gpus[0].gpu_name != gpus[1].gpu_name:
+            found.append(f"{a.label} is of {gpus[0].gpu_name}, {b.label} of {gpus[1].gpu_name}")
+        if nsys[0] != nsys[1]:
+            found.append(f"{a.label} was captured by nsys {nsys[0]}, {b.label} by nsys {nsys[1]}")
+        if a.machine.nsys_options != b.machine.nsys_options:
+            told = [" ".join(machine.nsys_options) or "none" for machine in gpus]
+            found.append(f"{options} of {a.label}: {told[0]}; of {b.label}: {told[1]}")
+    if a.parameters is not None and b.parameters is not None:
+        for name in sorted({*a.parameters, *b.parameters}):
+            values = [side.get(name, "not set") for side in (a.parameters, b.parameters)]
+            if values[0] != values[1]:
+                found.append(f"{inert(name)} is {inert(values[0])} in {a.label}, {inert(values[1])} in {b.label}")
+    return found
+
+
+def _facts(machine: Machine) -> list[tuple[str, str]]:
+    told = [("driver", machine.driver), ("CUDA", machine.cuda), ("torch", machine.torch), ("nsys", machine.nsys)]
+    told += [("nvtx", machine.nvtx), ("Python", machine.python), ("CPU", machine.cpu)]
+    told.append(("nsys options", " ".join(machine.nsys_options) or None))
+    told += [("GPU", gpu.uuid) for gpu in machine.gpus]
+    return [(name, "unknown" if value is None else value) for name, value in told]
+
+
+def _basis(metric: Metric) -> Basis:
+    clock = METRICS[metric].clock
+    return clock.basis if clock is not None else Basis.LOG
+
+
+def _at(commit: Commit | None) -> str:
+    if commit is None:
+        return ""
+    return f" at {inert(commit.sha[:12])}{' with uncommitted changes' if commit.dirty else ''}"
+
+
+def _plural(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

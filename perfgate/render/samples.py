@@ -1,0 +1,203 @@
+"""What was measured of captures as text, for `perfgate inspect`: every metric, by process, GPU, range and kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from perfgate.model.metric import METRICS, Kind, Metric
+from perfgate.model.sample import DeviceSample, KernelSample, ProcessSample, RangeSample
+from perfgate.render import numbers
+from perfgate.render.page import Cell, Column, Page, Row, inert
+
+MOST_RANGES: Final = 20
+MOST_KERNELS: Final = 10
+_DEVICES_A_TABLE: Final = 4
+_SHARED: Final = tuple(metric for metric, spec in METRICS.items() if spec.kind is Kind.CLOCK)
+_NAME_ROOM: Final = 400
+"""Cells of a name before the table shortens it further: a terminal may be wide."""
+
+_OF_RANGE: Final = (
+    (Metric.KERNEL_MS, "kernel"),
+    (Metric.NCCL_MS, "nccl"),
+    (Metric.GAP_MS, "gap"),
+    (Metric.H2D_MS, "h2d"),
+    (Metric.LAUNCHES, "launches"),
+    (Metric.SYNCS, "syncs"),
+)
+
+
+def sample_text(
+    samples: Sequence[ProcessSample],
+    *,
+    source: str,
+    width: int,
+    colour: bool,
+    missing: Mapping[str, str] | None = None,
+    remarks: Sequence[str] = (),
+) -> str:
+    """Return all that was measured of one capture.
+
+    Args:
+        samples: one a process, as the metrics room returns them.
+        source: the capture's file name.
+        width: cells of a line.
+        colour: whether escape codes may be used.
+        missing: what the capture lacks and why, as `Timeline.missing` says.
+        remarks: what else there is to say, such as nsys's own diagnostics.
+    """
+    page = Page(width=width, colour=colour)
+    told = "1 process" if len(samples) == 1 else f"{len(samples)} processes"
+    page.line(Cell(text=inert(source, longest=1000), style="bold"), f": {told}")
+    for what, why in (missing or {}).items():
+        page.prose(f"{what}: {why}", label="missing")
+    for remark in remarks:
+        page.prose(remark, label="remark")
+    for sample in samples:
+        page.blank()
+        _process(page, sample)
+    return page.text
+
+
+def _process(page: Page, sample: ProcessSample) -> None:
+    rank = "" if sample.rank is None else f" (rank {sample.rank})"
+    if sample.steps:
+        unit = "per step"
+        measured = f"{sample.steps} step{'' if sample.steps == 1 else 's'}"
+    else:
+        unit = "in all"
+        measured = "the whole captured window, as one"
+    window = f"{measured}, {numbers.milliseconds(sample.window_ms)} ms"
+    page.line(Cell(text=f"process {sample.pid}{rank}", style="bold"), f": {window}")
+    _values(page, sample, unit)
+    _absent(page, sample.absent)
+    if sample.nvtx_step_ms is not None:
+        page.prose(_told_nvtx(sample.nvtx_step_ms, sample.values.get(Metric.STEP_MS)), label="nvtx_sum")
+    if sample.memory_share_h2d is not None:
+        told = f"host-to-device is {100 * sample.memory_share_h2d:.1f} % of all memory operation time"
+        page.prose(told, label="memory")
+    for remark in sample.remarks:
+        page.prose(remark, label="remark")
+    _devices(page, sample.devices)
+    ranges_table(page, sample.ranges, unit)
+    kernels_table(page, sample.kernels, unit)
+
+
+def _values(page: Page, sample: ProcessSample, unit: str) -> None:
+    whole = sample.values.get(Metric.STEP_MS) or (None if sample.steps else sample.window_ms)
+    rows: list[Row] = []
+    for metric in METRICS:
+        if (value := sample.values.get(metric)) is None:
+            continue
+        part = numbers.share(value, whole) if whole and metric in _SHARED and metric is not Metric.STEP_MS else ""
+        rows.append((metric.value, numbers.value(metric, value), part, METRICS[metric].meaning))
+    share = "of the step" if sample.steps else "of window"
+    columns = (
+        Column(title="metric"),
+        Column(title=unit, right=True),
+        Column(title=share, right=True),
+        Column(title="what it is", flexible=True, prose=True),
+    )
+    if rows:
+        page.table(columns, rows)
+
+
+def _absent(page: Page, absent: Mapping[Metric, str]) -> None:
+    by_reason: dict[str, list[str]] = {}
+    for metric in METRICS:
+        if metric in absent:
+            by_reason.setdefault(absent[metric], []).append(metric.value)
+    for reason, metrics in by_reason.items():
+        page.prose(f"{', '.join(metrics)}: {reason}", label="unmeasured")
+
+
+def _told_nvtx(nvtx_ms: float, step_ms: float | None) -> str:
+    told = f"the step's range lasts {numbers.milliseconds(nvtx_ms)} ms on the CPU"
+    if step_ms is not None and nvtx_ms < 0.9 * step_ms:
+        return f"{told}: it runs ahead of the GPU, whose step takes {numbers.milliseconds(step_ms)} ms"
+    return told
+
+
+def _devices(page: Page, devices: Sequence[DeviceSample]) -> None:
+    for start in range(0, len(devices), _DEVICES_A_TABLE):
+        some = devices[start : start + _DEVICES_A_TABLE]
+        rows: list[Row] = [
+            (metric.value, *(_known(metric, device.values) for device in some))
+            for metric in METRICS
+            if any(metric in device.values for device in some)
+        ]
+        columns = [Column(title="metric"), *(Column(title=f"GPU {device.device}", right=True) for device in some)]
+        if rows:
+            page.blank()
+            page.table(columns, rows)
+        for device in some:
+            if device.name is not None:
+                page.prose(inert(device.name), label=f"GPU {device.device}")
+
+
+def ranges_table(page: Page, ranges: Sequence[RangeSample], unit: str) -> None:
+    """Write the largest ranges, by their time on the CPU or the GPU; times in ms."""
+    if not ranges:
+        return
+    ordered = sorted(ranges, key=range_size, reverse=True)
+    columns = [
+        Column(title="range", flexible=True),
+        Column(title=unit, right=True),
+        Column(title="CPU ms", right=True),
+        *(
+            Column(title=f"{title} ms" if METRICS[metric].kind is Kind.CLOCK else title, right=True)
+            for metric, title in _OF_RANGE
+        ),
+    ]
+    rows: list[Row] = [
+        (
+            inert(sample.name, longest=_NAME_ROOM),
+            numbers.count(sample.count),
+            numbers.milliseconds(sample.cpu_ms),
+            *(_known(metric, sample.values, zero="") for metric, _ in _OF_RANGE),
+        )
+        for sample in ordered[:MOST_RANGES]
+    ]
+    page.blank()
+    page.table(columns, rows)
+    if len(ordered) > MOST_RANGES:
+        page.prose(f"and {len(ordered) - MOST_RANGES} smaller ranges", style="dim")
+
+
+def range_size(sample: RangeSample) -> float:
+    """Return what a range is ranked by: ms on the CPU, or of kernels, copies and idle GPU under it."""
+    gpu = (Metric.KERNEL_MS, Metric.NCCL_MS, Metric.H2D_MS, Metric.GAP_MS)
+    return max(sample.cpu_ms, sum(sample.values.get(metric, 0.0) for metric in gpu))
+
+
+def kernels_table(page: Page, kernels: Sequence[KernelSample], unit: str) -> None:
+    """Write the kernels, copies and memsets that took the most GPU time."""
+    if not kernels:
+        return
+    ordered = sorted(kernels, key=lambda kernel: kernel.gpu_ms, reverse=True)
+    whole = sum(kernel.gpu_ms for kernel in ordered)
+    columns = (
+        Column(title="kernel, copy or memset", flexible=True),
+        Column(title=unit, right=True),
+        Column(title="GPU ms", right=True),
+        Column(title="of these", right=True),
+    )
+    rows: list[Row] = [
+        (
+            inert(kernel.name, longest=_NAME_ROOM),
+            numbers.count(kernel.count),
+            numbers.milliseconds(kernel.gpu_ms),
+            numbers.share(kernel.gpu_ms, whole),
+        )
+        for kernel in ordered[:MOST_KERNELS]
+    ]
+    page.blank()
+    page.table(columns, rows)
+    if len(ordered) > MOST_KERNELS:
+        page.prose(f"and {len(ordered) - MOST_KERNELS} more", style="dim")
+
+
+def _known(metric: Metric, values: Mapping[Metric, float], *, zero: str | None = None) -> str:
+    if (value := values.get(metric)) is None:
+        return ""
+    return zero if zero is not None and value == 0 else numbers.value(metric, value)

@@ -1,0 +1,266 @@
+"""Verdicts as text for a terminal or a CI log: returns strings; colour repeats what words already say."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+from perfgate.model.metric import METRICS, Basis, Kind, Metric
+from perfgate.model.outcome import OnInconclusive, OnNew, Outcome, opens_gate
+from perfgate.model.verdict import Dropped, MetricVerdict, Verdict
+from perfgate.render import numbers
+from perfgate.render.page import HELD, Cell, Column, Page, Row, cut, inert, shortened
+
+INTERVAL: Final = "95 %, adjusted for looking more than once"
+SHARES: Final = {Metric.GAP_MS: "gap_share", Metric.H2D_MS: "h2d_share"}
+"""Metrics that are shown with their share of the step."""
+
+STYLES: Final = {
+    Outcome.PASSED: "green",
+    Outcome.IMPROVED: "bold green",
+    Outcome.REGRESSED: "bold red",
+    Outcome.INCONCLUSIVE: "yellow",
+    Outcome.NO_BASELINE: "yellow",
+    Outcome.INCOMPARABLE: "bold yellow",
+    Outcome.INVALID: "bold yellow",
+    Outcome.NOT_MEASURED: "bold red",
+}
+
+_WORST_FIRST: Final = (
+    Outcome.REGRESSED,
+    Outcome.NOT_MEASURED,
+    Outcome.INVALID,
+    Outcome.INCOMPARABLE,
+    Outcome.NO_BASELINE,
+    Outcome.INCONCLUSIVE,
+    Outcome.IMPROVED,
+    Outcome.PASSED,
+)
+_COLUMNS: Final = (
+    Column(title="metric"),
+    Column(title="baseline", right=True),
+    Column(title="now", right=True),
+    Column(title="change"),
+    Column(title="budget", right=True),
+    Column(title="outcome"),
+)
+_STATISTICS: Final = (Column(title="p", right=True), Column(title="could show", right=True))
+
+
+def verdict_table(verdict: Verdict, *, width: int, colour: bool, files: str | None = None) -> str:
+    """Return all there is to say of one workload: outcome, reason, table, where, what was set aside, next step.
+
+    `files` is where its captures and logs lie.
+    """
+    page = Page(width=width, colour=colour)
+    runs = f" ({_runs(verdict)})" if verdict.runs else ""
+    room = page.width - len(verdict.outcome) - len(runs) - 2
+    name = Cell(text=inert(verdict.workload, longest=room), style="bold")
+    page.line(name, ": ", Cell(text=verdict.outcome, style=STYLES[verdict.outcome]), runs)
+    if verdict.reason:
+        page.prose(verdict.reason)
+    if verdict.metrics:
+        page.blank()
+        _metrics(page, verdict)
+    more = verdict.where or verdict.dropped or verdict.remarks or verdict.next_step or files is not None
+    if more and (verdict.metrics or "\n" in verdict.reason):
+        page.blank()
+    for metric, where in verdict.where.items():
+        page.prose(f"{metric}: {where}", label="where")
+    for dropped in verdict.dropped:
+        page.prose(told_dropped(dropped), label="set aside")
+    for remark in verdict.remarks:
+        page.prose(remark, label="remark")
+    if verdict.next_step:
+        page.prose(verdict.next_step, label="next")
+    if files is not None:
+        page.line(Cell(text="files".ljust(12), style="dim"), inert(files, longest=1000), indent=2)
+    return page.text
+
+
+def render_verdicts(verdicts: Sequence[Verdict], *, width: int, colour: bool) -> str:
+    """Return the tables of several workloads, an empty line between them."""
+    return "\n".join(verdict_table(verdict, width=width, colour=colour) for verdict in verdicts)
+
+
+def summary(
+    verdicts: Sequence[Verdict],
+    *,
+    opens: bool,
+    width: int,
+    colour: bool,
+    on_inconclusive: OnInconclusive = OnInconclusive.WARN,
+    on_new: OnNew = OnNew.FAIL,
+    why: str = "",
+) -> str:
+    """Return the terminal summary: a line a workload, worst first, and last whether the gate is open and why.
+
+    `opens` is what the exit status says; the policies only serve to name the outcomes that shut the gate. `why`
+    replaces the reason in the last line where it lies elsewhere, such as in an interrupt.
+    """
+    page = Page(width=width, colour=colour)
+    ordered = sorted(verdicts, key=lambda verdict: _WORST_FIRST.index(verdict.outcome))
+    if ordered:
+        outcomes = max(len(verdict.outcome) for verdict in ordered)
+        names = min(max(len(inert(verdict.workload)) for verdict in ordered), page.width // 3)
+        for verdict in ordered:
+            name = shortened(inert(verdict.workload), names).ljust(names)
+            outcome = Cell(text=verdict.outcome.ljust(outcomes), style=STYLES[verdict.outcome])
+            reason = cut(inert(_first_line(verdict), longest=1000), page.width - outcomes - names - 4)
+            page.line(outcome, "  ", name, "  ", reason)
+    counted = Counter(verdict.outcome for verdict in ordered)
+    shutting = [o for o in counted if not opens_gate(o, on_inconclusive=on_inconclusive, on_new=on_new)]
+    passing = [o for o in counted if o in (Outcome.PASSED, Outcome.IMPROVED)]
+    lenient = [o for o in counted if o not in shutting and o not in passing]
+    if opens:
+        told = _counted(counted, passing) or "nothing was shown to be slower"
+        let_in = f"; {_counted(counted, lenient)} let through by the settings" if lenient else ""
+        page.line(Cell(text="GATE OPEN", style="bold green"), f": {why or told + let_in}")
+    else:
+        found = _counted(counted, shutting)
+        nothing = "no workload was measured" if not ordered else "not every workload that was expected has a verdict"
+        of = f" of {_plural(len(ordered), 'workload')}" if found else ""
+        page.line(Cell(text="GATE SHUT", style="bold red"), f": {why or (found + of) or nothing}")
+    return page.text
+
+
+def told_dropped(dropped: Dropped) -> str:
+    """Say which run was set aside and why; runs are counted from 1."""
+    clock = METRICS[dropped.metric].clock
+    basis = clock.basis if clock else Basis.LOG
+    unit = {Basis.LOG: "%", Basis.STEP: "pp of a step"}[basis]
+    distance = numbers.change(dropped.distance, basis).removesuffix(numbers.unit_of(basis)).strip()
+    return f"{dropped.side} run {dropped.index + 1}: {dropped.metric} {distance} {unit} off its group's median"
+
+
+def change_cell(row: MetricVerdict) -> str:
+    """Return a row's change with its interval; of a count the difference, empty where nothing changed."""
+    if METRICS[row.metric].kind is Kind.COUNT:
+        known = row.baseline is not None and row.now is not None
+        return numbers.count_change(row.metric, row.baseline or 0.0, row.now or 0.0) if known else ""
+    if row.change is None:
+        return ""
+    return numbers.change(row.change, row.basis or Basis.LOG, row.low, row.high)
+
+
+def share_rows(rows: Sequence[MetricVerdict], metric: Metric, *, blanks: int) -> list[Row]:
+    """Return the row that shows a metric's share of its own side's step, none where no side has one."""
+    if metric not in SHARES:
+        return []
+    by = {row.metric: row for row in rows}
+    part, whole = by[metric], by.get(Metric.STEP_MS)
+    if whole is None:
+        return []
+    sides = ((part.baseline, whole.baseline), (part.now, whole.now))
+    told = ["" if some is None or step is None else numbers.share(some, step) for some, step in sides]
+    dim = [Cell(text=text, style="dim") for text in (f"  {SHARES[metric]}", *told, *[""] * blanks)]
+    return [dim] if any(told) else []
+
+
+def _metrics(page: Page, verdict: Verdict) -> None:
+    order = list(METRICS)
+    unchanged = [row for row in verdict.metrics if _is_unchanged_count(row)]
+    new = [row for row in verdict.metrics if _is_new_count(row, verdict)]
+    told = [row for row in verdict.metrics if row not in unchanged and row not in new]
+    told.sort(key=lambda row: (_rank(row), order.index(row.metric)))
+    rows: list[Row] = []
+    statistics: list[Row] = []
+    for row in told:
+        before, now = (_value(row.metric, amount) for amount in (row.baseline, row.now))
+        cells: Row = (row.metric.value, before, now, change_cell(row), _budget(row), _outcome(row, verdict))
+        p = "" if row.p_value is None else numbers.probability(row.p_value)
+        rows.append(cells)
+        statistics.append((*cells, p, _could_show(row)))
+        for more in share_rows(verdict.metrics, row.metric, blanks=3):
+            rows.append(more)
+            statistics.append((*more, "", ""))
+    wide = page.fits((*_COLUMNS, *_STATISTICS), statistics)
+    if rows:
+        page.table((*_COLUMNS, *_STATISTICS) if wide else _COLUMNS, statistics if wide else rows)
+    _below(page, told, wide=wide)
+    for label, folded in (("unchanged", unchanged), ("new", new)):
+        if folded:
+            values = ", ".join(f"{row.metric}{HELD}{numbers.value(row.metric, row.now or 0.0)}" for row in folded)
+            page.prose(values, label=label)
+
+
+def _below(page: Page, rows: Sequence[MetricVerdict], *, wide: bool) -> None:
+    """Write what the table's columns mean, and what of it did not fit into columns."""
+    captions: list[str] = []
+    if any(row.low is not None for row in rows):
+        captions.append(f"[ ]: interval, {INTERVAL}")
+    if any(row.basis is Basis.STEP and row.change is not None for row in rows):
+        captions.append("pp: percentage points of the baseline's step")
+    tested = [row for row in rows if row.p_value is not None]
+    if wide and tested:
+        captions.append("p: probability of such a rise by chance")
+        captions.append("could show: the smallest loss these runs could have shown")
+    if captions:
+        page.prose("; ".join(captions), style="dim")
+    if not wide and tested:
+        page.prose(
+            ", ".join(f"{r.metric}{HELD}{numbers.probability(r.p_value or 0.0)}" for r in tested), label="p-value"
+        )
+        shown = [f"{row.metric}{HELD}{_could_show(row)}" for row in tested if row.smallest is not None]
+        if shown:
+            page.prose(f"{', '.join(shown)} (the smallest loss these runs could have shown)", label="could show")
+    for row in rows:
+        if row.reason and row.change is None and METRICS[row.metric].kind is Kind.CLOCK:
+            page.prose(f"{row.metric}: {row.reason}", label="remark")
+
+
+def _value(metric: Metric, amount: float | None) -> str:
+    return "" if amount is None else numbers.value(metric, amount)
+
+
+def _is_unchanged_count(row: MetricVerdict) -> bool:
+    is_count = METRICS[row.metric].kind is Kind.COUNT
+    return is_count and row.outcome is Outcome.PASSED and row.baseline == row.now and row.now is not None
+
+
+def _is_new_count(row: MetricVerdict, verdict: Verdict) -> bool:
+    is_count = METRICS[row.metric].kind is Kind.COUNT
+    return (
+        is_count and row.outcome is None and row.baseline is None and row.now is not None and verdict.baseline_runs > 0
+    )
+
+
+def _rank(row: MetricVerdict) -> int:
+    return len(_WORST_FIRST) if row.outcome is None else _WORST_FIRST.index(row.outcome)
+
+
+def _outcome(row: MetricVerdict, verdict: Verdict) -> Cell:
+    """Return a row's outcome, or why it has none; without a baseline all rows are alike and need no word."""
+    if row.outcome is not None:
+        return Cell(text=row.outcome, style=STYLES[row.outcome])
+    if not verdict.baseline_runs:
+        return Cell(text="")
+    return Cell(text="new" if row.baseline is None else "shown")
+
+
+def _budget(row: MetricVerdict) -> str:
+    if METRICS[row.metric].kind is Kind.COUNT:
+        return {None: "", True: "exact", False: "varies"}[row.exact]
+    return "" if row.budget is None else numbers.limit(row.budget, row.basis or Basis.LOG)
+
+
+def _could_show(row: MetricVerdict) -> str:
+    return "" if row.smallest is None else numbers.change(row.smallest, row.basis or Basis.LOG)
+
+
+def _first_line(verdict: Verdict) -> str:
+    return next(iter(verdict.reason.splitlines()), "")
+
+
+def _runs(verdict: Verdict) -> str:
+    runs = _plural(verdict.runs, "run")
+    return f"{runs} against {verdict.baseline_runs} blessed" if verdict.baseline_runs else runs
+
+
+def _counted(counted: Counter[Outcome], outcomes: Sequence[Outcome]) -> str:
+    return ", ".join(f"{counted[outcome]} {outcome}" for outcome in outcomes)
+
+
+def _plural(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -1,0 +1,353 @@
+"""One run of one workload, from the command to its sample: profile, read, measure, scrub. Judges nothing."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import assert_never
+from uuid import uuid4
+
+from perfgate import git
+from perfgate.machine import RUN_COOKIE, Sampler
+from perfgate.metrics.measure import measure
+from perfgate.metrics.reconcile import contradictions
+from perfgate.model.errors import (
+    CaptureFailed,
+    StepsNotFound,
+    StoreFailed,
+    WorkloadFailed,
+    WorkloadTimedOut,
+)
+from perfgate.model.machine import Conditions, Machine
+from perfgate.model.metric import Metric
+from perfgate.model.order import Account, Ending, Order
+from perfgate.model.reports import Reports
+from perfgate.model.sample import ProcessSample, Run
+from perfgate.model.settings import Settings
+from perfgate.model.workload import CaptureMode, CaptureWindow, Workload
+from perfgate.nsys.environment import withhold_secrets
+from perfgate.nsys.profile import Captured, ProfileOutcome, ProfileSpec, profile, run_reports
+from perfgate.nsys.scrub import scrub
+from perfgate.nsys.sqlite import read_timeline
+from perfgate.nsys.tool import NsysTool
+
+UNWANTED_IN_WORKERS = ("PYTEST_ADDOPTS", "PYTEST_CURRENT_TEST", "PYTEST_XDIST_WORKER", "COVERAGE_PROCESS_START")
+"""Variables of the pytest around a gate that would change the pytest inside a worker."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bench:
+    """What stays the same over all runs of a gate."""
+
+    root: Path
+    settings: Settings
+    tool: NsysTool
+    machine: Machine
+    env: Mapping[str, str]
+    python: str
+    """The interpreter of the workers."""
+    pytest_options: tuple[str, ...] = ()
+    """What the pytest inside a worker must share with the one around the gate: configuration file, plugins."""
+    keep_captures: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """One run with what is known beside its numbers."""
+
+    run: Run
+    account: Account | None
+    """None of a command: a script that perfgate does not touch tells nothing."""
+    code: Mapping[str, str]
+    """SHA-256 by path of the project's files that the run loaded."""
+    withheld: tuple[str, ...] = ()
+    """Names of the environment variables that were not passed to the workload."""
+    reports: tuple[Reports, ...] = field(default=())
+
+
+def worker_command(workload: Workload, order: Path, *, python: str, pytest_options: tuple[str, ...]) -> tuple[str, ...]:
+    """The command line of one run: the script itself, or a pytest that runs the one function."""
+    if workload.command is not None:
+        return workload.command
+    return (
+        python,
+        "-m",
+        "pytest",
+        f"{workload.nodeid}",
+        f"--perfgate-worker={order}",
+        "--override-ini=addopts=",
+        "--capture=no",
+        "--quiet",
+        "--no-header",
+        "--tb=short",
+        "-p",
+        "no:cacheprovider",
+        *pytest_options,
+    )
+
+
+def measure_run(
+    bench: Bench,
+    workload: Workload,
+    folder: Path,
+    *,
+    on_line: Callable[[str], None] | None = None,
+) -> Measured:
+    """Run the workload once under nsys, in `folder`, and measure what it did.
+
+    Leaves a scrubbed export of each capture and the log in `folder`; nsys's own files only under `keep_captures`.
+
+    Raises:
+        WorkloadFailed: it raised, exited, was killed, skipped itself or took the wrong number of steps.
+        WorkloadTimedOut: it did not end in time.
+        CaptureFailed: it ended well, and nsys left no capture.
+        CaptureUnreadable: nsys left something that is no capture.
+        LayoutUnknown: nsys's reports or export are of a form that perfgate does not know.
+        StepsNotFound: no capture of the run holds a step.
+        StoreFailed: the disk did not take the run.
+    """
+    raw = folder / "nsys"
+    account_file, order_file = folder / "account.json", folder / "order.json"
+    _prepare(folder, order_file, _order(workload, bench.root, account_file))
+    env, withheld = withhold_secrets({**bench.env, **workload.env}, (*bench.settings.pass_env, *workload.pass_env))
+    run_id = uuid4().hex
+    spec = ProfileSpec(
+        argv=worker_command(workload, order_file, python=bench.python, pytest_options=bench.pytest_options),
+        folder=raw,
+        cwd=bench.root / (workload.cwd or "."),
+        env={name: value for name, value in env.items() if name not in UNWANTED_IN_WORKERS} | {RUN_COOKIE: run_id},
+        timeout_s=workload.timeout_s,
+        capture=_window(workload, bench.machine),
+        trace_osrt=bench.settings.trace_osrt,
+        graph_trace=bench.settings.cuda_graph_trace,
+    )
+    started_at = datetime.now(UTC)
+    try:
+        with Sampler(bench.machine.gpus, run_id=run_id) as sampler:
+            outcome = profile(bench.tool, spec, on_line=on_line)
+        log = _keep_log(outcome.log, folder)
+        account = _read_account(account_file)
+        _check_workload(workload, outcome, account, log)
+        if not outcome.captures:
+            raise CaptureFailed(
+                subject=workload.id,
+                fact=outcome.problem or "nsys left no capture",
+                next_step=f"See {log}, and run: perfgate doctor",
+            )
+        measured = [_measure_capture(workload, bench.tool, captured, raw) for captured in outcome.captures]
+        processes = tuple(process for one in measured for process in one.processes)
+        if not processes:
+            raise next(one.missing for one in measured if one.missing is not None)
+        _keep_exports(outcome.captures, raw, folder)
+    finally:
+        # What nsys wrote holds every variable of the workload's environment.
+        if not bench.keep_captures:
+            shutil.rmtree(raw, ignore_errors=True)
+    run = Run(
+        started_at=started_at,
+        wall_s=outcome.wall_s,
+        processes=processes,
+        conditions=sampler.conditions() if bench.machine.gpus else Conditions(),
+        folder=folder.name,
+        remarks=tuple(dict.fromkeys(remark for process in processes for remark in process.remarks)),
+        complaints=(
+            *_steps_lost(workload, processes),
+            *_gpu_unseen(bench.machine, processes),
+            *(complaint for one in measured for complaint in one.complaints),
+        ),
+    )
+    return Measured(
+        run=run,
+        account=account,
+        code=account.code if account is not None else command_code(workload, bench.root),
+        withheld=withheld,
+        reports=tuple(one.reports for one in measured),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _OfCapture:
+    processes: tuple[ProcessSample, ...]
+    missing: StepsNotFound | None
+    complaints: tuple[str, ...]
+    reports: Reports
+
+
+def _measure_capture(workload: Workload, tool: NsysTool, captured: Captured, raw: Path) -> _OfCapture:
+    timeline = read_timeline(captured.sqlite)
+    reports = run_reports(tool, captured.sqlite, _reports_folder(raw, captured))
+    missing: StepsNotFound | None = None
+    processes: tuple[ProcessSample, ...] = ()
+    try:
+        processes = measure(
+            timeline,
+            step=workload.step,
+            is_pattern=workload.form == "command",
+            warmup=workload.warmup if workload.skips_warmup else 0,
+            steps=workload.steps,
+        )
+    except StepsNotFound as absent:
+        missing = absent
+    share = _share_of_h2d(reports)
+    return _OfCapture(
+        processes=tuple(process.model_copy(update={"memory_share_h2d": share}) for process in processes),
+        missing=missing,
+        complaints=contradictions(timeline, reports),
+        reports=reports,
+    )
+
+
+def _share_of_h2d(reports: Reports) -> float | None:
+    """Host-to-device's share of all memory operations' time, from nsys's own column."""
+    rows = reports.cuda_gpu_mem_time_sum
+    if not rows:
+        return None
+    return sum(row.time_percent for row in rows if row.operation.endswith("Host-to-Device")) / 100
+
+
+def command_code(workload: Workload, root: Path) -> dict[str, str]:
+    """SHA-256 by path of a command's code: the files among its words, and the repository's Python files."""
+    base = root / (workload.cwd or ".")
+    named = [base / word for word in workload.command or ()]
+    files = {path.resolve() for path in named if path.is_file()}
+    files |= {(root / path).resolve() for path in git.tracked_python_files(root)}
+    return {
+        path.relative_to(root.resolve()).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(files)
+        if path.is_relative_to(root.resolve()) and path.is_file()
+    }
+
+
+def code_now(paths: Mapping[str, str], root: Path) -> dict[str, str]:
+    """SHA-256 by path of the same files as they are now; a file that is gone is left out."""
+    return {path: hashlib.sha256((root / path).read_bytes()).hexdigest() for path in paths if (root / path).is_file()}
+
+
+def _order(workload: Workload, root: Path, account: Path) -> Order:
+    return Order(
+        workload=workload.id,
+        steps=workload.steps,
+        warmup=workload.warmup,
+        root=str(root),
+        account=str(account),
+    )
+
+
+def _prepare(folder: Path, order_file: Path, order: Order) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=False)
+        order_file.write_text(order.model_dump_json(indent=2), encoding="utf-8")
+    except OSError as refused:
+        raise StoreFailed(
+            subject=str(folder),
+            fact=f"the run's folder cannot be written ({refused.strerror or refused})",
+            next_step="Make room or correct the permissions, and run again.",
+        ) from refused
+
+
+def _window(workload: Workload, machine: Machine) -> CaptureMode | CaptureWindow:
+    """Without a GPU nobody can call the CUDA profiler API: the window is then found by the steps' name."""
+    if workload.capture is CaptureMode.CUDA_PROFILER_API and not machine.gpus:
+        return CaptureMode.ALL
+    return workload.capture
+
+
+def _read_account(file: Path) -> Account | None:
+    try:
+        return Account.model_validate(json.loads(file.read_text(encoding="utf-8")))
+    except (OSError, ValueError):
+        # A worker that was killed leaves none, or half of one: both say the same.
+        return None
+
+
+def _check_workload(workload: Workload, outcome: ProfileOutcome, account: Account | None, log: Path) -> None:
+    shown = _tail(outcome)
+    if outcome.timed_out:
+        raise WorkloadTimedOut(
+            subject=workload.id,
+            fact=f"it did not end within {workload.timeout_s:g} s and was stopped",
+            next_step=f"Raise timeout_s if it needs longer.{shown}",
+        )
+    failure = _command_failure(outcome) if workload.form == "command" else _worker_failure(outcome, account)
+    if failure is not None:
+        raise WorkloadFailed(subject=workload.id, fact=failure, next_step=f"See {log}.{shown}")
+
+
+def _command_failure(outcome: ProfileOutcome) -> str | None:
+    if outcome.signal is not None:
+        return f"its command was killed by {outcome.signal}"
+    if outcome.exit_status:
+        return f"its command ended with exit status {outcome.exit_status}"
+    return None
+
+
+def _worker_failure(outcome: ProfileOutcome, account: Account | None) -> str | None:
+    if account is None:
+        how = f"killed by {outcome.signal}" if outcome.signal else f"gone with exit status {outcome.exit_status}"
+        return f"its process was {how} before the workload came to its end"
+    match account.ending:
+        case Ending.FINISHED:
+            return None
+        case Ending.RAISED:
+            return f"it raised {account.message}"
+        case Ending.EXITED:
+            return f"{account.message} (exit status {account.exit_status})"
+        case Ending.SKIPPED:
+            return f"it skipped itself ({account.message}), so nothing was measured"
+        case Ending.WRONG_STEPS | Ending.DEAF:
+            return account.message.removesuffix(".")
+        case _:
+            assert_never(account.ending)
+
+
+def _tail(outcome: ProfileOutcome) -> str:
+    if not outcome.tail:
+        return " It printed nothing."
+    return "\nLast lines of its output:\n" + "\n".join(f"  | {line}" for line in outcome.tail)
+
+
+def _steps_lost(workload: Workload, processes: tuple[ProcessSample, ...]) -> tuple[str, ...]:
+    return tuple(
+        f"steps were lost: process {process.pid} shows {process.steps} of {workload.steps} measured steps"
+        for process in processes
+        if process.steps != workload.steps
+    )
+
+
+def _gpu_unseen(machine: Machine, processes: tuple[ProcessSample, ...]) -> tuple[str, ...]:
+    """On a machine with a GPU, a capture without GPU operations shows nothing about it."""
+    if not machine.gpus or any(Metric.GAP_MS in process.values for process in processes):
+        return ()
+    why = next((process.absent.get(Metric.KERNEL_MS) for process in processes), None)
+    return (f"no GPU operation was recorded in any step ({why or 'the workload launched none'})",)
+
+
+def _keep_log(log: Path, folder: Path) -> Path:
+    kept = folder / "workload.log"
+    with suppress(OSError):
+        return Path(shutil.move(log, kept))
+    return log
+
+
+def _keep_exports(captures: tuple[Captured, ...], raw: Path, folder: Path) -> None:
+    """Keep what may leave the machine: exports without environment blocks, and nsys's summaries."""
+    for index, captured in enumerate(captures):
+        try:
+            scrub(captured.sqlite, folder / f"capture-{index}.sqlite")
+            shutil.copytree(_reports_folder(raw, captured), folder / f"capture-{index}-reports")
+        except OSError as refused:
+            raise StoreFailed(
+                subject=str(folder),
+                fact=f"the scrubbed export cannot be written ({refused.strerror or refused})",
+                next_step="Make room, and run again.",
+            ) from refused
+
+
+def _reports_folder(raw: Path, captured: Captured) -> Path:
+    return raw / f"{captured.sqlite.stem}-reports"

@@ -1,0 +1,304 @@
+"""What runs inside `nsys profile`: the steps of a decorated workload, and the account of how it ended.
+
+With `workload.py` the only code that touches torch or nvtx. It knows nothing of baselines or verdicts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import hashlib
+import importlib
+import os
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Protocol
+
+from perfgate.model.order import Account, Ending, Order
+from perfgate.model.workload import STEP_RANGE, WARMUP_RANGE
+
+
+class StepsMisused(Exception):
+    """The loop took the steps twice, or left before the last turn."""
+
+
+class Deaf(Exception):
+    """No NVTX range of this process can reach the profiler."""
+
+
+class Marker(Protocol):
+    """Draws NVTX ranges on the calling thread."""
+
+    name: str
+
+    def push(self, message: str) -> None:
+        """Open a range."""
+
+    def pop(self) -> None:
+        """Close the innermost range."""
+
+
+class TorchMarker:
+    """Ranges through `torch.cuda.nvtx`, which every nsys hears."""
+
+    name = "torch.cuda.nvtx"
+
+    def __init__(self, torch: ModuleType) -> None:
+        self._nvtx = torch.cuda.nvtx
+
+    def push(self, message: str) -> None:
+        """Open a range."""
+        self._nvtx.range_push(message)
+
+    def pop(self) -> None:
+        """Close the innermost range."""
+        self._nvtx.range_pop()
+
+
+class PackageMarker:
+    """Ranges through the nvtx package, for processes without a CUDA build of torch."""
+
+    name = "nvtx"
+
+    def __init__(self, nvtx: ModuleType) -> None:
+        self._nvtx = nvtx
+
+    def push(self, message: str) -> None:
+        """Open a range."""
+        self._nvtx.push_range(message)
+
+    def pop(self) -> None:
+        """Close the innermost range."""
+        self._nvtx.pop_range()
+
+
+def choose_marker(*, torch: ModuleType | None, nvtx: ModuleType | None, profiled: bool) -> Marker:
+    """Pick what draws the step ranges.
+
+    Raises:
+        Deaf: only the nvtx package is there, and it does not speak to the nsys around this process: since 0.2.12 it
+            asks for an NVTX extension that nsys up to 2024.2 refuses, and then silently draws nothing.
+    """
+    if torch is not None and torch.cuda.is_available():
+        return TorchMarker(torch)
+    if nvtx is None:
+        raise Deaf("neither a CUDA build of torch nor the nvtx package can be imported, so no step can be marked.")
+    if profiled and type(nvtx.get_domain(None)).__name__ == "DummyDomain":
+        raise Deaf(
+            f"nvtx {package_version('nvtx')} does not speak to this nsys: its ranges are silently dropped. "
+            'Install an older one (pip install "nvtx<0.2.12") or a newer nsys (2024.6 or later).'
+        )
+    return PackageMarker(nvtx)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Capture:
+    """Starts and stops nsys's capture through the CUDA profiler API, and waits for the GPU."""
+
+    name: str | None
+    synchronise: Callable[[], None]
+    start: Callable[[], object]
+    stop: Callable[[], object]
+
+
+def choose_capture(*, torch: ModuleType | None) -> Capture:
+    """Pick the CUDA profiler API of torch, else of the driver library, else none."""
+    if torch is not None and torch.cuda.is_available():
+        runtime = torch.cuda.cudart()
+        return Capture(
+            name="torch",
+            synchronise=lambda: _synchronise_torch(torch),
+            start=runtime.cudaProfilerStart,
+            stop=runtime.cudaProfilerStop,
+        )
+    driver = _driver_library()
+    if driver is not None:
+        return Capture(
+            name="libcuda",
+            synchronise=driver.cuCtxSynchronize,
+            start=driver.cuProfilerStart,
+            stop=driver.cuProfilerStop,
+        )
+    return Capture(name=None, synchronise=_nothing, start=_nothing, stop=_nothing)
+
+
+class MeasuredSteps:
+    """The `steps` of a workload in its worker: warm-up turns, then the measured ones inside the capture.
+
+    ```
+    warm-up   |w|w|w|   sync, start   |step|step|step|   sync, stop
+    capture                         |------------------|
+    ```
+    """
+
+    def __init__(
+        self,
+        *,
+        steps: int,
+        warmup: int,
+        profiled: bool,
+        find_torch: Callable[[], ModuleType | None] | None = None,
+        find_nvtx: Callable[[], ModuleType | None] | None = None,
+    ) -> None:
+        self._steps = steps
+        self._warmup = warmup
+        self._profiled = profiled
+        self._find_torch = find_torch or (lambda: sys.modules.get("torch"))
+        self._find_nvtx = find_nvtx or (lambda: _import("nvtx"))
+        self._started = False
+        self.turns = 0
+        """Turns begun so far, warm-up included."""
+        self.finished = False
+        """Whether the loop ran to the end."""
+        self.marked_by: str | None = None
+        self.captured_by: str | None = None
+
+    def __len__(self) -> int:
+        """Warm-up and measured turns together."""
+        return self._warmup + self._steps
+
+    def __iter__(self) -> Iterator[int]:
+        """Start the loop.
+
+        Raises:
+            StepsMisused: the loop was started before.
+            Deaf: no step can be marked.
+        """
+        if self._started:
+            raise StepsMisused(
+                f"the steps were iterated a second time, after {self.turns} of {len(self)} turns. "
+                "Iterate over them once, and do one step of work a turn."
+            )
+        self._started = True
+        return self._turns()
+
+    def _turns(self) -> Iterator[int]:
+        torch = self._find_torch()
+        marker = choose_marker(torch=torch, nvtx=self._find_nvtx(), profiled=self._profiled)
+        self.marked_by = marker.name
+        for turn in range(self._warmup):
+            yield from self._one(marker, WARMUP_RANGE, turn)
+        # Torch may have been imported by the loop's own first turn.
+        capture = choose_capture(torch=self._find_torch())
+        self.captured_by = capture.name
+        capture.synchronise()
+        capture.start()
+        try:
+            for turn in range(self._warmup, len(self)):
+                yield from self._one(marker, STEP_RANGE, turn)
+            capture.synchronise()
+        finally:
+            capture.stop()
+        self.finished = True
+
+    def _one(self, marker: Marker, message: str, turn: int) -> Iterator[int]:
+        marker.push(message)
+        try:
+            self.turns += 1
+            yield turn
+        finally:
+            marker.pop()
+
+    def check(self) -> None:
+        """Say whether the loop did what it declared, once the workload has returned.
+
+        Raises:
+            StepsMisused: it left early, or never started.
+        """
+        if not self.finished:
+            raise StepsMisused(
+                f"the loop took {self.turns} of {len(self)} turns ({self._warmup} warm-up, {self._steps} measured). "
+                "It must go on until the steps are used up: look for a break, a return, or data that ends first."
+            )
+
+
+def tell(
+    order: Order,
+    steps: MeasuredSteps,
+    ending: Ending,
+    *,
+    message: str = "",
+    exit_status: int | None = None,
+) -> None:
+    """Write the worker's account where the order wants it."""
+    torch = sys.modules.get("torch")
+    account = Account(
+        ending=ending,
+        message=message,
+        exit_status=exit_status,
+        turns=steps.turns,
+        pid=os.getpid(),
+        torch=getattr(torch, "__version__", None) and str(getattr(torch, "__version__", None)),
+        cuda=getattr(getattr(torch, "version", None), "cuda", None),
+        nvtx=package_version("nvtx"),
+        marked_by=steps.marked_by,
+        captured_by=steps.captured_by,
+        code=loaded_code(Path(order.root)),
+    )
+    Path(order.account).write_text(account.model_dump_json(indent=2), encoding="utf-8")
+
+
+def loaded_code(root: Path) -> dict[str, str]:
+    """SHA-256, by path relative to `root`, of the project's files among the loaded modules."""
+    root = root.resolve()
+    # Neither a virtual environment inside the project is the project, nor perfgate where it gates itself.
+    foreign = [Path(prefix).resolve() for prefix in {sys.prefix, sys.base_prefix, sys.exec_prefix}]
+    foreign = [prefix for prefix in foreign if prefix.is_relative_to(root) and prefix != root]
+    foreign.append(Path(__file__).resolve().parent)
+    digests: dict[str, str] = {}
+    for module in list(sys.modules.values()):
+        file = getattr(module, "__file__", None)
+        if not isinstance(file, str):
+            continue
+        path = Path(file).resolve()
+        if not path.is_relative_to(root) or "site-packages" in path.parts:
+            continue
+        if any(path.is_relative_to(prefix) for prefix in foreign):
+            continue
+        with contextlib.suppress(OSError):
+            digests[path.relative_to(root).as_posix()] = hashlib.sha256(path.read_bytes()).hexdigest()
+    return dict(sorted(digests.items()))
+
+
+def package_version(name: str) -> str | None:
+    """The installed version of a distribution, None where it is not installed."""
+    metadata = importlib.import_module("importlib.metadata")
+    try:
+        return str(metadata.version(name))
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def profiled(environment: dict[str, str] | os._Environ[str]) -> bool:
+    """Whether nsys is around this process: it sets one of these for every process it starts."""
+    return "NSYS_PROFILING_SESSION_ID" in environment or "NVTX_INJECTION64_PATH" in environment
+
+
+def _nothing() -> None:
+    """Stand in for the CUDA profiler API where there is none."""
+
+
+def _synchronise_torch(torch: ModuleType) -> None:
+    # torch.cuda.synchronize creates a context on a device that has none: minutes of start-up on an 8-GPU host.
+    has_context = getattr(torch._C, "_cuda_hasPrimaryContext", lambda _device: True)
+    for device in range(torch.cuda.device_count()):
+        if has_context(device):
+            torch.cuda.synchronize(device)
+
+
+def _driver_library() -> ctypes.CDLL | None:
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return None
+    return driver if driver.cuInit(0) == 0 else None
+
+
+def _import(name: str) -> ModuleType | None:
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        return None

@@ -1,0 +1,110 @@
+"""What a workload author writes: the `@workload` mark and the `steps` that drive a loop.
+
+Light by design: importing this file imports neither torch nor nvtx, pandas nor pydantic.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeVar, runtime_checkable
+
+Function = TypeVar("Function", bound=Callable[..., object])
+
+MARK = "__perfgate_workload__"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Declaration:
+    """What `@workload(...)` says of a function."""
+
+    steps: int
+    warmup: int
+    timeout_s: float | None
+    budgets: Mapping[str, float]
+    pass_env: tuple[str, ...]
+
+
+@runtime_checkable
+class Steps(Protocol):
+    """The measured loop: iterate over it once, to the end, doing one step of work a turn.
+
+    Yields 0, 1, 2, ...: first the warm-up turns, then the measured ones. Each measured turn is one NVTX range
+    ``step``; the GPU is synchronised before the first and after the last of them, and never in between.
+    """
+
+    def __iter__(self) -> Iterator[int]:
+        """Start the loop; a second start is an error."""
+        ...
+
+    def __len__(self) -> int:
+        """Warm-up and measured turns together."""
+        ...
+
+
+def workload(
+    *,
+    steps: int = 30,
+    warmup: int = 10,
+    timeout_s: float | None = None,
+    budgets: Mapping[str, float] | None = None,
+    pass_env: Sequence[str] = (),
+) -> Callable[[Function], Function]:
+    """Declare a function to be a perfgate workload; pytest's marks, fixtures and parameters work as on any test.
+
+    The function takes the fixture ``steps`` (see `Steps`) and runs its loop over it.
+
+    Args:
+        steps: measured turns; at least 3, since periods are taken between completions and the first is dropped.
+        warmup: turns before the capture starts.
+        timeout_s: seconds that one run may take; by default the project's.
+        budgets: what a metric may lose, as fractions by metric name: ``{"step_ms": 0.05}``.
+        pass_env: environment variables to hand over although their names look like secrets.
+
+    Raises:
+        TypeError: the mark is used without parentheses, or on something that takes no ``steps``.
+        ValueError: `steps` or `warmup` is too small.
+    """
+    if callable(steps):
+        raise TypeError(
+            f"@workload on {getattr(steps, '__name__', steps)!r}: used without parentheses. "
+            "Write @workload() or @workload(steps=30, warmup=10)."
+        )
+    _check_int("steps", steps, minimum=3)
+    _check_int("warmup", warmup, minimum=0)
+    if timeout_s is not None and not timeout_s > 0:
+        raise ValueError(f"@workload: timeout_s is {timeout_s!r}, expected seconds above 0.")
+    if isinstance(pass_env, str):
+        raise TypeError(f"@workload: pass_env is the string {pass_env!r}, expected a list of variable names.")
+    declaration = Declaration(
+        steps=steps,
+        warmup=warmup,
+        timeout_s=timeout_s,
+        budgets=dict(budgets or {}),
+        pass_env=tuple(pass_env),
+    )
+
+    def mark(function: Function) -> Function:
+        name = getattr(function, "__name__", repr(function))
+        if not inspect.isfunction(function):
+            raise TypeError(f"@workload on {name}: it is a {type(function).__name__}, expected a plain function.")
+        if "steps" not in inspect.signature(function).parameters:
+            raise TypeError(f"@workload on {name}: it takes no argument 'steps'. Write def {name}(steps): ...")
+        setattr(function, MARK, declaration)
+        return function
+
+    return mark
+
+
+def declaration_of(candidate: object) -> Declaration | None:
+    """Return what `@workload` said of an object, None for anything else."""
+    found = getattr(candidate, MARK, None) if inspect.isfunction(candidate) else None
+    return found if isinstance(found, Declaration) else None
+
+
+def _check_int(name: str, value: object, *, minimum: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"@workload: {name} is {value!r}, expected a whole number.")
+    if value < minimum:
+        raise ValueError(f"@workload: {name} is {value}, expected at least {minimum}.")

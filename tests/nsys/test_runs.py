@@ -1,0 +1,264 @@
+"""Real runs under a real nsys: what it does on each of these is not documented, and differs by version."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from perfgate.model.errors import CaptureUnreadable
+from perfgate.model.reports import ReportName
+from perfgate.model.workload import CaptureMode, CaptureWindow
+from perfgate.nsys.environment import withhold_secrets
+from perfgate.nsys.process import COOKIE, processes_of
+from perfgate.nsys.profile import ProfileOutcome, ProfileSpec, export, profile, run_reports
+from perfgate.nsys.tool import NsysTool
+
+pytestmark = pytest.mark.nsys
+
+FIVE_STEPS = """
+import nvtx, time
+for number in range(5):
+    with nvtx.annotate("step"):
+        time.sleep(0.002)
+print("all steps done", flush=True)
+"""
+
+
+def spec_of(
+    code: str,
+    folder: Path,
+    *,
+    capture: CaptureMode | CaptureWindow = CaptureMode.ALL,
+    timeout_s: float = 60.0,
+    env: Mapping[str, str] = os.environ,
+) -> ProfileSpec:
+    (folder.parent / "workload.py").write_text(code)
+    kept, _ = withhold_secrets(env, ())
+    return ProfileSpec(
+        argv=(sys.executable, "workload.py"),
+        folder=folder,
+        cwd=folder.parent,
+        env=kept,
+        timeout_s=timeout_s,
+        capture=capture,
+    )
+
+
+def steps_in(sqlite: Path) -> int:
+    """Count the closed ranges called step."""
+    with closing(sqlite3.connect(f"{sqlite.as_uri()}?mode=ro", uri=True)) as database:
+        if not database.execute("SELECT 1 FROM sqlite_master WHERE name = 'NVTX_EVENTS'").fetchone():
+            return 0
+        (count,) = database.execute(
+            "SELECT count(*) FROM NVTX_EVENTS LEFT JOIN StringIds ON StringIds.id = NVTX_EVENTS.textId "
+            "WHERE coalesce(text, value) = 'step' AND end IS NOT NULL"
+        ).fetchone()
+        return int(count)
+
+
+def left_running(outcome: ProfileOutcome) -> list[str]:
+    """Name the processes that still bear the run's cookie, which the workload printed as its last line."""
+    assert len(outcome.tail[-1]) == 32
+    return [process.name() for process in processes_of(outcome.tail[-1])]
+
+
+PRINT_COOKIE = f"import os; print(os.environ[{COOKIE!r}].split(':')[-1], flush=True)"
+
+
+@pytest.fixture(scope="module")
+def good(nsys_tool: NsysTool, tmp_path_factory: pytest.TempPathFactory) -> ProfileOutcome:
+    return profile(nsys_tool, spec_of(FIVE_STEPS, tmp_path_factory.mktemp("good") / "run"))
+
+
+def test_a_script_with_ranges_leaves_a_capture_with_them(good: ProfileOutcome) -> None:
+    assert good.problem is None
+    assert (good.exit_status, good.signal, good.timed_out) == (0, None, False)
+    assert good.tail == ("all steps done",)
+    [capture] = good.captures
+    assert steps_in(capture.sqlite) == 5
+    assert not (capture.rep.parent / "tmp").exists()
+
+
+def test_its_reports_are_read_and_those_without_data_say_why(
+    nsys_tool: NsysTool, good: ProfileOutcome, tmp_path: Path
+) -> None:
+    reports = run_reports(nsys_tool, good.captures[0].sqlite, tmp_path / "reports")
+    [row] = [row for row in reports.nvtx_sum if row.range == "step"]
+    assert (row.count, row.style) == (5, "PushPop")
+    assert 5 * 2_000_000 <= row.total_ns < 5 * 50_000_000
+    assert ReportName.CUDA_GPU_KERN_SUM in reports.skipped
+    assert "does not contain" in reports.skipped[ReportName.CUDA_GPU_KERN_SUM]
+
+
+def test_its_capture_can_be_exported_again_under_a_name_nsys_would_misread(
+    nsys_tool: NsysTool, good: ProfileOutcome, tmp_path: Path
+) -> None:
+    rep = tmp_path / "50% of, what? #1 \N{LATIN SMALL LETTER U WITH DIAERESIS}.nsys-rep"
+    rep.write_bytes(good.captures[0].rep.read_bytes())
+    sqlite = export(nsys_tool, rep, tmp_path / "100%p, out?#")
+    assert sqlite.name == rep.with_suffix(".sqlite").name
+    assert steps_in(sqlite) == 5
+    reports = run_reports(nsys_tool, sqlite, tmp_path / "100%p, out?#" / "reports")
+    assert [row.count for row in reports.nvtx_sum if row.range == "step"] == [5]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["100%p, out?#", rep.name]
+
+
+def test_half_a_capture_is_refused(nsys_tool: NsysTool, good: ProfileOutcome, tmp_path: Path) -> None:
+    rep = tmp_path / "half.nsys-rep"
+    content = good.captures[0].rep.read_bytes()
+    rep.write_bytes(content[: len(content) // 2])
+    with pytest.raises(CaptureUnreadable, match=rf"nsys {nsys_tool.version} cannot export it: "):
+        export(nsys_tool, rep, tmp_path)
+    assert list(tmp_path.iterdir()) == [rep]
+
+
+def test_a_script_that_exits_3_passes_its_status_on_beside_its_capture(nsys_tool: NsysTool, tmp_path: Path) -> None:
+    outcome = profile(nsys_tool, spec_of(f"{FIVE_STEPS}raise SystemExit(3)", tmp_path / "run"))
+    assert (outcome.exit_status, outcome.signal) == (3, None)
+    assert steps_in(outcome.captures[0].sqlite) == 5
+
+
+def test_a_script_that_raises_shows_its_traceback_last(nsys_tool: NsysTool, tmp_path: Path) -> None:
+    outcome = profile(nsys_tool, spec_of(f"{FIVE_STEPS}raise ValueError('loss is nan')", tmp_path / "run"))
+    assert outcome.exit_status == 1
+    assert outcome.tail[-1] == "ValueError: loss is nan"
+
+
+def test_a_script_that_is_killed_is_named_by_its_signal(nsys_tool: NsysTool, tmp_path: Path) -> None:
+    code = f"{FIVE_STEPS}\nimport os, signal\nos.kill(os.getpid(), signal.SIGKILL)"
+    outcome = profile(nsys_tool, spec_of(code, tmp_path / "run"))
+    assert (outcome.exit_status, outcome.signal) == (137, "SIGKILL")
+    assert outcome.tail == ("all steps done",)
+
+
+def test_a_script_that_hangs_is_ended_and_nothing_is_left_running(nsys_tool: NsysTool, tmp_path: Path) -> None:
+    code = f"{FIVE_STEPS}\nimport subprocess\nsubprocess.Popen(['sleep', '60'])\n{PRINT_COOKIE}\ntime.sleep(60)"
+    started = time.monotonic()
+    outcome = profile(nsys_tool, spec_of(code, tmp_path / "run", timeout_s=5.0))
+    assert time.monotonic() - started < 15.0
+    assert outcome.timed_out
+    assert (outcome.captures, outcome.exit_status) == ((), None)
+    assert outcome.problem is not None
+    assert outcome.problem.startswith("The workload did not end within 5 s, so it was ended with all that it had")
+    assert outcome.tail[0] == "all steps done"
+    assert left_running(outcome) == []
+
+
+def test_a_child_that_outlives_the_script_does_not_hold_up_the_run(nsys_tool: NsysTool, tmp_path: Path) -> None:
+    code = f"{FIVE_STEPS}\nimport subprocess\nsubprocess.Popen(['sleep', '60'], stdout=-3, stderr=-3)\n{PRINT_COOKIE}"
+    outcome = profile(nsys_tool, spec_of(code, tmp_path / "run"))
+    assert outcome.wall_s < 30.0
+    assert outcome.exit_status == 0
+    assert steps_in(outcome.captures[0].sqlite) == 5
+    assert left_running(outcome) == []
+
+
+def test_ctrl_c_leaves_nothing_running(nsys_tool: NsysTool, tmp_path: Path) -> None:
+    told: list[str] = []
+    heard = threading.Event()
+
+    def interrupt(line: str) -> None:
+        told.append(line)
+        heard.set()
+        raise KeyboardInterrupt
+
+    code = f"{PRINT_COOKIE}\nimport time\ntime.sleep(60)"
+    with pytest.raises(KeyboardInterrupt):
+        profile(nsys_tool, spec_of(code, tmp_path / "run"), on_line=interrupt)
+    assert heard.is_set()
+    assert processes_of(told[0]) == []
+    assert not (tmp_path / "run" / "tmp").exists()
+
+
+def test_a_capture_range_that_never_opens_is_named(nsys_tool: NsysTool, tmp_path: Path) -> None:
+    spec = spec_of(FIVE_STEPS, tmp_path / "run", capture=CaptureMode.CUDA_PROFILER_API)
+    outcome = profile(nsys_tool, spec)
+    assert outcome.captures == ()
+    assert outcome.exit_status == 0
+    assert outcome.problem == (
+        "The capture range never opened: cudaProfilerStart() was not called, or the workload did not use CUDA. "
+        "Call torch.cuda.profiler.start() before the measured steps, or set `capture: all`."
+    )
+
+
+def test_a_window_by_the_clock_holds_the_steps_inside_it(nsys_tool: NsysTool, tmp_path: Path) -> None:
+    code = """
+import nvtx, time
+for number in range(30):
+    with nvtx.annotate("step"):
+        time.sleep(0.1)
+print("all steps done", flush=True)
+"""
+    window = CaptureWindow(delay=1.0, duration=1.0)
+    outcome = profile(nsys_tool, spec_of(code, tmp_path / "run", capture=window))
+    assert outcome.problem is None
+    assert outcome.exit_status == 0
+    assert outcome.tail == ("all steps done",)
+    assert 1 <= steps_in(outcome.captures[0].sqlite) <= 15
+
+
+def test_a_window_that_opens_too_late_is_named(nsys_tool: NsysTool, tmp_path: Path) -> None:
+    window = CaptureWindow(delay=20.0, duration=1.0)
+    outcome = profile(nsys_tool, spec_of(FIVE_STEPS, tmp_path / "run", capture=window))
+    assert outcome.captures == ()
+    assert outcome.problem == (
+        "The capture range never opened: the workload ended before the window of 20 s after the start. "
+        "Set a shorter delay, or more steps."
+    )
+
+
+def test_a_withheld_secret_is_nowhere_in_the_capture(nsys_tool: NsysTool, tmp_path: Path) -> None:
+    env = {**os.environ, "FAKE_TOKEN": "hush-d41d8cd98f00", "HARMLESS_NAME": "loud-b204e9800998"}
+    outcome = profile(nsys_tool, spec_of(FIVE_STEPS, tmp_path / "run", env=env))
+    files = [path for path in (tmp_path / "run").rglob("*") if path.is_file()]
+    assert {path.suffix for path in files} == {".nsys-rep", ".sqlite", ".log"}
+    for path in files:
+        assert b"hush-d41d8cd98f00" not in path.read_bytes(), path
+    # The counter-proof: what is not withheld is in there.
+    assert b"loud-b204e9800998" in outcome.captures[0].sqlite.read_bytes()
+
+
+def test_folders_with_spaces_accents_and_percents_work(nsys_tool: NsysTool, tmp_path: Path) -> None:
+    folder = tmp_path / "m\N{LATIN SMALL LETTER U WITH DIAERESIS} bench[a=b]" / "100%p, why? #2" / "run"
+    folder.parent.mkdir(parents=True)
+    outcome = profile(nsys_tool, spec_of(FIVE_STEPS, folder))
+    assert outcome.problem is None
+    [capture] = outcome.captures
+    assert capture.sqlite.parent == folder
+    assert sorted(path.name for path in folder.iterdir()) == ["capture.nsys-rep", "capture.sqlite", "nsys.log"]
+    reports = run_reports(nsys_tool, capture.sqlite, folder / "reports")
+    assert [row.count for row in reports.nvtx_sum if row.range == "step"] == [5]
+
+
+def test_a_deep_folder_works(nsys_tool: NsysTool, tmp_path: Path) -> None:
+    folder = tmp_path / ("d" * 100) / ("e" * 100) / "run"
+    folder.parent.mkdir(parents=True)
+    outcome = profile(nsys_tool, spec_of(FIVE_STEPS, folder))
+    assert outcome.problem is None
+    assert steps_in(outcome.captures[0].sqlite) == 5
+
+
+@pytest.mark.parametrize("tmpdir", ["/no/such/folder", "/proc", "{tmp}/with space"])
+def test_an_odd_tmpdir_reaches_the_workload_but_not_nsys(nsys_tool: NsysTool, tmp_path: Path, tmpdir: str) -> None:
+    odd = tmpdir.format(tmp=tmp_path)
+    code = f"{FIVE_STEPS}\nimport os\nprint(os.environ['TMPDIR'])"
+    outcome = profile(nsys_tool, spec_of(code, tmp_path / "run", env={**os.environ, "TMPDIR": odd}))
+    assert outcome.problem is None
+    assert outcome.tail == ("all steps done", odd)
+    assert steps_in(outcome.captures[0].sqlite) == 5
+
+
+def test_a_tmpdir_that_nsys_cannot_use_nor_hand_on_is_named(nsys_tool: NsysTool, tmp_path: Path) -> None:
+    outcome = profile(nsys_tool, spec_of(FIVE_STEPS, tmp_path / "run", env={**os.environ, "TMPDIR": "/no/such,folder"}))
+    assert outcome.exit_status is None
+    assert outcome.problem == (
+        "nsys cannot use the folder /no/such,folder. Set TMPDIR to one that exists and can be written."
+    )

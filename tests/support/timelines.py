@@ -1,0 +1,302 @@
+"""Timelines for tests, from ASCII pictures and plain rows; it must not know what the metrics room makes of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from perfgate.model.timeline import (
+    Calls,
+    CapturedGpu,
+    Copies,
+    CopyKind,
+    Kernels,
+    MemoryKind,
+    Ranges,
+    Spans,
+    Timeline,
+)
+
+COLUMN_NS = 1_000_000
+"""One column of a picture: 1 ms."""
+PID = 100
+THREAD = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Op:
+    """One GPU operation, ns."""
+
+    start: int
+    end: int
+    name: str = "k"
+    device: int = 0
+    pid: int = PID
+    correlation: int = -1
+    graph_node: bool = False
+    bytes: int = 0
+    kind: CopyKind = CopyKind.H2D
+    source: MemoryKind = MemoryKind.PINNED
+    target: MemoryKind = MemoryKind.DEVICE
+
+
+@dataclass(frozen=True, kw_only=True)
+class Call:
+    """One CUDA API call, ns."""
+
+    start: int
+    end: int
+    name: str = "cudaLaunchKernel_v7000"
+    pid: int = PID
+    thread: int = THREAD
+    correlation: int = -1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Range:
+    """One NVTX range, ns."""
+
+    start: int
+    end: int
+    name: str = "step"
+    pid: int = PID
+    thread: int = THREAD
+    push_pop: bool = True
+    closed: bool = True
+
+
+def build(
+    *,
+    kernels: Sequence[Op] = (),
+    copies: Sequence[Op] = (),
+    memsets: Sequence[Op] = (),
+    graphs: Sequence[Op] = (),
+    calls: Sequence[Call] = (),
+    ranges: Sequence[Range] = (),
+    gpus: Sequence[CapturedGpu] = (),
+    missing: Mapping[str, str] | None = None,
+) -> Timeline:
+    """A timeline of plain rows; its processes are the rows' pids in order."""
+    everything: list[Op | Call | Range] = [*kernels, *copies, *memsets, *graphs, *calls, *ranges]
+    pids = sorted({row.pid for row in everything})
+    texts = sorted({op.name for op in kernels} | {call.name for call in calls})
+
+    def ints(values: Iterable[int]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+        return np.array(list(values), np.int64)
+
+    def small(values: Iterable[int]) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
+        return np.array(list(values), np.int32)
+
+    def tiny(values: Iterable[int]) -> np.ndarray[tuple[int], np.dtype[np.int8]]:
+        return np.array(list(values), np.int8)
+
+    def flags(values: Iterable[bool]) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        return np.array(list(values), np.bool_)
+
+    def spans(ops: Sequence[Op]) -> Spans:
+        return Spans(
+            start=ints(op.start for op in ops),
+            end=ints(op.end for op in ops),
+            device=small(op.device for op in ops),
+            process=small(pids.index(op.pid) for op in ops),
+            correlation=ints(op.correlation for op in ops),
+        )
+
+    return Timeline(
+        source="drawn.sqlite",
+        nsys_version=None,
+        schema_version=None,
+        processes=tuple(pids),
+        kernels=Kernels(
+            start=ints(op.start for op in kernels),
+            end=ints(op.end for op in kernels),
+            device=small(op.device for op in kernels),
+            process=small(pids.index(op.pid) for op in kernels),
+            correlation=ints(op.correlation for op in kernels),
+            name=small(texts.index(op.name) for op in kernels),
+            graph_node=flags(op.graph_node for op in kernels),
+        ),
+        copies=Copies(
+            start=ints(op.start for op in copies),
+            end=ints(op.end for op in copies),
+            device=small(op.device for op in copies),
+            process=small(pids.index(op.pid) for op in copies),
+            correlation=ints(op.correlation for op in copies),
+            bytes=ints(op.bytes for op in copies),
+            kind=tiny(op.kind for op in copies),
+            source=tiny(op.source for op in copies),
+            target=tiny(op.target for op in copies),
+        ),
+        memsets=spans(memsets),
+        graphs=spans(graphs),
+        calls=Calls(
+            start=ints(call.start for call in calls),
+            end=ints(call.end for call in calls),
+            process=small(pids.index(call.pid) for call in calls),
+            thread=ints(call.thread for call in calls),
+            correlation=ints(call.correlation for call in calls),
+            name=small(texts.index(call.name) for call in calls),
+        ),
+        ranges=Ranges(
+            start=ints(one.start for one in ranges),
+            end=ints(one.end for one in ranges),
+            process=small(pids.index(one.pid) for one in ranges),
+            thread=ints(one.thread for one in ranges),
+            name=np.array([one.name for one in ranges], object),
+            push_pop=flags(one.push_pop for one in ranges),
+            closed=flags(one.closed for one in ranges),
+        ),
+        names=dict(enumerate(texts)),
+        gpus=tuple(gpus),
+        missing=dict(missing or {}),
+    )
+
+
+_LAUNCHERS = {
+    "kernel": "cudaLaunchKernel_v7000",
+    "nccl": "cudaLaunchKernelExC_v11060",
+    "graph": "cudaGraphLaunch_v10000",
+    "node": "cudaGraphLaunch_v10000",
+    "memset": "cudaMemsetAsync_v3020",
+    "h2d": "cudaMemcpyAsync_v3020",
+    "d2h": "cudaMemcpyAsync_v3020",
+    "uvm": "",
+}
+_MARK = re.compile(r"\^([^\s^|]+)")
+
+
+def draw(picture: str, *, missing: Mapping[str, str] | None = None) -> Timeline:
+    r"""A timeline from a picture, one lane a line, one column a millisecond; a bar's name stands between its ends.
+
+    ```
+    range     |------step------|   |------step------|
+    launch        ^a   ^b              ^c
+    kernel          |--a--||-b-|         |---c---|
+    ```
+    A lane is a kind and qualifiers, then the picture from its first `|` or `^` on. Kinds: `range` (push/pop) and
+    `startend`; `launch` (a mark is the moment of the call that launches the operations of that name, with the API
+    function that fits them); `call` (bars named by API function); and the operations `kernel`, `nccl` (a kernel with
+    NCCL's prefix), `graph` (traced whole), `node` (a kernel inside a graph), `memset`, `h2d`, `d2h` and `uvm` (managed
+    memory, host to device). Qualifiers: `gpuN`, `threadN`, `pidN`, `pageable`, `unknown` (a copy's host end),
+    `unclosed`. Bars may share an end: `|-a-|-b-|`; blanks between ends are no bar. Copies move 1000 bytes a column.
+    """
+    bars: list[tuple[str, set[str], int, int, str]] = []
+    marks: list[tuple[set[str], int, str]] = []
+    for line in picture.splitlines():
+        begin = min((at for at in (line.find("|"), line.find("^")) if at >= 0), default=-1)
+        if begin < 0:
+            if line.strip():
+                raise ValueError(f"no bar or mark in {line!r}")
+            continue
+        kind, *rest = line[:begin].split()
+        words = set(rest)
+        if kind == "launch":
+            marks += [(words, found.start(), found[1]) for found in _MARK.finditer(line)]
+            continue
+        ends = [at for at, letter in enumerate(line) if letter == "|"]
+        for first, last in itertools.pairwise(ends):
+            if name := line[first + 1 : last].strip():
+                bars.append((kind, words, first, last, name.strip("-") or kind))
+    ids = {
+        name: index + 1 for index, name in enumerate(sorted({name for _, _, name in marks} | {bar[4] for bar in bars}))
+    }
+    kind_of = {name: kind for kind, _, _, _, name in bars if kind in _LAUNCHERS}
+    calls = [
+        Call(
+            start=at * COLUMN_NS,
+            end=at * COLUMN_NS + COLUMN_NS // 10,
+            name=_LAUNCHERS[kind_of.get(name, "kernel")],
+            pid=_number(where, "pid", PID),
+            thread=_number(where, "thread", THREAD),
+            correlation=ids[name],
+        )
+        for where, at, name in marks
+    ]
+    ops: dict[str, list[Op]] = {"kernels": [], "copies": [], "memsets": [], "graphs": []}
+    ranges: list[Range] = []
+    for kind, words, first, last, name in bars:
+        start, end, pid = first * COLUMN_NS, last * COLUMN_NS, _number(words, "pid", PID)
+        thread = _number(words, "thread", THREAD)
+        if kind in ("range", "startend"):
+            closed, push_pop = "unclosed" not in words, kind == "range"
+            ranges.append(
+                Range(start=start, end=end, name=name, pid=pid, thread=thread, push_pop=push_pop, closed=closed)
+            )
+            continue
+        if kind == "call":
+            calls.append(Call(start=start, end=end, name=name, pid=pid, thread=thread))
+            continue
+        if kind not in _LAUNCHERS:
+            raise ValueError(f"no lane is called {kind!r}")
+        op = Op(
+            start=start,
+            end=end,
+            name=f"ncclDevKernel_{name}" if kind == "nccl" else name,
+            device=_number(words, "gpu", 0),
+            pid=pid,
+            correlation=ids[name],
+            graph_node=kind == "node",
+            bytes=1000 * (last - first),
+        )
+        host = (
+            MemoryKind.PAGEABLE
+            if "pageable" in words
+            else MemoryKind.UNKNOWN
+            if "unknown" in words
+            else MemoryKind.PINNED
+        )
+        match kind:
+            case "graph":
+                ops["graphs"].append(op)
+            case "memset":
+                ops["memsets"].append(op)
+            case "h2d":
+                ops["copies"].append(dataclasses.replace(op, kind=CopyKind.H2D, source=host))
+            case "d2h":
+                copy = dataclasses.replace(op, kind=CopyKind.D2H, source=MemoryKind.DEVICE, target=host)
+                ops["copies"].append(copy)
+            case "uvm":
+                ops["copies"].append(
+                    dataclasses.replace(op, kind=CopyKind.UVM_H2D, source=MemoryKind.MANAGED, correlation=-1)
+                )
+            case _:
+                ops["kernels"].append(op)
+    return build(
+        kernels=ops["kernels"],
+        copies=ops["copies"],
+        memsets=ops["memsets"],
+        graphs=ops["graphs"],
+        calls=calls,
+        ranges=ranges,
+        missing=missing,
+    )
+
+
+def _number(words: set[str], prefix: str, default: int) -> int:
+    return next((int(word.removeprefix(prefix)) for word in words if re.fullmatch(rf"{prefix}\d+", word)), default)
+
+
+def permuted(timeline: Timeline, seed: int) -> Timeline:
+    """The same capture with the rows of every table in another order."""
+    rng = np.random.default_rng(seed)
+    tables = {name: getattr(timeline, name) for name in ("kernels", "copies", "memsets", "graphs", "calls", "ranges")}
+    changed = {}
+    for name, table in tables.items():
+        order = rng.permutation(len(table.start))
+        columns = {column.name: getattr(table, column.name)[order] for column in dataclasses.fields(table)}
+        changed[name] = dataclasses.replace(table, **columns)
+    return dataclasses.replace(timeline, **changed)
+
+
+def shifted(timeline: Timeline, by_ns: int) -> Timeline:
+    """The same capture on a clock that is `by_ns` ahead."""
+    changed = {}
+    for name in ("kernels", "copies", "memsets", "graphs", "calls", "ranges"):
+        table = getattr(timeline, name)
+        changed[name] = dataclasses.replace(table, start=table.start + by_ns, end=table.end + by_ns)
+    return dataclasses.replace(timeline, **changed)

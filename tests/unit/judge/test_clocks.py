@@ -1,0 +1,200 @@
+"""One clock against its budget: the rules, the row and its sentence."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from perfgate.judge.clocks import ClockJudgement, ClockRule, judge_clock
+from perfgate.model.metric import Basis, Metric
+from perfgate.model.outcome import Outcome
+from perfgate.model.verdict import Dropped
+
+STEP = ClockRule(
+    metric=Metric.STEP_MS,
+    basis=Basis.LOG,
+    budget=0.02,
+    prior_sd=0.005,
+    occasion_sd=0.005,
+    occasions=5,
+    clocks=5,
+)
+KERNEL = replace(STEP, metric=Metric.KERNEL_MS, budget=0.01, prior_sd=0.001, occasion_sd=0.001)
+GAP = replace(STEP, metric=Metric.GAP_MS, basis=Basis.STEP, budget=0.01, prior_sd=0.003, occasion_sd=0.002)
+
+BLESSED = [10.0, 10.02, 9.98, 10.01, 9.99] * 2
+
+
+def judged(
+    now: list[float], *, rule: ClockRule = STEP, blessed: list[float] = BLESSED, step_ms: float | None = 10.0
+) -> ClockJudgement:
+    return judge_clock(rule, blessed, now, step_ms=step_ms)
+
+
+def times(factor: float, runs: int = 3) -> list[float]:
+    return [value * factor for value in BLESSED[:runs]]
+
+
+@pytest.mark.parametrize(
+    ("factor", "runs", "outcome", "reason"),
+    [
+        (1.0, 3, Outcome.PASSED, "unchanged (-1.4 to 1.4), budget 2 %"),
+        (1.0, 1, Outcome.PASSED, "unchanged (-1.5 to 1.5), budget 2 %"),
+        (1.008, 3, Outcome.PASSED, "0.8 % slower (-0.63 to 2.2), budget 2 %"),
+        (1.016, 3, Outcome.INCONCLUSIVE, "1.6 % slower (0.16 to 3.1), budget 2 %"),
+        (1.03, 3, Outcome.REGRESSED, "3 % slower (1.5 to 4.5), budget 2 %"),
+        (1.03, 4, Outcome.REGRESSED, "3 % slower (1.6 to 4.5), budget 2 %"),
+        (0.99, 3, Outcome.PASSED, "1 % faster (-0.42 to 2.4), budget 2 %"),
+        (0.95, 3, Outcome.IMPROVED, "5 % faster (3.6 to 6.3), budget 2 %"),
+        (2.0, 3, Outcome.REGRESSED, "100 % slower (97.2 to 103), budget 2 %"),
+    ],
+)
+def test_step_time_is_judged(factor: float, runs: int, outcome: Outcome, reason: str) -> None:
+    row = judged(times(factor, runs)).row
+    assert (row.outcome, row.reason) == (outcome, reason)
+
+
+@pytest.mark.parametrize("runs", [1, 2])
+def test_a_clock_never_fails_before_three_runs(runs: int) -> None:
+    row = judged(times(2.0, runs)).row
+    assert (row.outcome, row.smallest) == (Outcome.INCONCLUSIVE, None)
+
+
+def test_within_budget_comes_before_a_loss_that_is_shown_but_small() -> None:
+    # kernel time repeats so well that +0.6 % is certain (p < 1e-5): it is a loss, and shown to be within budget
+    row = judged(times(1.006), rule=KERNEL, blessed=[10.0, 10.001, 9.999, 10.0, 10.0] * 2).row
+    assert row.outcome is Outcome.PASSED
+    assert row.p_value is not None
+    assert row.p_value < 1e-5
+
+
+def test_one_percent_of_kernel_time_is_found_by_three_runs() -> None:
+    blessed = [8.0, 8.002, 7.998, 8.001, 7.999] * 2
+    row = judged([8.08, 8.081, 8.079], rule=KERNEL, blessed=blessed).row
+    assert (row.outcome, row.reason) == (Outcome.REGRESSED, "1 % slower (0.71 to 1.3), budget 1 %")
+
+
+@pytest.mark.parametrize(
+    ("added_ms", "outcome", "reason"),
+    [
+        (0.0, Outcome.PASSED, "unchanged (-0.62 to 0.62), budget 1 %"),
+        (0.08, Outcome.INCONCLUSIVE, "0.8 % of a step more (0.18 to 1.4), budget 1 %"),
+        (0.2, Outcome.REGRESSED, "2 % of a step more (1.4 to 2.6), budget 1 %"),
+        (-0.2, Outcome.IMPROVED, "2 % of a step less (1.4 to 2.6), budget 1 %"),
+    ],
+)
+def test_gaps_are_judged_in_shares_of_the_baselines_step(added_ms: float, outcome: Outcome, reason: str) -> None:
+    blessed = [1.0, 1.02, 0.98, 1.01, 0.99] * 2
+    row = judged([1.0 + added_ms] * 3, rule=GAP, blessed=blessed).row
+    assert (row.outcome, row.reason) == (outcome, reason)
+
+
+def test_the_row_says_all_that_decided() -> None:
+    row = judged([10.3] * 3, blessed=[10.0] * 10).row
+    assert row.baseline == pytest.approx(10.0)
+    assert row.now == pytest.approx(10.3)
+    assert row.change == pytest.approx(0.03)
+    assert (row.budget, row.basis) == (0.02, Basis.LOG)
+    # v = 2 * 0.005^2 / 13, SE^2 = v (1/10 + 1/3) + 0.005^2 * 1.2, df = 13 (SE^2 / first term)^2: t is normal here
+    error = math.sqrt(2 * 0.005**2 / 13 * (1 / 10 + 1 / 3) + 0.005**2 * 1.2)
+    assert row.low == pytest.approx(math.exp(math.log(1.03) - 2.4985 * error) - 1, rel=1e-3)
+    assert row.high == pytest.approx(math.exp(math.log(1.03) + 2.4985 * error) - 1, rel=1e-3)
+    assert row.smallest == pytest.approx(math.exp(3.2920 * error) - 1, rel=1e-3)
+    assert row.p_value == pytest.approx(7.82e-8, rel=0.01)
+
+
+def test_what_is_shown_as_smallest_is_where_losses_begin() -> None:
+    smallest = judged([10.0] * 3, blessed=[10.0] * 10).row.smallest
+    assert smallest is not None
+    outcomes = [judged([10.0 * (1 + smallest * f)] * 3, blessed=[10.0] * 10).row.outcome for f in (0.999, 1.001)]
+    assert outcomes == [Outcome.INCONCLUSIVE, Outcome.REGRESSED]
+
+
+def test_a_gross_outlier_is_set_aside_and_shown_and_the_rest_decides() -> None:
+    found = judged([10.0, 10.01, 13.0], blessed=[*BLESSED[:9], 7.0])
+    assert found.row.outcome is Outcome.PASSED
+    assert found.row.now == pytest.approx(10.005, rel=1e-6)
+    fast, slow = found.dropped
+    assert fast == Dropped(side="baseline", index=9, metric=Metric.STEP_MS, distance=fast.distance)
+    assert slow == Dropped(side="candidate", index=2, metric=Metric.STEP_MS, distance=slow.distance)
+    assert [fast.distance, slow.distance] == pytest.approx([-0.3, 13 / 10.01 - 1])
+    assert found.comparison is not None
+    assert (found.comparison.baseline_runs, found.comparison.candidate_runs) == (9, 2)
+
+
+@pytest.mark.parametrize(
+    ("blessed", "now", "outcome", "reason"),
+    [
+        ([0.0] * 3, [0.0] * 3, Outcome.PASSED, "0 in every run, as in the baseline"),
+        ([0.0] * 3, [0.2] * 3, Outcome.REGRESSED, "rose from 0 to 0.2 ms per step"),
+        ([0.0] * 3, [0.2] * 2, Outcome.INCONCLUSIVE, "rose from 0 to 0.2 ms per step"),
+        ([1.5] * 3, [0.0] * 3, Outcome.NOT_MEASURED, "1.5 ms per step in the baseline, 0 in every run"),
+        (
+            [1.5] * 3,
+            [1.5, 0.0, 1.5],
+            Outcome.INCONCLUSIVE,
+            "not above 0 in 1 of 3 runs, which leaves no relative change to judge",
+        ),
+        (
+            [1.5, 0.0],
+            [-1.0],
+            Outcome.INCONCLUSIVE,
+            "not above 0 in 1 of 2 baseline runs and 1 of 1 run, which leaves no relative change to judge",
+        ),
+    ],
+)
+def test_zeros_of_a_relative_clock_are_judged_apart(
+    blessed: list[float], now: list[float], outcome: Outcome, reason: str
+) -> None:
+    found = judged(now, rule=KERNEL, blessed=blessed)
+    assert (found.row.outcome, found.row.reason) == (outcome, reason)
+    assert found.comparison is None
+
+
+def test_zeros_of_a_clock_on_the_steps_basis_are_numbers_like_others() -> None:
+    assert judged([0.0] * 3, rule=GAP, blessed=[0.0] * 3).row.outcome is Outcome.PASSED
+    assert judged([1.0] * 3, rule=GAP, blessed=[0.0] * 3).row.outcome is Outcome.REGRESSED
+
+
+@pytest.mark.parametrize("step_ms", [None, 0.0, -1.0])
+def test_without_a_step_time_a_share_of_it_is_not_measured(step_ms: float | None) -> None:
+    row = judged([1.0] * 3, rule=GAP, blessed=[1.0] * 3, step_ms=step_ms).row
+    assert row.outcome is Outcome.NOT_MEASURED
+    assert row.reason == "the baseline holds no step time to measure it against"
+
+
+@pytest.mark.parametrize(
+    ("rule", "blessed", "now"),
+    [
+        (STEP, [1e-308, 1e308], [1.0]),
+        (GAP, [1e300], [1e-300]),
+        (replace(STEP, occasion_sd=1e200), [1.0], [1.0]),
+        (replace(STEP, prior_sd=1e200), [1.0], [1.0]),
+    ],
+)
+def test_numbers_that_cannot_be_squared_are_inconclusive(
+    rule: ClockRule, blessed: list[float], now: list[float]
+) -> None:
+    row = judged(now, rule=rule, blessed=blessed).row
+    assert (row.outcome, row.reason) == (Outcome.INCONCLUSIVE, "its values lie too far apart to be compared")
+
+
+def test_a_change_beyond_doubles_is_still_a_loss() -> None:
+    row = judged([1e295] * 3, blessed=[1e-10] * 3).row
+    assert row.outcome is Outcome.REGRESSED
+    assert row.change is not None
+    assert math.isfinite(row.change)
+
+
+def test_a_calibrated_clock_uses_its_own_spread() -> None:
+    noisy = replace(STEP, prior_sd=0.05, occasion_sd=0.03)
+    assert judged(times(1.05), rule=noisy).row.outcome is Outcome.INCONCLUSIVE
+    assert judged(times(1.05)).row.outcome is Outcome.REGRESSED
+
+
+def test_a_budget_of_zero_passes_only_what_is_shown_faster() -> None:
+    strict = replace(STEP, budget=0.0)
+    assert judged(times(1.0), rule=strict).row.outcome is Outcome.INCONCLUSIVE
+    assert judged(times(0.95), rule=strict).row.outcome is Outcome.IMPROVED

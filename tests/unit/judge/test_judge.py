@@ -1,0 +1,437 @@
+"""From runs to a verdict: stages, order of outcomes, whole messages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from support.judging import MOMENT, Columns, blessed, measured
+
+from perfgate.judge.judge import Judgement, judge
+from perfgate.model.baseline import Spread
+from perfgate.model.metric import Metric
+from perfgate.model.outcome import Outcome
+from perfgate.model.sample import ProcessSample, Run
+
+M = Metric
+JITTER = [1.0, 1.002, 0.998, 1.001, 0.999] * 2
+BASE: Columns = {
+    M.STEP_MS: [10.0 * j for j in JITTER],
+    M.KERNEL_MS: [8.0 + 0.1 * (10 * j - 10) for j in JITTER],
+    M.GAP_MS: list(JITTER),
+    M.SYNCS: [1.0] * 10,
+}
+BASELINE = blessed(BASE, occasions=5)
+
+
+def columns(
+    runs: int = 3,
+    *,
+    step: float = 1.0,
+    kernel: float = 1.0,
+    gap: float = 0.0,
+    syncs: Sequence[float] | None = None,
+) -> Columns:
+    return {
+        M.STEP_MS: [10.0 * step * j for j in JITTER[:runs]],
+        M.KERNEL_MS: [8.0 * kernel] * runs,
+        M.GAP_MS: [1.0 + gap] * runs,
+        M.SYNCS: syncs or [1.0] * runs,
+    }
+
+
+def judged(now: Columns, *, max_runs: int = 10) -> Judgement:
+    return judge(BASELINE, measured(now), budgets={}, max_runs=max_runs)
+
+
+def told(judgement: Judgement) -> tuple[Outcome, int, str, str]:
+    verdict = judgement.verdict
+    return verdict.outcome, judgement.wanted_runs, verdict.reason, verdict.next_step
+
+
+ACCEPT = 'If this is meant, bless it: perfgate bless matmul --reason "..." --accept-regression'
+BLESS = 'perfgate bless matmul --reason "..."'
+HOLD = f"To hold the gain, bless it: {BLESS}"
+NEITHER = "neither shown to be within it nor beyond it"
+AGAIN = f"Measure the baseline's commit again: if it moved too, it was the machine, and a bless settles it: {BLESS}"
+
+
+@pytest.mark.parametrize("runs", [1, 2, 3, 10])
+def test_unchanged_runs_pass_at_any_number_of_runs(runs: int) -> None:
+    noun = "run" if runs == 1 else "runs"
+    reason = f"Within budget: 3 clocks and 1 count, {runs} {noun} against 10 blessed."
+    assert told(judged(columns(runs))) == (Outcome.PASSED, runs, reason, "")
+    assert judged(columns(runs)).settled
+
+
+@pytest.mark.parametrize(
+    ("now", "reason"),
+    [
+        (columns(kernel=1.031), "kernel_ms rose 3.1 % (95 % interval 2.8 to 3.4 %), budget 1 %."),
+        (columns(gap=0.41), "gap_ms rose by 4.1 % of a step (95 % interval 3.5 to 4.7 %), budget 1 %."),
+        (columns(syncs=[2.0] * 3), "syncs rose from 1 to 2 per step (exact)."),
+        (columns(2, syncs=[2.0] * 2), "syncs rose from 1 to 2 per step (exact)."),
+        (
+            columns(step=1.05, kernel=1.06, gap=0.5),
+            "kernel_ms rose 6 % (95 % interval 5.7 to 6.3 %), budget 1 %. Also regressed: step_ms and gap_ms.",
+        ),
+        (
+            columns(step=1.5, syncs=[2.0] * 3),
+            "syncs rose from 1 to 2 per step (exact). Also regressed: step_ms.",
+        ),
+    ],
+)
+def test_a_loss_names_the_worst_metric_counts_first(now: Columns, reason: str) -> None:
+    runs = len(now[M.STEP_MS])
+    assert told(judged(now)) == (Outcome.REGRESSED, runs, reason, ACCEPT)
+
+
+@pytest.mark.parametrize(
+    ("now", "reason"),
+    [
+        (columns(step=0.95), "step_ms fell 5 % (95 % interval 3.6 to 6.3 %)."),
+        (columns(syncs=[0.0] * 3), "syncs fell from 1 to 0 per step (exact)."),
+        (
+            columns(kernel=0.9, syncs=[0.0] * 3),
+            "syncs fell from 1 to 0 per step (exact). Also improved: kernel_ms.",
+        ),
+    ],
+)
+def test_a_gain_says_which_bless_would_record_it(now: Columns, reason: str) -> None:
+    assert told(judged(now)) == (Outcome.IMPROVED, 3, reason, HOLD)
+
+
+@pytest.mark.parametrize(("runs", "wanted"), [(1, 3), (2, 3), (3, 5), (4, 5), (5, 8), (8, 10)])
+def test_what_is_not_settled_goes_on_to_the_next_look(runs: int, wanted: int) -> None:
+    judgement = judged(columns(runs, step=1.015))
+    assert (judgement.verdict.outcome, judgement.wanted_runs) == (Outcome.INCONCLUSIVE, wanted)
+    assert not judgement.settled
+
+
+def test_what_is_not_settled_says_so() -> None:
+    assert told(judged(columns(step=1.016))) == (
+        Outcome.INCONCLUSIVE,
+        5,
+        "Not settled by 3 runs: step_ms 1.6 % slower (0.16 to 3.1), budget 2 %.",
+        "Measure up to 5 runs and judge again.",
+    )
+
+
+def test_one_run_never_fails_on_a_clock_however_slow() -> None:
+    assert told(judged(columns(1, step=2.0))) == (
+        Outcome.INCONCLUSIVE,
+        3,
+        "Not settled by 1 run: step_ms 100 % slower (97 to 103), budget 2 %.",
+        "Measure up to 3 runs and judge again.",
+    )
+    assert told(judged(columns(2, step=2.0), max_runs=2)) == (
+        Outcome.INCONCLUSIVE,
+        2,
+        "step_ms 100 % slower (97.3 to 103), budget 2 %: 2 runs can pass a clock, never fail it.",
+        "Allow at least 3 runs: pytest --perfgate --perfgate-max-runs=3",
+    )
+
+
+def test_a_rise_of_a_count_is_confirmed_by_a_second_run_before_the_clocks_go_on() -> None:
+    assert told(judged(columns(1, step=2.0, syncs=[2.0]))) == (
+        Outcome.INCONCLUSIVE,
+        2,
+        "Not settled by 1 run: syncs rose from 1 to 2 per step (exact), to be confirmed by a second run.",
+        "Measure up to 2 runs and judge again.",
+    )
+    assert judged(columns(2, step=2.0, syncs=[2.0, 2.0])).verdict.outcome is Outcome.REGRESSED
+    assert judged(columns(1, syncs=[2.0]), max_runs=1).verdict.outcome is Outcome.REGRESSED
+
+
+def test_an_unconfirmed_rise_is_remarked_on_and_the_looks_go_on() -> None:
+    judgement = judged(columns(2, syncs=[2.0, 1.0]))
+    assert told(judgement)[:2] == (Outcome.PASSED, 2)
+    assert judgement.verdict.remarks == ("syncs rose from 1 to 2 per step (exact) in 1 of 2 runs, not confirmed",)
+    assert told(judged(columns(2, step=1.05, syncs=[2.0, 1.0])))[:2] == (Outcome.INCONCLUSIVE, 3)
+
+
+def test_a_loss_comes_before_what_is_missing_and_that_before_what_is_unsettled() -> None:
+    lost = {**columns(step=1.016, syncs=[2.0] * 3), M.GAP_MS: [None] * 3}
+    assert judged(lost).verdict.outcome is Outcome.REGRESSED
+    assert told(judged({**columns(step=1.016), M.GAP_MS: [None] * 3}))[:2] == (Outcome.NOT_MEASURED, 3)
+    assert told(judged(columns(step=1.016, syncs=[0.0] * 3)))[:2] == (Outcome.INCONCLUSIVE, 5)
+
+
+def test_a_metric_that_runs_lack_is_not_measured_with_the_runs_own_reason() -> None:
+    now = {**columns(), M.GAP_MS: [1.0, None, 1.0]}
+    judgement = judge(BASELINE, measured(now, absent={M.GAP_MS: "no GPU operation"}), budgets={})
+    assert told(judgement) == (
+        Outcome.NOT_MEASURED,
+        3,
+        "The baseline has what these runs lack. gap_ms: not measured in 1 of 3 runs: no GPU operation.",
+        f"See the runs' captures and logs for the cause. If this is meant, bless it: {BLESS}",
+    )
+    row = judgement.verdict.of(M.GAP_MS)
+    assert row is not None
+    assert (row.outcome, row.baseline, row.now) == (Outcome.NOT_MEASURED, 1.0, None)
+
+
+def test_only_three_missing_metrics_are_told() -> None:
+    assert judged({M.NCCL_MS: [1.0] * 3}).verdict.reason == (
+        "The baseline has what these runs lack. step_ms: not measured in 3 of 3 runs; "
+        "kernel_ms: not measured in 3 of 3 runs; gap_ms: not measured in 3 of 3 runs; and 1 more."
+    )
+
+
+def test_a_run_without_processes_measures_nothing() -> None:
+    empty = Run(started_at=MOMENT, wall_s=1.0, processes=())
+    assert judge(BASELINE, [empty], budgets={}).verdict.outcome is Outcome.NOT_MEASURED
+
+
+def test_no_run_is_not_a_pass() -> None:
+    assert told(judge(BASELINE, [], budgets={})) == (
+        Outcome.NOT_MEASURED,
+        0,
+        "There is no run to judge.",
+        "Measure again: pytest --perfgate",
+    )
+
+
+def test_a_baseline_without_gated_metrics_is_not_a_pass() -> None:
+    shown_only = blessed({M.NCCL_MS: [1.0]})
+    assert told(judge(shown_only, measured({**columns(), M.NCCL_MS: [1.0] * 3}), budgets={})) == (
+        Outcome.NOT_MEASURED,
+        3,
+        "The baseline holds no metric that is gated.",
+        'Bless a baseline that does: perfgate bless matmul --reason "..."',
+    )
+
+
+def test_a_baseline_of_counts_alone_is_judged_by_counts_alone() -> None:
+    assert told(judge(blessed({M.SYNCS: [1.0]}), measured({M.SYNCS: [1.0] * 3}), budgets={})) == (
+        Outcome.PASSED,
+        3,
+        "Within budget: 1 count, 3 runs against 1 blessed.",
+        "",
+    )
+
+
+def test_what_is_new_or_has_no_budget_is_shown_and_shuts_nothing() -> None:
+    before = blessed(
+        {M.STEP_MS: [10.0, 10.0], M.NCCL_MS: [1.0, 1.0], M.SYNCS: [1.0, None], M.NCCL_EXPOSED_MS: [0.0, 0.0]}
+    )
+    now = {
+        M.STEP_MS: [10.0] * 3,
+        M.KERNEL_MS: [8.0] * 3,
+        M.NCCL_MS: [3.0] * 3,
+        M.NCCL_EXPOSED_MS: [1.0] * 3,
+        M.SYNCS: [5.0] * 3,
+    }
+    verdict = judge(before, measured(now), budgets={M.NCCL_MS: 0.01}).verdict
+    assert verdict.outcome is Outcome.PASSED
+    assert [
+        (row.metric, row.outcome, row.baseline, row.now, row.change, row.reason)
+        for row in verdict.metrics
+        if row.outcome is None
+    ] == [
+        (M.KERNEL_MS, None, None, 8.0, None, "new, not gated: bless to gate it"),
+        (M.NCCL_MS, None, 1.0, 3.0, 2.0, "shown, not gated"),
+        (M.NCCL_EXPOSED_MS, None, 0.0, 1.0, None, "shown, not gated"),
+        (M.SYNCS, None, None, 5.0, None, "in 1 of 2 baseline runs only, not gated: bless to gate it"),
+    ]
+
+
+def test_what_is_shown_only_may_be_new_or_missing() -> None:
+    step = {M.STEP_MS: [10.0]}
+    new = judge(blessed(step), measured(step | {M.NCCL_MS: [1.0]}), budgets={}).verdict.of(M.NCCL_MS)
+    gone = judge(blessed(step | {M.NCCL_MS: [1.0]}), measured(step), budgets={}).verdict.of(M.NCCL_MS)
+    partly = judge(blessed({M.STEP_MS: [10.0, 10.0], M.NCCL_MS: [1.0, None]}), measured(step), budgets={}).verdict.of(
+        M.NCCL_MS
+    )
+    assert new is not None
+    assert gone is not None
+    assert partly is not None
+    assert (new.now, new.reason) == (1.0, "new; shown, not gated")
+    assert (gone.now, gone.reason) == (None, "not measured in 1 of 1 run")
+    assert (partly.now, partly.reason) == (None, "in 1 of 2 baseline runs only; shown, not gated")
+
+
+def test_budgets_override_the_defaults() -> None:
+    runs = measured(columns(step=1.05))
+    assert judge(BASELINE, runs, budgets={}).verdict.outcome is Outcome.REGRESSED
+    assert judge(BASELINE, runs, budgets={M.STEP_MS: 0.08}).verdict.outcome is Outcome.PASSED
+
+
+@pytest.mark.parametrize("budget", [-0.01, float("nan"), float("inf")])
+def test_a_budget_that_is_none_is_refused(budget: float) -> None:
+    with pytest.raises(ValueError, match=rf"^budget of step_ms is {budget}, expected a fraction of at least 0$"):
+        judge(BASELINE, measured(columns()), budgets={M.STEP_MS: budget})
+
+
+def test_a_calibrated_baseline_is_judged_by_its_own_spread() -> None:
+    spread = Spread(run_sd=0.05, occasion_sd=0.03, runs=20, at=MOMENT)
+    calibrated = blessed(BASE, occasions=5, calibration={M.STEP_MS: spread})
+    runs = measured(columns(step=1.05))
+    assert judge(calibrated, runs, budgets={}).verdict.outcome is Outcome.INCONCLUSIVE
+
+
+def test_alpha_is_shared_by_the_clocks_that_the_baseline_has() -> None:
+    alone = judge(blessed({M.STEP_MS: [10.0] * 10}), measured({M.STEP_MS: [10.0] * 3}), budgets={}).verdict.metrics[0]
+    shared = judge(
+        blessed({M.STEP_MS: [10.0] * 10, M.GAP_MS: [1.0] * 10}),
+        measured({M.STEP_MS: [10.0] * 3, M.GAP_MS: [1.0] * 3}),
+        budgets={},
+    ).verdict.metrics[0]
+    assert alone.smallest is not None
+    assert shared.smallest is not None
+    assert alone.smallest < shared.smallest
+
+
+def test_the_slowest_process_of_a_run_is_judged() -> None:
+    ranks = tuple(
+        ProcessSample(pid=rank, rank=rank, steps=30, values={M.STEP_MS: ms}, window_ms=300.0)
+        for rank, ms in enumerate((10.0, 12.0))
+    )
+    runs = [Run(started_at=MOMENT, wall_s=1.0, processes=ranks)] * 3
+    verdict = judge(blessed({M.STEP_MS: [10.0] * 10}), runs, budgets={}).verdict
+    assert verdict.outcome is Outcome.REGRESSED
+
+
+def test_runs_and_drops_are_counted() -> None:
+    verdict = judged({**columns(4), M.STEP_MS: [10.0, 13.0, 10.0, 10.01]}).verdict
+    assert (verdict.runs, verdict.baseline_runs) == (4, 10)
+    assert [(drop.side, drop.index, drop.metric) for drop in verdict.dropped] == [("candidate", 1, M.STEP_MS)]
+
+
+# -- INCONCLUSIVE to the end: how small a change, how many runs more, what to do
+
+SMALLEST = "The smallest loss that {} runs can show here is {} %."
+
+
+def noisy_ms(spread: float, runs: int, shift: float = 0.0) -> list[float]:
+    return [10.0 * (1 + shift + spread * (-1 if run % 2 else 1)) for run in range(runs)]
+
+
+def test_a_few_runs_more_are_asked_for_where_they_would_do() -> None:
+    baseline = blessed({M.STEP_MS: noisy_ms(0.008, 10)}, occasions=5)
+    now = {M.STEP_MS: noisy_ms(0.008, 4, shift=0.006)}
+    assert told(judge(baseline, measured(now), budgets={}, max_runs=4)) == (
+        Outcome.INCONCLUSIVE,
+        4,
+        f"step_ms 0.6 % slower (-1.3 to 2.5), budget 2 %: {NEITHER}. {SMALLEST.format(4, '2.1')}"
+        " About 2 runs more would settle it.",
+        "Allow 6 runs: pytest --perfgate --perfgate-max-runs=6",
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "occasions", "now", "reason", "next_step"),
+    [
+        pytest.param(
+            [10.0] * 10,
+            1,
+            [10.13] * 10,
+            f"step_ms 1.3 % slower (-0.48 to 3.1), budget 2 %: {NEITHER}. {SMALLEST.format(10, '2')}"
+            " No number of runs would settle it: 99 % of its variance lies between occasions, of which the baseline"
+            " spans 1.",
+            AGAIN,
+            id="one occasion",
+        ),
+        pytest.param(
+            [10.0] * 10,
+            5,
+            [10.13] * 10,
+            f"step_ms 1.3 % slower (-0.09 to 2.7), budget 2 %: {NEITHER}. {SMALLEST.format(10, '1.6')}"
+            " No number of runs would settle it: 98.4 % of its variance lies between occasions.",
+            AGAIN,
+            id="five occasions",
+        ),
+        pytest.param(
+            [10.0] * 10,
+            5,
+            noisy_ms(0.006, 10, shift=0.0085),
+            f"step_ms 0.85 % slower (-0.61 to 2.3), budget 2 %: {NEITHER}. {SMALLEST.format(10, '1.7')}"
+            " It would take about 14 runs, more than the 10 of one gate.",
+            AGAIN,
+            id="occasions and more runs than one gate has",
+        ),
+        pytest.param(
+            noisy_ms(0.01, 5),
+            5,
+            noisy_ms(0.02, 10, shift=0.001),
+            f"step_ms 0.11 % faster (-2.9 to 3), budget 2 %: {NEITHER}. {SMALLEST.format(10, '3.4')}"
+            " It would take about 18 runs, more than the 10 of one gate.",
+            f"Bless a fuller baseline (this one has 5 runs; 10 are wanted): {BLESS}",
+            id="more runs than one gate has",
+        ),
+        pytest.param(
+            noisy_ms(0.05, 5),
+            1,
+            noisy_ms(0.05, 10),
+            f"step_ms 1 % faster (-7.1 to 8.5), budget 2 %: {NEITHER}. {SMALLEST.format(10, '9.5')}"
+            " Not even 60 runs would settle it.",
+            f"Bless a fuller baseline (this one has 5 runs; 10 are wanted): {BLESS}",
+            id="few baseline runs",
+        ),
+        pytest.param(
+            noisy_ms(0.05, 10),
+            5,
+            noisy_ms(0.05, 10),
+            f"step_ms unchanged (-6.1 to 6.5), budget 2 %: {NEITHER}. {SMALLEST.format(10, '7.4')}"
+            " Not even 60 runs would settle it.",
+            "Its runs differ by 5 % (SD): steady the workload, or set a wider budget for step_ms.",
+            id="a noisy workload",
+        ),
+    ],
+)
+def test_where_the_runs_of_one_gate_would_not_do_it_says_why_and_what_to_do(
+    before: list[float], occasions: int, now: list[float], reason: str, next_step: str
+) -> None:
+    judgement = judge(blessed({M.STEP_MS: before}, occasions=occasions), measured({M.STEP_MS: now}), budgets={})
+    assert told(judgement) == (Outcome.INCONCLUSIVE, 10, reason, next_step)
+
+
+def test_what_more_runs_cannot_settle_is_said_to_be_so() -> None:
+    now = measured({**columns(10), M.KERNEL_MS: [8.0] * 9 + [0.0]})
+    assert told(judge(BASELINE, now, budgets={})) == (
+        Outcome.INCONCLUSIVE,
+        10,
+        "kernel_ms not above 0 in 1 of 10 runs, which leaves no relative change to judge.",
+        "More runs do not help while this lasts: see the runs' captures and logs for the cause.",
+    )
+
+
+# -- Remarks
+
+
+@pytest.mark.parametrize(
+    ("anchor_ms", "remarks"),
+    [
+        (9.9, ()),
+        (9.0, ("step_ms is 11.1 % slower than the best ever blessed (9 ms on 2026-03-01), budget 2 %",)),
+    ],
+)
+def test_a_step_far_from_the_best_ever_blessed_is_remarked_on(anchor_ms: float, remarks: tuple[str, ...]) -> None:
+    baseline = blessed(BASE, occasions=5, anchor_ms=anchor_ms)
+    assert judge(baseline, measured(columns()), budgets={}).verdict.remarks == remarks
+
+
+def test_an_anchor_is_held_against_the_users_own_budget() -> None:
+    baseline = blessed(BASE, occasions=5, anchor_ms=9.0)
+    assert judge(baseline, measured(columns()), budgets={M.STEP_MS: 0.2}).verdict.remarks == ()
+
+
+def test_an_anchor_says_nothing_about_runs_without_a_step_time() -> None:
+    baseline = blessed({M.SYNCS: [1.0]}, anchor_ms=9.0)
+    assert judge(baseline, measured({M.SYNCS: [1.0]}), budgets={}).verdict.remarks == ()
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "remarks"),
+    [
+        (1980.0, 1980.0, ()),
+        (1980.0, 1975.0, ()),
+        (1980.0, None, ()),
+        (None, 1980.0, ()),
+        (0.0, 1980.0, ()),
+        (1980.0, 1755.0, ("the SM clock was 1980 MHz in the baseline and 1755 MHz now: kernel time follows it",)),
+    ],
+)
+def test_another_sm_clock_is_remarked_on(before: float | None, now: float | None, remarks: tuple[str, ...]) -> None:
+    baseline = blessed(BASE, occasions=5, sm_clock_mhz=before)
+    assert judge(baseline, measured(columns(), sm_clock_mhz=now), budgets={}).verdict.remarks == remarks

@@ -1,0 +1,59 @@
+"""Which runs are set aside as gross outliers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from perfgate.judge.outliers import keep
+
+QUIET = [0.0, 0.001, -0.001, 0.002, -0.002]
+
+
+def kept(*groups: list[float], budget: float = 0.02, prior_sd: float = 0.005) -> list[list[bool]]:
+    flags = keep([np.array(group) for group in groups], prior_sd=prior_sd, budget=budget)
+    return [[bool(flag) for flag in group] for group in flags]
+
+
+def test_nothing_is_dropped_from_quiet_runs() -> None:
+    assert kept(QUIET, QUIET[:3]) == [[True] * 5, [True] * 3]
+
+
+def test_a_run_far_from_its_own_group_is_dropped_however_fast() -> None:
+    assert kept([*QUIET, -0.3], [0.0, 0.3, 0.001]) == [[True] * 5 + [False], [True, True, True]]
+
+
+def test_a_shift_of_a_whole_group_drops_nothing() -> None:
+    assert kept(QUIET, [0.5, 0.501, 0.499]) == [[True] * 5, [True] * 3]
+
+
+@pytest.mark.parametrize(("distance", "drops"), [(0.0399, False), (0.0401, True)])
+def test_the_threshold_is_two_budgets_where_runs_are_quiet(distance: float, drops: bool) -> None:
+    assert kept([0.0] * 10, [0.0, 0.0, distance], prior_sd=0.0)[1][2] is not drops
+
+
+@pytest.mark.parametrize(("distance", "drops"), [(0.0219, False), (0.0221, True)])
+def test_the_threshold_is_five_moderated_scales_where_budgets_are_small(distance: float, drops: bool) -> None:
+    # MAD 0: scale^2 = d0 s0^2 / (d0 + nu), nu = 0.4 (13 - 2) = 4.4; five scales of s0 0.00786 are 0.02197
+    prior_sd = 0.0044 * (6.4 / 2) ** 0.5
+    assert kept([0.0] * 10, [0.0, 0.0, distance], budget=0.001, prior_sd=prior_sd)[1][2] is not drops
+
+
+def test_half_a_group_is_a_mode_and_stays() -> None:
+    assert kept([0.0] * 20, [0.0, 0.3]) == [[True] * 20, [True, True]]
+    assert kept([0.0] * 16, [0.0, 0.0, 0.4, 0.4]) == [[True] * 16, [True] * 4]
+
+
+def test_at_most_a_fifth_of_all_runs_is_dropped_and_the_farthest_first() -> None:
+    # 13 runs: two at most
+    baseline = [0.0] * 7 + [0.3, 0.5, 0.4]
+    assert kept(baseline, [0.0] * 3)[0] == [True] * 8 + [False, False]
+
+
+def test_four_runs_are_too_few_to_drop_one() -> None:
+    assert kept([0.0], [0.0, 0.0, 9.0]) == [[True], [True] * 3]
+
+
+def test_of_two_equally_far_the_slow_one_goes_whatever_the_order() -> None:
+    assert kept([0.0] * 4 + [0.5, -0.5], [0.0])[0] == [True] * 4 + [False, True]
+    assert kept([-0.5, 0.5] + [0.0] * 4, [0.0])[0] == [True, False] + [True] * 4

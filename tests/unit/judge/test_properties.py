@@ -1,0 +1,145 @@
+"""What holds of the judge whatever the runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.judging import Columns, blessed, measured
+
+from perfgate.judge.judge import Judgement, judge
+from perfgate.model.baseline import Baseline
+from perfgate.model.metric import METRICS, Kind, Metric
+from perfgate.model.outcome import Outcome
+
+CLOCKS = (Metric.STEP_MS, Metric.KERNEL_MS, Metric.GAP_MS, Metric.H2D_MS, Metric.NCCL_MS)
+COUNTS = (Metric.SYNCS, Metric.LAUNCHES)
+
+SEVERITY = (Outcome.IMPROVED, Outcome.PASSED, Outcome.INCONCLUSIVE, Outcome.REGRESSED)
+
+times = st.floats(min_value=0.5, max_value=20.0)
+close_times = st.floats(min_value=9.7, max_value=10.3)
+anything = st.one_of(
+    st.none(), st.floats(allow_nan=False, allow_infinity=False), st.sampled_from([0.0, 1.0, 10.0, 1e308, 5e-324])
+)
+
+
+@st.composite
+def columns_of(draw: st.DrawFn, values: st.SearchStrategy[float | None], *, most: int = 12, least: int = 1) -> Columns:
+    """Draw some metrics over equally many runs."""
+    runs = draw(st.integers(least, most))
+    metrics = draw(st.lists(st.sampled_from((*CLOCKS, *COUNTS)), unique=True, min_size=1))
+    return {metric: draw(st.lists(values, min_size=runs, max_size=runs)) for metric in metrics}
+
+
+ordinary: st.SearchStrategy[Columns] = columns_of(st.one_of(times, close_times))
+
+
+def verdict_of(before: Baseline, now: Columns, *, max_runs: int = 10) -> Judgement:
+    return judge(before, measured(now), budgets={}, max_runs=max_runs)
+
+
+@given(
+    before=columns_of(anything),
+    now=columns_of(anything, least=0),
+    max_runs=st.integers(1, 12),
+    spread=st.integers(1, 3),
+)
+@settings(max_examples=300, deadline=None)
+def test_no_input_raises_or_passes_without_evidence(before: Columns, now: Columns, max_runs: int, spread: int) -> None:
+    runs = len(next(iter(now.values())))
+    baseline = blessed(before, occasions=min(spread, len(next(iter(before.values())))))
+    judgement = verdict_of(baseline, now, max_runs=max_runs)
+    verdict = judgement.verdict
+    assert verdict.reason.endswith(".")
+    if verdict.outcome in (Outcome.PASSED, Outcome.IMPROVED):
+        gated = [row for row in verdict.metrics if row.outcome is not None]
+        assert runs > 0
+        assert gated
+        assert judgement.settled
+        assert all(row.outcome in (Outcome.PASSED, Outcome.IMPROVED) for row in gated)
+        expected = {metric for metric in before if baseline.values(metric) and METRICS[metric].gated}
+        assert {row.metric for row in gated} == expected
+    if verdict.outcome is not Outcome.INCONCLUSIVE:
+        assert judgement.settled
+    assert judgement.wanted_runs <= max(runs, max_runs, 10)
+
+
+@given(before=ordinary, now=ordinary, data=st.data())
+@settings(max_examples=150, deadline=None)
+def test_the_order_of_runs_changes_nothing(before: Columns, now: Columns, data: st.DataObject) -> None:
+    def shuffled(columns: Columns) -> Columns:
+        order = data.draw(st.permutations(range(len(next(iter(columns.values()))))))
+        return {metric: [values[run] for run in order] for metric, values in columns.items()}
+
+    one = verdict_of(blessed(before), now)
+    other = verdict_of(blessed(shuffled(before)), shuffled(now))
+    assert one.wanted_runs == other.wanted_runs
+    assert _without_indices(one) == _without_indices(other)
+
+
+def _without_indices(judgement: Judgement) -> object:
+    """Leave out which run was dropped: its index moves with it."""
+    verdict = judgement.verdict
+    drops = sorted((drop.side, drop.metric.value, drop.distance) for drop in verdict.dropped)
+    return verdict.model_dump(exclude={"dropped"}), drops
+
+
+@given(before=ordinary, now=ordinary, factor=st.sampled_from([2.0**-20, 0.5, 4.0, 1024.0]))
+@settings(max_examples=150, deadline=None)
+def test_scaling_all_times_changes_nothing(before: Columns, now: Columns, factor: float) -> None:
+    # Powers of two, so that no rounding is in play: what is tested is the rule, not the floating point.
+    def scaled(columns: Columns) -> Columns:
+        return {
+            metric: [None if value is None else value * factor for value in values]
+            if METRICS[metric].kind is Kind.CLOCK
+            else values
+            for metric, values in columns.items()
+        }
+
+    one = verdict_of(blessed(before), now)
+    other = verdict_of(blessed(scaled(before)), scaled(now))
+    assert one.wanted_runs == other.wanted_runs
+    assert one.verdict.dropped == other.verdict.dropped
+    shown = ("outcome", "change", "low", "high", "p_value", "smallest")
+    assert [[getattr(row, name) for name in shown] for row in one.verdict.metrics] == [
+        [getattr(row, name) for name in shown] for row in other.verdict.metrics
+    ]
+    assert (one.verdict.outcome, one.verdict.reason) == (other.verdict.outcome, other.verdict.reason)
+
+
+@pytest.mark.parametrize("metric", [Metric.STEP_MS, Metric.KERNEL_MS, Metric.GAP_MS])
+@given(
+    before=st.lists(close_times, min_size=1, max_size=10),
+    now=st.lists(close_times, min_size=1, max_size=10),
+    slowdowns=st.lists(st.floats(min_value=-0.2, max_value=0.5), min_size=2, max_size=6),
+)
+@settings(max_examples=60, deadline=None)
+def test_a_larger_slowdown_never_gets_a_milder_verdict(
+    metric: Metric, before: list[float], now: list[float], slowdowns: Sequence[float]
+) -> None:
+    baseline = blessed({Metric.STEP_MS: [10.0] * len(before), metric: before})
+    steps: Columns = {Metric.STEP_MS: [10.0] * len(now)}
+
+    def severity(slowdown: float) -> tuple[int, int]:
+        slower = [value * (1 + slowdown) if metric is not Metric.GAP_MS else value + slowdown for value in now]
+        verdict = verdict_of(baseline, {**steps, metric: slower}).verdict
+        row = verdict.of(metric)
+        assert row is not None
+        assert row.outcome is not None
+        return SEVERITY.index(row.outcome), SEVERITY.index(verdict.outcome)
+
+    # Slowdowns closer than rounding can tell apart are not told apart here either.
+    told = [severity(slowdown) for slowdown in sorted({round(slowdown, 6) for slowdown in slowdowns})]
+    assert [row for row, _ in told] == sorted(row for row, _ in told)
+    assert [verdict for _, verdict in told] == sorted(verdict for _, verdict in told)
+
+
+@given(blessed_count=st.integers(0, 50), rise=st.integers(1, 50), runs=st.integers(2, 10))
+@settings(max_examples=50, deadline=None)
+def test_any_confirmed_rise_of_an_exact_count_regresses(blessed_count: int, rise: int, runs: int) -> None:
+    before = blessed({Metric.STEP_MS: [10.0] * 3, Metric.SYNCS: [float(blessed_count)] * 3})
+    now: Columns = {Metric.STEP_MS: [10.0] * runs, Metric.SYNCS: [float(blessed_count + rise)] * runs}
+    assert verdict_of(before, now).verdict.outcome is Outcome.REGRESSED

@@ -1,0 +1,80 @@
+"""Numbers and changes in words."""
+
+from __future__ import annotations
+
+import pytest
+
+from perfgate.judge.words import (
+    amount,
+    bless_command,
+    listed,
+    milliseconds,
+    percent,
+    plural,
+    told_change,
+    told_move,
+)
+from perfgate.model.metric import Basis
+
+
+@pytest.mark.parametrize(
+    ("fraction", "text"),
+    [
+        (0.0312, "3.1"),
+        (0.02, "2"),
+        (0.0004, "0.04"),
+        (-0.00001, "0"),
+        (-0.004, "-0.4"),
+        (0.355, "35.5"),
+        (2.134, "213"),
+        (1e20, "1e+22"),
+    ],
+)
+def test_percent(fraction: float, text: str) -> None:
+    assert percent(fraction) == text
+
+
+@pytest.mark.parametrize(("value", "text"), [(3.0, "3"), (2.5, "2.5"), (1572864.0, "1572864"), (1e300, "1e+300")])
+def test_amount(value: float, text: str) -> None:
+    assert amount(value) == text
+
+
+@pytest.mark.parametrize(("value", "text"), [(12.5, "12.5"), (0.0125, "0.0125"), (0.0, "0"), (1234.5678, "1234.57")])
+def test_milliseconds(value: float, text: str) -> None:
+    assert milliseconds(value) == text
+
+
+def test_plurals_and_lists() -> None:
+    assert [plural(1, "run"), plural(3, "run"), plural(0, "run")] == ["1 run", "3 runs", "0 runs"]
+    assert [listed(["a"]), listed(["a", "b"]), listed(["a", "b", "c"])] == ["a", "a and b", "a, b and c"]
+
+
+@pytest.mark.parametrize(
+    ("change", "low", "high", "basis", "text"),
+    [
+        (0.031, 0.028, 0.034, Basis.LOG, "3.1 % slower (2.8 to 3.4), budget 2 %"),
+        (-0.031, -0.034, 0.001, Basis.LOG, "3.1 % faster (-0.1 to 3.4), budget 2 %"),
+        (0.041, 0.035, 0.047, Basis.STEP, "4.1 % of a step more (3.5 to 4.7), budget 2 %"),
+        (-0.041, -0.047, -0.035, Basis.STEP, "4.1 % of a step less (3.5 to 4.7), budget 2 %"),
+        (0.00001, -0.01, 0.01, Basis.LOG, "unchanged (-1 to 1), budget 2 %"),
+    ],
+)
+def test_a_change_is_told_in_its_own_direction(change: float, low: float, high: float, basis: Basis, text: str) -> None:
+    assert told_change(change, low, high, budget=0.02, basis=basis) == text
+
+
+@pytest.mark.parametrize(
+    ("change", "low", "high", "basis", "text"),
+    [
+        (0.031, 0.028, 0.034, Basis.LOG, "rose 3.1 % (95 % interval 2.8 to 3.4 %)"),
+        (-0.041, -0.047, -0.035, Basis.STEP, "fell by 4.1 % of a step (95 % interval 3.5 to 4.7 %)"),
+    ],
+)
+def test_a_move_is_told_as_an_event(change: float, low: float, high: float, basis: Basis, text: str) -> None:
+    assert told_move(change, low, high, basis=basis) == text
+
+
+def test_an_id_with_brackets_is_quoted_for_the_shell() -> None:
+    assert bless_command("mlp[True]", "--accept-regression") == (
+        "perfgate bless 'mlp[True]' --reason \"...\" --accept-regression"
+    )

@@ -1,0 +1,222 @@
+"""Gates take turns: two real processes on one lock."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from perfgate.machine import gpu_lock, machine_folder
+from perfgate.model.errors import GpuTaken, StoreFailed
+from perfgate.model.machine import Gpu
+
+A = Gpu(name="NVIDIA H200", uuid="GPU-a")
+B = Gpu(name="NVIDIA H200", uuid="GPU-b")
+
+HOLD = """
+import json, sys, time
+from pathlib import Path
+from perfgate.machine import gpu_lock
+from perfgate.model.machine import Gpu
+gpus = [Gpu(name="NVIDIA H200", uuid=uuid) for uuid in json.loads(sys.argv[2])]
+with gpu_lock(gpus, timeout_s=10, on_wait=lambda told: None, workload="resnet18[pinned]", folder=Path(sys.argv[1])):
+    print("held", flush=True)
+    sys.stdin.readline()
+print("free", flush=True)
+"""
+
+
+@contextmanager
+def held_elsewhere(folder: Path, uuids: Sequence[str]) -> Iterator[subprocess.Popen[str]]:
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(folder), json.dumps(uuids)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "held\n"
+            yield process
+        finally:
+            process.kill()
+
+
+def refuse_to_wait(told: str) -> None:
+    raise AssertionError(told)
+
+
+def ignore(told: str) -> None:
+    pass
+
+
+def free(gpus: Sequence[Gpu], folder: Path) -> bool:
+    try:
+        with gpu_lock(gpus, timeout_s=0, on_wait=refuse_to_wait, folder=folder):
+            return True
+    except GpuTaken:
+        return False
+
+
+def test_a_free_gpu_is_had_at_once_and_again(tmp_path: Path) -> None:
+    for _ in range(2):
+        with gpu_lock([A], timeout_s=0, on_wait=refuse_to_wait, workload="mlp", folder=tmp_path / "locks"):
+            told = json.loads((tmp_path / "locks" / "GPU-a.lock").read_text())
+            assert (told["pid"], told["workload"]) == (os.getpid(), "mlp")
+            assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC", told["since"])
+        assert (tmp_path / "locks" / "GPU-a.lock").read_text() == ""
+
+
+def test_a_second_gate_learns_who_holds_the_gpu_and_gives_up_in_time(tmp_path: Path) -> None:
+    told: list[str] = []
+    with held_elsewhere(tmp_path, ["GPU-a"]) as holder:
+        with pytest.raises(GpuTaken) as caught, gpu_lock([A], timeout_s=0.5, on_wait=told.append, folder=tmp_path):
+            pytest.fail("both gates hold the GPU")
+        since = json.loads((tmp_path / "GPU-a.lock").read_text())
+        who = f"process {holder.pid} of {since['user']} for resnet18[pinned] since {since['since']}"
+    assert told == [f"GPU GPU-a is held by {who}; waiting up to 0.5 s for it"]
+    assert str(caught.value) == (
+        f"GPU GPU-a: held by {who}, and not let go within 0.5 s. "
+        "Gates on one GPU take turns, since each would measure the other.\n"
+        "Wait for that gate to end, or raise lock_timeout_s in [tool.perfgate]."
+    )
+
+
+def test_a_waiting_gate_gets_its_turn(tmp_path: Path) -> None:
+    with held_elsewhere(tmp_path, ["GPU-a"]) as holder:
+        assert holder.stdin is not None
+
+        def let_go(told: str) -> None:
+            assert holder.stdin is not None
+            holder.stdin.write("\n")
+            holder.stdin.flush()
+
+        with gpu_lock([A], timeout_s=20, on_wait=let_go, folder=tmp_path):
+            assert holder.stdout is not None
+            assert holder.stdout.readline() == "free\n"
+    assert free([A], tmp_path)
+
+
+def test_a_killed_gate_holds_nothing(tmp_path: Path) -> None:
+    with held_elsewhere(tmp_path, ["GPU-a"]) as holder:
+        assert not free_or_waiting([A], tmp_path)
+        holder.send_signal(signal.SIGKILL)
+        holder.wait(timeout=20)
+        assert free([A], tmp_path)
+
+
+def free_or_waiting(gpus: Sequence[Gpu], folder: Path) -> bool:
+    try:
+        with gpu_lock(gpus, timeout_s=0, on_wait=ignore, folder=folder):
+            return True
+    except GpuTaken:
+        return False
+
+
+def test_another_gpu_is_free_and_one_of_two_is_not_enough(tmp_path: Path) -> None:
+    with held_elsewhere(tmp_path, ["GPU-b"]):
+        assert free_or_waiting([A], tmp_path)
+        assert not free_or_waiting([B, A], tmp_path)
+        assert free_or_waiting([A], tmp_path), "a gate that gave up still holds what it had"
+
+
+def test_gates_without_a_gpu_take_turns_too(tmp_path: Path) -> None:
+    told: list[str] = []
+    with (
+        held_elsewhere(tmp_path, []) as holder,
+        pytest.raises(GpuTaken, match=r"^the turn without a GPU: held by process"),
+        gpu_lock([], timeout_s=0.3, on_wait=told.append, folder=tmp_path),
+    ):
+        pytest.fail("both gates run")
+    assert len(told) == 1
+    assert told[0].startswith(f"the turn without a GPU is held by process {holder.pid} of ")
+
+
+def test_a_child_of_the_gate_does_not_keep_the_lock(tmp_path: Path) -> None:
+    with gpu_lock([A], timeout_s=0, on_wait=refuse_to_wait, folder=tmp_path):
+        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    try:
+        assert free([A], tmp_path)
+    finally:
+        child.kill()
+        child.wait()
+
+
+def test_folder_and_file_are_open_to_all_users_whatever_the_umask(tmp_path: Path) -> None:
+    folder = tmp_path / "locks"
+    before = os.umask(0o077)
+    try:
+        assert free([Gpu(name="old", uuid="MIG-GPU-1/2/0")], folder)
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o1777
+    assert stat.S_IMODE((folder / "MIG-GPU-1_2_0.lock").stat().st_mode) == 0o666
+
+
+NOBODY = 65534
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make files of another user")
+@pytest.mark.parametrize("mode", [0o666, 0o644])
+def test_a_file_of_another_user_is_locked_all_the_same(tmp_path: Path, mode: int) -> None:
+    folder = tmp_path / "locks"
+    assert free([A], folder)
+    for parent in (tmp_path, *tmp_path.parents):
+        if parent.owner() == "root" and not parent.stat().st_mode & 0o001:
+            parent.chmod(parent.stat().st_mode | 0o011)
+    (folder / "GPU-a.lock").chmod(mode)
+    program = (
+        "import os, sys; from pathlib import Path; from perfgate.machine.lock import gpu_lock\n"
+        "from perfgate.model.machine import Gpu\n"
+        f"os.setgid({NOBODY}); os.setuid({NOBODY})\n"
+        "with gpu_lock([Gpu(name='x', uuid='GPU-a')], timeout_s=0, on_wait=print, folder=Path(sys.argv[1])):\n"
+        "    print('held')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(folder)], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert (done.stdout, done.stderr) == ("held\n", "")
+
+
+def test_a_link_in_place_of_a_lock_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "GPU-a.lock").symlink_to(tmp_path / "precious")
+    with pytest.raises(StoreFailed) as caught:
+        free([A], tmp_path)
+    path = tmp_path / "GPU-a.lock"
+    assert str(caught.value) == (
+        f"{path}: cannot be used as a lock: Too many levels of symbolic links. "
+        "Gates take turns through it, so all who measure on this machine must be able to open it.\n"
+        f"Remove it as its owner or as root; the next gate makes it anew, open to all: rm -r {path}"
+    )
+    assert not (tmp_path / "precious").exists()
+
+
+def test_a_file_in_place_of_the_folder_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "locks").write_text("")
+    with pytest.raises(StoreFailed, match="locks: cannot be used as a lock: File exists"):
+        free([A], tmp_path / "locks")
+
+
+def test_a_holder_that_wrote_nothing_readable_is_another_gate(tmp_path: Path) -> None:
+    told: list[str] = []
+    with held_elsewhere(tmp_path, ["GPU-a"]):
+        (tmp_path / "GPU-a.lock").write_text('{"pid": "x"')
+        with pytest.raises(GpuTaken), gpu_lock([A], timeout_s=0.3, on_wait=told.append, folder=tmp_path):
+            pytest.fail("both gates hold the GPU")
+    assert told == ["GPU GPU-a is held by another gate; waiting up to 0.3 s for it"]
+
+
+def test_all_jobs_of_a_machine_look_into_one_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    here = machine_folder()
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    assert machine_folder() == here
+    assert here.name == "perfgate-locks"

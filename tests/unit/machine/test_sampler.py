@@ -1,0 +1,322 @@
+"""What the sampler makes of a GPU's sensors: clocks, throttling, neighbours, and what could not be read."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+import pynvml
+import pytest
+from support.fake_nvml import Fails, FakeGpu, FakeNvml
+
+from perfgate.machine import Sampler, wait_until_idle
+from perfgate.machine.processes import Owner
+from perfgate.model.machine import Conditions, Gpu, GpuCondition
+
+UUID = "GPU-11111111-aaaa-bbbb-cccc-000000000001"
+H200 = Gpu(name="NVIDIA H200", uuid=UUID)
+OURS, STRANGER = 40, 51
+IDLE, POWER_CAP, HW_SLOWDOWN, SW_THERMAL, HW_THERMAL, BRAKE = 0x1, 0x4, 0x8, 0x20, 0x40, 0x80
+
+
+class Table:
+    """One process of ours, one stranger; all others unknown."""
+
+    def owner(self, pid: int) -> Owner:
+        return {OURS: Owner.OURS, STRANGER: Owner.FOREIGN}.get(pid, Owner.UNKNOWN)
+
+    def describe(self, pid: int) -> str:
+        return f"{'ollama' if pid == STRANGER else 'python'} ({pid})"
+
+    def count_ours_on_gpu(self) -> int:
+        return 1
+
+
+class Script(FakeNvml):
+    """A library whose GPU is set anew for each sample: the first state is seen before the run, the last one stays."""
+
+    def __init__(self, *states: FakeGpu) -> None:
+        super().__init__([FakeGpu()])
+        self.states = list(states)
+        self.read = 0
+        self.over = threading.Event()
+
+    def nvmlDeviceGetPowerUsage(self, handle: object) -> int:  # noqa: N802  (the first sensor that is read)
+        now = self.states[min(self.read, len(self.states) - 1)]
+        for name in ("clock", "events", "temperature", "power_mw", "utilisation", "pids"):
+            setattr(handle, name, getattr(now, name))
+        self.read += 1
+        if self.read > len(self.states):
+            self.over.set()
+        return super().nvmlDeviceGetPowerUsage(handle)
+
+
+def state(**sensors: object) -> FakeGpu:
+    found = FakeGpu(pids=(OURS,))
+    for name, value in sensors.items():
+        setattr(found, name, value)
+    return found
+
+
+EMPTY = state(pids=(), clock=345, utilisation=0, events=IDLE)
+
+
+def sample(*during: FakeGpu, before: FakeGpu = EMPTY) -> GpuCondition:
+    """Sample through the given states, and through one idle moment after the run."""
+    library = Script(before, *during, EMPTY)
+    with Sampler([H200], run_id="r", interval_s=0.001, library=library, processes=Table()) as sampler:
+        assert library.over.wait(10)
+    assert library.started == 0
+    (found,) = sampler.conditions().gpus
+    return found
+
+
+def test_an_undisturbed_run_has_a_clock_and_nothing_else_to_say() -> None:
+    found = sample(state(temperature=40), state(temperature=52), state(temperature=51))
+    assert found == GpuCondition(uuid=UUID, samples=3, sm_clock_mhz=1980, temperature_c=52, power_w=350.0)
+    assert Conditions(gpus=(found,)).complaints == ()
+
+
+def test_only_samples_with_a_process_of_ours_count() -> None:
+    found = sample(EMPTY, EMPTY, state(clock=1755), EMPTY)
+    assert (found.samples, found.sm_clock_mhz) == (1, 1755)
+
+
+def test_the_clock_is_that_of_loaded_samples_where_there_are_any() -> None:
+    context_only = state(clock=1980, utilisation=0)
+    found = sample(context_only, context_only, context_only, state(clock=1755), state(clock=1740), state(clock=1725))
+    assert (found.samples, found.sm_clock_mhz) == (6, 1740)
+
+
+def test_a_burst_that_utilisation_missed_still_has_a_clock() -> None:
+    found = sample(state(clock=345, utilisation=0, events=IDLE), state(clock=1965, utilisation=0), state(utilisation=0))
+    assert found.sm_clock_mhz == 1972.5
+
+
+def test_a_clock_that_never_left_idle_is_no_clock_of_the_work() -> None:
+    found = sample(state(clock=345, utilisation=0, events=IDLE))
+    assert (found.samples, found.sm_clock_mhz, found.power_w) == (1, None, None)
+
+
+@pytest.mark.parametrize(
+    ("bit", "name"),
+    [
+        (HW_SLOWDOWN, "HW slowdown"),
+        (SW_THERMAL, "SW thermal slowdown"),
+        (HW_THERMAL, "HW thermal slowdown"),
+        (BRAKE, "HW power brake"),
+    ],
+)
+def test_throttling_invalidates(bit: int, name: str) -> None:
+    found = sample(state(), state(events=bit | POWER_CAP), state())
+    assert found.throttled == (f"{name} in 1 of 3 samples",)
+    assert Conditions(gpus=(found,)).complaints == (f"GPU {UUID} was throttled ({name} in 1 of 3 samples)",)
+
+
+@pytest.mark.parametrize(
+    ("bit", "name"),
+    [
+        (POWER_CAP, "SW power cap"),
+        (0x2, "application clocks setting"),
+        (0x10, "sync boost"),
+        (0x100, "display clock setting"),
+    ],
+)
+def test_limits_that_somebody_set_are_remarks(bit: int, name: str) -> None:
+    found = sample(state(events=bit), state(events=bit), state())
+    assert (found.throttled, found.remarks) == ((), (f"{name} in 2 of 3 samples",))
+
+
+def test_a_reason_of_the_future_is_told() -> None:
+    assert sample(state(events=0x8000)).remarks == ("a clock event reason unknown to perfgate: 0x8000",)
+
+
+def test_a_slowdown_of_an_idle_gpu_is_none() -> None:
+    assert sample(state(), state(events=IDLE | HW_SLOWDOWN)).throttled == ()
+
+
+def test_throttling_after_our_last_process_is_not_ours() -> None:
+    assert sample(state(), state(pids=(), events=HW_THERMAL)).throttled == ()
+
+
+def test_a_neighbour_during_the_run_is_named() -> None:
+    found = sample(state(), state(pids=(OURS, STRANGER)), state())
+    assert found.neighbours == ("ollama (51)",)
+    assert Conditions(gpus=(found,)).complaints == (f"GPU {UUID} was shared with ollama (51)",)
+
+
+def test_a_neighbour_that_was_there_before_is_named() -> None:
+    assert sample(state(), before=state(pids=(OURS,))).neighbours == ("python (40)",)
+
+
+def test_in_a_container_host_ids_are_no_neighbours_and_their_samples_count() -> None:
+    found = sample(EMPTY, state(pids=(90210,), clock=1755), state(pids=(90210,), clock=1755))
+    assert (found.samples, found.sm_clock_mhz, found.neighbours, found.remarks) == (2, 1755, (), ())
+
+
+def test_in_a_container_that_lists_nothing_every_sample_counts_and_says_so() -> None:
+    found = sample(state(pids=()), state(pids=()))
+    assert (found.sm_clock_mhz, found.throttled, found.neighbours) == (1980, (), ())
+    assert found.remarks == ("the driver never listed a process of this run: all samples count",)
+
+
+def test_what_is_not_supported_is_absent_and_remarked() -> None:
+    bare = state(clock=Fails(), events=Fails(), temperature=Fails(), power_mw=Fails(), utilisation=Fails())
+    bare.pids = Fails(pynvml.NVML_ERROR_NO_PERMISSION)
+    library = FakeNvml([bare])
+    with Sampler([H200], run_id="r", interval_s=0.001, library=library, processes=Table()) as sampler:
+        time.sleep(0.05)
+    (found,) = sampler.conditions().gpus
+    assert found.samples > 1
+    assert found.model_dump(exclude={"samples", "remarks"}) == {
+        "uuid": UUID,
+        "sm_clock_mhz": None,
+        "temperature_c": None,
+        "power_w": None,
+        "throttled": (),
+        "neighbours": (),
+    }
+    assert found.remarks == (
+        "power could not be read (Not Supported)",
+        "SM clock could not be read (Not Supported)",
+        "clock event reasons could not be read (Not Supported): throttling would go unseen",
+        "temperature could not be read (Not Supported)",
+        "utilisation could not be read (Not Supported)",
+        "compute processes could not be read (Insufficient Permissions): neighbours would go unseen",
+    )
+
+
+def test_a_sensor_that_fails_now_and_then_says_how_often() -> None:
+    lost = state(events=Fails(pynvml.NVML_ERROR_GPU_IS_LOST))
+    library = Script(EMPTY, state(), lost, state())
+    with Sampler([H200], run_id="r", interval_s=0.001, library=library, processes=Table()) as sampler:
+        assert library.over.wait(10)
+    (found,) = sampler.conditions().gpus
+    (remark,) = found.remarks
+    total = library.read - 1
+    assert remark == (
+        f"clock event reasons could not be read in 1 of {total} samples (GPU is lost): throttling would go unseen"
+    )
+
+
+def test_an_older_driver_is_asked_by_the_older_name() -> None:
+    library = FakeNvml(
+        [state(events=HW_THERMAL)],
+        refuses={"nvmlDeviceGetCurrentClocksEventReasons": pynvml.NVML_ERROR_FUNCTION_NOT_FOUND},
+    )
+    with Sampler([H200], run_id="r", interval_s=0.001, library=library, processes=Table()) as sampler:
+        time.sleep(0.05)
+    (found,) = sampler.conditions().gpus
+    assert [told.partition(" in ")[0] for told in found.throttled] == ["HW thermal slowdown"]
+
+
+def test_a_mig_slice_takes_clocks_from_its_gpu_and_processes_from_itself() -> None:
+    part = FakeGpu(uuid="MIG-5", clock=Fails(), events=Fails(), temperature=Fails(), power_mw=Fails())
+    part.utilisation, part.pids = Fails(), (OURS,)
+    whole = FakeGpu(slices=[part], clock=1755, pids=(OURS, STRANGER), utilisation=Fails(), events=POWER_CAP)
+    mig = Gpu(name="NVIDIA H200 MIG 1g.18gb", uuid="MIG-5", mig=True)
+    table = Table()
+    part.pids = ()
+    with Sampler([mig], run_id="r", interval_s=0.001, library=FakeNvml([whole]), processes=table) as sampler:
+        part.pids = (OURS,)
+        time.sleep(0.05)
+    (found,) = sampler.conditions().gpus
+    assert (found.uuid, found.sm_clock_mhz, found.temperature_c, found.neighbours) == ("MIG-5", 1755, 45, ())
+    assert [told for told in found.remarks if "utilisation" in told] == [
+        "utilisation could not be read (Not Supported)"
+    ]
+
+
+def test_without_gpus_there_are_no_conditions() -> None:
+    with Sampler([], run_id="r", library=FakeNvml(init_error=pynvml.NVML_ERROR_LIBRARY_NOT_FOUND)) as sampler:
+        pass
+    assert sampler.conditions() == Conditions()
+
+
+@pytest.mark.parametrize(
+    ("library", "reason"),
+    [
+        (FakeNvml(init_error=pynvml.NVML_ERROR_DRIVER_NOT_LOADED), "Driver Not Loaded"),
+        (FakeNvml(init_error=pynvml.NVML_ERROR_UNKNOWN), "NVML cannot start: Unknown Error"),
+        (FakeNvml([]), f"NVML cannot tell which is GPU {UUID}: Not Found"),
+    ],
+)
+def test_a_driver_that_goes_away_does_not_kill_the_run(library: FakeNvml, reason: str) -> None:
+    with Sampler([H200], run_id="r", library=library, processes=Table()) as sampler:
+        pass
+    remark = f"could not be sampled ({reason}): throttling and neighbours would go unseen"
+    assert sampler.conditions().gpus == (GpuCondition(uuid=UUID, samples=0, remarks=(remark,)),)
+    assert library.started == 0
+
+
+def test_a_mistake_in_the_thread_stays_a_mistake() -> None:
+    class Broken(Table):
+        def owner(self, pid: int) -> Owner:
+            raise RuntimeError("a bug")
+
+    library = FakeNvml([state(pids=())])
+    with Sampler([H200], run_id="r", interval_s=0.001, library=library, processes=Broken()) as sampler:
+        library.gpus[0].pids = (OURS,)
+        time.sleep(0.05)
+    with pytest.raises(RuntimeError, match=r"^a bug$"):
+        sampler.conditions()
+    assert library.started == 0
+
+
+def test_the_thread_ends_with_the_block_whatever_ends_it() -> None:
+    library = FakeNvml([state(pids=())])
+    with (
+        pytest.raises(KeyboardInterrupt),
+        Sampler([H200], run_id="r", interval_s=0.001, library=library, processes=Table()),
+    ):
+        raise KeyboardInterrupt
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("perfgate-sampler")]
+
+
+def patience(*happenings: Callable[[], None]) -> tuple[Callable[[], float], Callable[[float], None]]:
+    """A clock that only sleeping moves; each sleep lets the next thing happen."""
+    now, left = [0.0], list(happenings)
+
+    def sleep(seconds: float) -> None:
+        now[0] += seconds
+        if left:
+            left.pop(0)()
+
+    return lambda: now[0], sleep
+
+
+def test_an_idle_gpu_is_not_waited_for() -> None:
+    clock, sleep = patience()
+    library = FakeNvml([state(pids=(), utilisation=5)])
+    assert wait_until_idle([H200], 2.0, library=library, processes=Table(), clock=clock, sleep=sleep) is None
+    assert (clock(), library.started) == (0.0, 0)
+
+
+def test_the_last_runs_load_may_fade() -> None:
+    gpu = state(pids=(OURS,), utilisation=97)
+    clock, sleep = patience(lambda: setattr(gpu, "pids", ()), lambda: setattr(gpu, "utilisation", 0))
+    library = FakeNvml([gpu])
+    assert wait_until_idle([H200], 2.0, library=library, processes=Table(), clock=clock, sleep=sleep) is None
+    assert clock() == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize(
+    ("gpu", "complaint"),
+    [
+        (state(pids=(), utilisation=87), f"GPU {UUID} is busy: 87 % utilised before the run"),
+        (state(pids=(STRANGER,), utilisation=0), f"GPU {UUID} is in use by ollama (51)"),
+        (state(pids=(90210,), utilisation=0), f"GPU {UUID} is in use by python (90210)"),
+    ],
+)
+def test_a_gpu_that_stays_busy_is_complained_about(gpu: FakeGpu, complaint: str) -> None:
+    clock, sleep = patience()
+    told = wait_until_idle([H200], 1.0, library=FakeNvml([gpu]), processes=Table(), clock=clock, sleep=sleep)
+    assert told == complaint
+    assert clock() == pytest.approx(1.0)
+
+
+def test_without_a_driver_a_gpu_that_was_there_is_gone() -> None:
+    library = FakeNvml(init_error=pynvml.NVML_ERROR_LIBRARY_NOT_FOUND)
+    assert wait_until_idle([H200], 1.0, library=library) == f"GPU {UUID} is gone: NVML Shared Library Not Found"
+    assert wait_until_idle([], 1.0, library=library) is None

@@ -1,0 +1,93 @@
+"""What CUDA_VISIBLE_DEVICES leaves of a machine's GPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+from support.fake_nvml import FakeGpu, FakeNvml
+
+from perfgate.machine.nvml import Nvml
+from perfgate.machine.visible import visible_devices
+from perfgate.model.errors import MachineUnreadable
+
+A = "GPU-aa110000-0000-0000-0000-000000000000"
+B = "GPU-aa220000-0000-0000-0000-000000000000"
+C = "GPU-cc000000-0000-0000-0000-000000000000"
+S1 = "MIG-11111111-0000-0000-0000-000000000000"
+S2 = "MIG-22222222-0000-0000-0000-000000000000"
+
+EQUAL = (FakeGpu(uuid=A), FakeGpu(uuid=B), FakeGpu(uuid=C))
+MIXED = (FakeGpu(uuid=A, name="NVIDIA T4"), FakeGpu(uuid=B, name="NVIDIA H200"))
+SLICED = FakeGpu(
+    uuid=C, slices=(FakeGpu(uuid=S1, name="NVIDIA H200 MIG 1g.18gb"), FakeGpu(uuid=S2, name="NVIDIA H200 MIG 2g.35gb"))
+)
+
+
+def visible(gpus: tuple[FakeGpu, ...], env: Mapping[str, str]) -> list[str]:
+    return [device.gpu.uuid for device in visible_devices(Nvml(FakeNvml(gpus)).boards(), env)]
+
+
+@pytest.mark.parametrize(
+    ("chosen", "expected"),
+    [
+        (None, [A, B, C]),
+        ("", []),
+        ("-1", []),
+        ("NoDevFiles", []),
+        ("0", [A]),
+        ("2,0", [C, A]),
+        (" 1 , 2 ", [B, C]),
+        ("0,2,-1,1", [A, C]),
+        ("0,9,1", [A]),
+        ("1x,2", [B, C]),
+        ("0,0", []),
+        (A, [A]),
+        (f"{C},{A}", [C, A]),
+        ("GPU-cc", [C]),
+        ("GPU-aa", []),
+        ("GPU-aa1,GPU-zz,GPU-cc", [A]),
+        ("GPU-cc,0", [C]),
+        (f"{A},GPU-aa11", []),
+        ("GPU-", []),
+    ],
+)
+def test_cuda_visible_devices_chooses_as_cuda_does(chosen: str | None, expected: list[str]) -> None:
+    assert visible(EQUAL, {} if chosen is None else {"CUDA_VISIBLE_DEVICES": chosen}) == expected
+
+
+@pytest.mark.parametrize(
+    ("chosen", "expected"), [(None, [S1]), ("0", [S1]), (S2, [S2]), (f"{S2},{S1}", [S2]), (C, [S1]), ("MIG-3", [])]
+)
+def test_of_mig_slices_cuda_offers_one_at_most(chosen: str | None, expected: list[str]) -> None:
+    assert visible((SLICED,), {} if chosen is None else {"CUDA_VISIBLE_DEVICES": chosen}) == expected
+
+
+def test_mig_mode_without_a_slice_offers_nothing() -> None:
+    assert visible((FakeGpu(uuid=A, slices=()),), {}) == []
+
+
+def test_whole_gpus_beside_slices_are_refused_unless_one_is_chosen() -> None:
+    with pytest.raises(MachineUnreadable) as caught:
+        visible((FakeGpu(uuid=A), SLICED), {})
+    assert str(caught.value) == (
+        "CUDA_VISIBLE_DEVICES: it is not set, on a machine with whole GPUs beside GPUs in MIG mode. "
+        "Which of them CUDA offers then differs between drivers.\n"
+        "Set CUDA_VISIBLE_DEVICES to the UUID of the GPU or MIG slice to measure on (nvidia-smi -L lists them)."
+    )
+    assert visible((FakeGpu(uuid=A), SLICED), {"CUDA_VISIBLE_DEVICES": A}) == [A]
+    assert visible((FakeGpu(uuid=A), SLICED), {"CUDA_VISIBLE_DEVICES": S2}) == [S2]
+
+
+def test_an_index_among_different_models_is_refused_unless_the_order_is_known() -> None:
+    with pytest.raises(MachineUnreadable) as caught:
+        visible(MIXED, {"CUDA_VISIBLE_DEVICES": "0"})
+    assert str(caught.value) == (
+        "CUDA_VISIBLE_DEVICES=0: it counts GPUs of different models (NVIDIA H200, NVIDIA T4) in CUDA's own order. "
+        "perfgate can tell which GPU is meant only by PCI order or by UUID.\n"
+        "Set CUDA_DEVICE_ORDER=PCI_BUS_ID, or CUDA_VISIBLE_DEVICES to a UUID (nvidia-smi -L lists them)."
+    )
+    assert visible(MIXED, {"CUDA_VISIBLE_DEVICES": "0", "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}) == [A]
+    assert visible(MIXED, {"CUDA_VISIBLE_DEVICES": B}) == [B]
+    assert visible(MIXED, {"CUDA_VISIBLE_DEVICES": "1,0"}) == [B, A]
+    assert visible(MIXED, {"CUDA_VISIBLE_DEVICES": ""}) == []

@@ -1,0 +1,161 @@
+"""Time cut into segments: innermost ranges, their grouping, and the way from a correlation id to a segment."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from support.timelines import Range, build, draw
+
+from perfgate.metrics.attribution import Launches, Segments, cut
+from perfgate.metrics.steps import Names, find_steps, whole_windows
+from perfgate.model.sample import OUTSIDE_RANGES
+from perfgate.model.timeline import Timeline
+
+
+def segments_of(timeline: Timeline, step: str | None = "step", *, is_pattern: bool = False) -> Segments:
+    names = Names.from_ranges(timeline.ranges)
+    if step is None:
+        (steps,) = whole_windows(timeline)
+    else:
+        (steps,) = find_steps(timeline, names, step=step, is_pattern=is_pattern, steps=1000)
+    return cut(timeline.ranges, names, steps)
+
+
+def labels_at(segments: Segments, columns: list[int]) -> list[str]:
+    at = segments.at(np.array(columns, np.int64) * 10**6)
+    return [segments.labels[label] for label in segments.label[at]]
+
+
+def test_the_innermost_range_at_each_moment() -> None:
+    segments = segments_of(
+        draw("""
+range    |-----------step-----------|  |step|
+range      |--A--|  |-----B------|
+range                  |-C-|
+        """)
+    )
+    assert labels_at(segments, [0, 9, 10, 11, 18, 20, 22, 26, 27, 33, 36, 38, 39, 60]) == [
+        OUTSIDE_RANGES,
+        "step",
+        "step",
+        "A",
+        "step",
+        "B",
+        "B",
+        "C",
+        "B",
+        "step",
+        OUTSIDE_RANGES,
+        OUTSIDE_RANGES,
+        "step",
+        OUTSIDE_RANGES,
+    ]
+    assert segments.step[segments.at(np.array([0, 10, 36, 38, 39, 60]) * 10**6)].tolist() == [-1, 0, -1, -1, 1, -1]
+
+
+def test_a_range_around_the_steps_is_innermost_between_them() -> None:
+    segments = segments_of(
+        draw("""
+        range    |------------epoch-----------|
+        range      |--step--|    |--step--|
+        """)
+    )
+    assert labels_at(segments, [18, 25, 31, 35, 45, 50]) == ["epoch", "step", "epoch", "step", "epoch", OUTSIDE_RANGES]
+
+
+def test_of_ranges_that_do_not_nest_the_latest_opened_is_innermost() -> None:
+    # Ranges of two NVTX domains on one thread.
+    segments = segments_of(
+        draw("""
+        range    |-----------step----------|
+        range      |---a:A---|
+        range           |---b:B---|
+        """)
+    )
+    assert labels_at(segments, [20, 25, 30, 33, 34]) == ["a:A", "b:B", "b:B", "b:B", "step"]
+
+
+def test_start_end_ranges_count_only_where_there_is_no_other_range() -> None:
+    alone = segments_of(draw("range     |---step---|\nstartend    |---S---|"))
+    assert labels_at(alone, [14]) == ["S"]
+    beside = segments_of(draw("range     |---step-----|\nstartend    |---S---|\nrange        |A|"))
+    assert labels_at(beside, [12, 13, 16]) == ["step", "A", "step"]
+
+
+def test_a_step_by_start_and_end_is_the_ranges_that_it_holds_parent() -> None:
+    segments = segments_of(draw("startend  |---step-----|\nrange        |--A--|"))
+    assert labels_at(segments, [10, 15, 20, 30]) == ["step", "A", "step", OUTSIDE_RANGES]
+
+
+def test_pytorchs_unique_suffixes_are_cut_off() -> None:
+    segments = segments_of(
+        build(
+            ranges=[
+                *(Range(start=100 * n, end=100 * n + 90) for n in range(3)),
+                *(Range(start=100 * n, end=100 * n + 10, name=f"aten::add, op_id = {n}") for n in range(3)),
+                *(
+                    Range(start=100 * n + 20, end=100 * n + 30, name=f"aten::mm, seq = {n}, op_id = 7")
+                    for n in range(3)
+                ),
+                Range(start=40, end=50, name="aten::mm, seq = 9, op_id = 1, sizes = [[2, 2], []]"),
+            ]
+        )
+    )
+    assert segments.labels == (OUTSIDE_RANGES, "aten::add", "aten::mm", "step")
+    assert segments.instances.tolist() == [0, 3, 4, 3]
+    assert segments.cpu_ns.tolist() == [0, 30, 40, 270]
+
+
+def test_names_of_one_step_only_are_grouped_and_names_of_every_step_stay() -> None:
+    segments = segments_of(
+        build(
+            ranges=[
+                *(Range(start=100 * n, end=100 * n + 90, name=f"Batch {n}") for n in range(3)),
+                *(Range(start=100 * n, end=100 * n + 10, name=f"layer.{k}") for n in range(3) for k in range(2)),
+                Range(start=30, end=40, name="only once 7"),
+            ]
+        ),
+        r"Batch \d+",
+        is_pattern=True,
+    )
+    assert segments.labels == (OUTSIDE_RANGES, "Batch #", "layer.0", "layer.1", "only once 7")
+
+
+def test_a_window_groups_names_only_where_there_are_many() -> None:
+    few = build(ranges=[Range(start=10 * n, end=10 * n + 5, name=f"layer.{n}") for n in range(40)])
+    many = build(ranges=[Range(start=10 * n, end=10 * n + 5, name=f"Batch {n}") for n in range(41)])
+    assert len(segments_of(few, None).labels) == 41
+    assert segments_of(many, None).labels == (OUTSIDE_RANGES, "Batch #")
+
+
+def test_185_000_distinct_names_become_few() -> None:
+    inner = [Range(start=30 * n + 1, end=30 * n + 20, name=f"aten::op{n % 50}, op_id = {n}") for n in range(18_500)]
+    steps = [Range(start=n, end=n + 5_549) for n in range(0, 555_000, 5_550)]
+    assert len(segments_of(build(ranges=[*steps, *inner])).labels) == 52
+
+
+@given(
+    st.lists(st.integers(-10, 200), min_size=1, max_size=20),
+    st.booleans(),
+)
+def test_segments_are_found_alike_for_sorted_and_unsorted_times(times: list[int], in_order: bool) -> None:
+    segments = segments_of(build(ranges=[Range(start=50 * n, end=50 * n + 30) for n in range(3)]))
+    asked = np.array(sorted(times) if in_order else times, np.int64)
+    assert segments.at(asked).tolist() == [int((segments.edges <= time).sum()) for time in asked]
+
+
+@given(
+    st.dictionaries(st.integers(0, 2**40), st.lists(st.integers(0, 9), min_size=1, max_size=3), max_size=10),
+    st.lists(st.integers(-1, 2**40), max_size=10),
+    st.sampled_from([1, 2**30]),
+)
+def test_a_correlation_id_leads_to_its_earliest_call(calls: dict[int, list[int]], asked: list[int], scale: int) -> None:
+    # Dense ids go through a table, sparse ones through a search: scale makes them so.
+    known = {one // scale: places for one, places in calls.items()}
+    rows = [(one, place) for one, places in known.items() for place in places]
+    launches = Launches.from_calls(
+        np.array([one for one, _ in rows] + [-1], np.int64), np.array([place for _, place in rows] + [0], np.int32)
+    )
+    wanted = [one // scale for one in asked] + list(known)
+    assert launches.of(np.array(wanted, np.int64)).tolist() == [min(known.get(one, [-1])) for one in wanted]

@@ -1,0 +1,74 @@
+"""Unions, gaps and sums against slow references that count nanosecond by nanosecond."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from perfgate.metrics.intervals import FOREVER, Idle, max_by, merged, sorted_edges, sum_by
+
+Interval = tuple[int, int]
+intervals = st.lists(
+    st.tuples(st.integers(0, 60), st.integers(0, 15)).map(lambda pair: (pair[0], pair[0] + pair[1])), max_size=12
+)
+
+
+def idle_of(some: list[Interval]) -> Idle:
+    return Idle.from_intervals([np.array([a for a, _ in some], np.int64)], [np.array([b for _, b in some], np.int64)])
+
+
+def ticks(some: list[Interval]) -> set[int]:
+    return {tick for start, end in some for tick in range(start, end)}
+
+
+@given(intervals, st.integers(-5, 80), st.integers(0, 40))
+def test_idle_time_of_a_window_is_what_no_interval_covers(some: list[Interval], first: int, length: int) -> None:
+    before, after = idle_of(some).until(np.array([first, first + length], np.int64))
+    assert after - before == len(set(range(first, first + length)) - ticks(some))
+
+
+@given(intervals, intervals)
+def test_overlap_with_idle_time_is_union_minus_union(busy: list[Interval], others: list[Interval]) -> None:
+    starts, ends = np.array([a for a, _ in others], np.int64), np.array([b for _, b in others], np.int64)
+    assert idle_of(busy).overlap(starts, ends) == len(ticks(others) - ticks(busy))
+
+
+@given(intervals)
+def test_merged_intervals_are_disjoint_in_order_and_cover_the_same(some: list[Interval]) -> None:
+    starts, ends = merged(
+        *sorted_edges([np.array([a for a, _ in some], np.int64)], [np.array([b for _, b in some], np.int64)])
+    )
+    assert ticks(list(zip(starts.tolist(), ends.tolist(), strict=True))) == ticks(some)
+    assert (starts[1:] > ends[:-1]).all()
+
+
+def test_gaps_lie_between_the_first_and_the_last_interval() -> None:
+    #   |--a--|        |-c-|
+    #      |--b--|             |d|
+    starts, ends = idle_of([(0, 6), (3, 9), (15, 19), (23, 25)]).gaps()
+    assert list(zip(starts.tolist(), ends.tolist(), strict=True)) == [(9, 15), (19, 23)]
+
+
+def test_touching_intervals_leave_no_gap() -> None:
+    assert idle_of([(0, 5), (5, 9)]).gaps()[0].tolist() == []
+
+
+def test_without_intervals_everything_is_idle() -> None:
+    idle = idle_of([])
+    assert (idle.starts.tolist(), idle.before.tolist()) == ([-FOREVER], [0, 2 * FOREVER])
+    assert idle.overlap(np.array([3]), np.array([10])) == 7
+    assert idle.overlap(np.empty(0, np.int64), np.empty(0, np.int64)) == 0
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(-(2**40), 2**40)), max_size=30))
+def test_sums_and_maxima_by_key_are_those_of_a_loop(rows: list[tuple[int, int]]) -> None:
+    keys, values = np.array([k for k, _ in rows], np.int64), np.array([v for _, v in rows], np.int64)
+    assert sum_by(keys, values, 5).tolist() == [sum(v for k, v in rows if k == key) for key in range(5)]
+    assert max_by(keys, values, 5, empty=-(2**50)).tolist() == [
+        max((v for k, v in rows if k == key), default=-(2**50)) for key in range(5)
+    ]
+
+
+def test_sums_are_exact_beyond_the_precision_of_floats() -> None:
+    assert sum_by(np.array([0, 0]), np.array([2**60, 1]), 1).tolist() == [2**60 + 1]

@@ -1,0 +1,535 @@
+"""Every metric's definition on hand-drawn timelines: one column is one millisecond."""
+
+from __future__ import annotations
+
+import pytest
+from support.timelines import Call, Op, Range, build, draw
+
+from perfgate.metrics.measure import measure
+from perfgate.model.metric import METRICS, Metric
+from perfgate.model.sample import OUTSIDE_RANGES, ProcessSample
+from perfgate.model.timeline import CapturedGpu, Timeline
+
+
+def only(timeline: Timeline, step: str | None = "step", **options: int) -> ProcessSample:
+    (sample,) = measure(timeline, step=step, steps=options.get("steps"), warmup=options.get("warmup", 0))
+    return sample
+
+
+BETWEEN = (
+    "0.6667 GPU operations per step were launched between the steps: "
+    "they are in gap_ms as busy time, and in no sum per step"
+)
+
+
+def of_range(sample: ProcessSample, name: str, metric: Metric) -> float:
+    return next(row.values[metric] for row in sample.ranges if row.name == name)
+
+
+def test_a_step_is_complete_when_its_range_and_its_last_gpu_operation_have_ended() -> None:
+    # Completions at the ends of a (col 20), of b (34) and of the third range (42), whose kernel is done before it.
+    sample = only(
+        draw("""
+range     |-step-|  |-step-|   |---step--|
+launch     ^a        ^b          ^c
+kernel     |----a----||-----b-----|-c-|
+        """)
+    )
+    assert sample.periods_ms == (41.0 - 34.0,)
+    assert sample.values[Metric.STEP_MS] == 7.0
+
+
+def test_the_first_period_is_dropped_and_the_others_median_taken() -> None:
+    # Completions 12, 40, 44, 50, 60: periods 28 (dropped), 4, 6, 10.
+    sample = only(build(ranges=[Range(start=a * 10**6, end=b * 10**6) for a, b in _steps(12, 40, 44, 50, 60)]))
+    assert sample.periods_ms == (4.0, 6.0, 10.0)
+    assert sample.values[Metric.STEP_MS] == 6.0
+    assert sample.window_ms == 20.0
+
+
+def _steps(*ends: int) -> list[tuple[int, int]]:
+    return [(end - 3, end) for end in ends]
+
+
+def test_a_step_is_not_complete_before_the_step_before_it() -> None:
+    # Step 1's kernel outlives step 2: both are complete at its end.
+    sample = only(
+        draw("""
+        range   |-step-| |-step-| |-step-|          |-step-|
+        launch     ^a       ^b       ^c                ^d
+        kernel      |a|      |---------b---------|      |d|
+        kernel                        |c|
+        """)
+    )
+    assert sample.periods_ms == (0.0, 59.0 - 49.0)
+
+
+def test_kernel_finishing_after_its_range_still_counts() -> None:
+    sample = only(
+        draw("""
+        range   |-step-| |-step-| |-step-|
+        launch      ^a       ^b       ^c
+        kernel        |----a----|
+        kernel                   |-b-|  |-c-|
+        """)
+    )
+    assert sample.values[Metric.KERNEL_MS] == (10 + 4 + 4) / 3
+
+
+def test_a_kernel_belongs_to_the_step_that_launched_it_not_to_the_one_it_ran_in() -> None:
+    sample = only(
+        draw("""
+        range   |-step-| |-step-| |-step-|  |-step-|
+        range              |w1-|
+        launch      ^a      ^b
+        kernel        |a|       |----b----|
+        """)
+    )
+    assert of_range(sample, "w1", Metric.KERNEL_MS) == 10 / 4
+    assert of_range(sample, "step", Metric.KERNEL_MS) == 2 / 4
+
+
+def test_backward_launched_from_another_thread_belongs_to_backward() -> None:
+    sample = only(
+        draw("""
+        range              |---------step--------| |---------step--------| |---------step--------|
+        range                |-fwd-| |-backward-|    |-fwd-| |-backward-|    |-fwd-| |-backward-|
+        launch               ^a                      ^b                      ^c
+        launch thread2                ^x  ^y                  ^z                      ^w
+        kernel                |-a-|   |x||-y-|        |-b-|   |z|             |-c-|   |w|
+        """)
+    )
+    assert of_range(sample, "fwd", Metric.KERNEL_MS) == 4.0
+    assert of_range(sample, "backward", Metric.KERNEL_MS) == (2 + 4 + 2 + 2) / 3
+    assert of_range(sample, "backward", Metric.LAUNCHES) == 4 / 3
+    assert sample.values[Metric.LAUNCHES] == 2.0
+
+
+def test_ranges_of_another_thread_are_not_the_innermost_ones() -> None:
+    sample = only(
+        draw("""
+        range            |--step--| |--step--| |--step--|
+        range thread2     |-mine-|   |-mine-|   |-mine-|
+        launch thread2      ^a         ^b         ^c
+        kernel              |a|        |b|        |c|
+        """)
+    )
+    assert {row.name for row in sample.ranges} == {"step", OUTSIDE_RANGES}
+    assert of_range(sample, "step", Metric.KERNEL_MS) == 2.0
+
+
+def test_overlapping_streams_are_busy_once_and_add_up_in_kernel_time() -> None:
+    # Completions at 19, 33, 47; the window 33-47 is busy in 36-43 and 45-47 (b's end at 47).
+    timeline = draw("""
+        range    |--step---|   |--step---|   |--step---|
+        launch   ^a^A          ^b^B          ^c^C
+        kernel    |--a--|       |--b--|       |--c--|
+        kernel      |--A--|       |--B--|       |--C--|
+        """)
+    sample = only(timeline)
+    assert sample.values[Metric.KERNEL_MS] == 12.0
+    assert sample.values[Metric.STEP_MS] == 14.0
+    assert sample.values[Metric.GAP_MS] == 14.0 - 8.0
+
+
+def test_a_zero_length_kernel_neither_fills_nor_makes_a_gap() -> None:
+    at = [(0, 10), (20, 30), (40, 50)]
+    ranges = [Range(start=a, end=b) for a, b in at]
+    kernels = [Op(start=a, end=b) for a, b in at]
+    plain = only(build(ranges=ranges, kernels=kernels))
+    with_marker = only(build(ranges=ranges, kernels=[*kernels, Op(start=35, end=35, name="empty")]))
+    assert plain.values[Metric.GAP_MS] == with_marker.values[Metric.GAP_MS] == 10 / 1e6
+
+
+def test_gaps_are_clipped_to_the_window_of_the_kept_periods() -> None:
+    # Window: 28 to 44. The long idle time before it, and the kernel after it, do not count.
+    sample = only(
+        draw("""
+        range   |step|         |step|          |step|
+        launch   ^a             ^b              ^c
+        kernel   |a|            |-b-|           |c|        |-late-|
+        """)
+    )
+    assert sample.window_ms == 16.0
+    assert sample.values[Metric.GAP_MS] == 16.0 - 2.0 - 0.0
+
+
+def test_another_process_on_the_device_keeps_it_busy() -> None:
+    sample = only(
+        draw("""
+        range          |step|         |step|          |step|
+        launch          ^a             ^b              ^c
+        kernel          |a|            |b|             |c|
+        kernel pid7                        |other|
+        """)
+    )
+    assert sample.values[Metric.GAP_MS] == sample.window_ms - 2.0 - 6.0
+    assert sample.values[Metric.KERNEL_MS] == 2.0
+
+
+def test_h2d_is_exposed_where_no_kernel_runs() -> None:
+    # Each step copies for 8 ms, of which 4 lie under the kernel.
+    sample = only(
+        draw("""
+        range   |----step----|  |----step----|  |----step----|
+        launch   ^h  ^k          ^i  ^l          ^j  ^m
+        h2d       |--h----|       |---i---|       |---j---|
+        kernel        |--k--|         |--l--|         |--m--|
+        """)
+    )
+    assert sample.values[Metric.H2D_MS] == 8.0
+    assert sample.values[Metric.H2D_EXPOSED_MS] == 4.0
+    assert sample.values[Metric.H2D_COPIES] == 1.0
+    assert sample.values[Metric.H2D_BYTES] == 8000.0
+
+
+def test_two_copies_at_once_are_exposed_once() -> None:
+    sample = only(
+        draw("""
+        range   |----step----|  |----step----|  |----step----|
+        launch   ^h^H            ^i              ^j
+        h2d       |---h---|       |---i---|       |---j---|
+        h2d         |---H---|
+        """)
+    )
+    assert sample.values[Metric.H2D_MS] == (8 * 4) / 3
+    assert sample.values[Metric.H2D_EXPOSED_MS] == (10 + 8 + 8) / 3
+
+
+def test_memsets_and_copies_are_busy_but_no_kernel_time() -> None:
+    sample = only(
+        draw("""
+        range   |----step----|  |----step----|  |----step----|
+        launch   ^a              ^b^s            ^c^d
+        kernel    |-a-|           |-b-|           |-c-|
+        memset                        |-s-|
+        d2h                                           |d|
+        """)
+    )
+    assert sample.values[Metric.KERNEL_MS] == 4.0
+    assert sample.values[Metric.GAP_MS] == 16.0 - 4.0 - 2.0
+    assert sample.values[Metric.D2H_COPIES] == 0.0  # median of 0, 0, 1
+    assert {row.name: (row.count, row.gpu_ms) for row in sample.kernels} == {
+        "a": (1 / 3, 4 / 3),
+        "b": (1 / 3, 4 / 3),
+        "c": (1 / 3, 4 / 3),
+        "CUDA memset": (1 / 3, 4 / 3),
+        "CUDA memcpy Device-to-Host": (1 / 3, 2 / 3),
+    }
+
+
+def test_pageable_copies_are_those_whose_host_end_is_pageable() -> None:
+    sample = only(
+        draw("""
+        range         |----step----|  |----step----|  |----step----|
+        launch         ^p ^q ^r        ^s ^t ^u        ^v ^w ^x
+        h2d pageable   |p|             |s|             |v|
+        d2h pageable      |q|             |t|             |w|
+        h2d                  |r|             |u|             |x|
+        """)
+    )
+    assert sample.values[Metric.PAGEABLE_COPIES] == 2.0
+    assert sample.values[Metric.H2D_COPIES] == 2.0
+    assert sample.values[Metric.D2H_COPIES] == 1.0
+
+
+def test_where_the_host_end_is_unknown_pageable_copies_are_absent() -> None:
+    sample = only(
+        draw("""
+        range         |----step----|  |----step----|  |----step----|
+        launch         ^p              ^s              ^v
+        h2d unknown    |p|             |s|             |v|
+        """)
+    )
+    assert Metric.PAGEABLE_COPIES not in sample.values
+    assert sample.absent[Metric.PAGEABLE_COPIES] == "of 3 copies the capture does not say which memory they used"
+    assert sample.values[Metric.H2D_COPIES] == 1.0
+
+
+def test_managed_memory_migrations_are_time_of_the_step_they_begin_in_and_no_count() -> None:
+    sample = only(
+        draw("""
+        range   |----step----|  |----step----|  |----step----|
+        launch     ^a              ^b              ^c
+        kernel      |a|             |b|             |c|
+        uvm             |mig|           |mig|           |mig|
+        """)
+    )
+    assert sample.values[Metric.H2D_MS] == 4.0
+    assert sample.values[Metric.H2D_EXPOSED_MS] == 4.0
+    assert sample.values[Metric.H2D_COPIES] == 0.0
+    assert sample.values[Metric.H2D_BYTES] == 0.0
+    assert sample.remarks == ()
+
+
+GRAPH_MODE = """
+        range   |----step----|  |----step----|  |----step----|
+        launch     ^g              ^h              ^i
+        graph       |---g---|       |---h---|       |---i---|
+        """
+NODE_MODE = """
+        range   |----step----|  |----step----|  |----step----|
+        launch     ^g              ^h              ^i
+        node        |-g-|-g-|       |-h-|-h-|       |-i-|-i-|
+        """
+
+
+def test_a_cuda_graph_is_equally_busy_traced_whole_and_by_node() -> None:
+    whole, by_node = only(draw(GRAPH_MODE)), only(draw(NODE_MODE))
+    assert whole.values == by_node.values
+    assert whole.values[Metric.KERNEL_MS] == 8.0
+    assert whole.values[Metric.GAP_MS] == 8.0
+    assert whole.values[Metric.GRAPH_LAUNCHES] == 1.0
+    assert whole.values[Metric.LAUNCHES] == 0.0
+    assert [row.name for row in whole.kernels] == ["CUDA graph"]
+
+
+def test_nccl_time_is_kept_apart_and_exposed_where_nothing_else_runs() -> None:
+    # NCCL 8 ms a step, of which 2 under the kernel and 2 under a copy.
+    sample = only(
+        draw("""
+        range   |------step------|  |------step------|  |------step------|
+        launch   ^k^n^h              ^l^o^i              ^m^p^j
+        kernel    |-k-|               |-l-|               |-m-|
+        nccl        |---n---|           |---o---|           |---p---|
+        h2d               |-h-|               |-i-|               |-j-|
+        """)
+    )
+    assert sample.values[Metric.KERNEL_MS] == 4.0
+    assert sample.values[Metric.NCCL_MS] == 8.0
+    assert sample.values[Metric.NCCL_EXPOSED_MS] == 4.0
+    assert sample.values[Metric.H2D_EXPOSED_MS] == 2.0  # NCCL's kernels hide copies, too
+    assert of_range(sample, "step", Metric.NCCL_MS) == 8.0
+
+
+def test_without_nccl_kernels_its_metrics_are_absent() -> None:
+    sample = only(draw(NODE_MODE))
+    assert sample.absent == {Metric.NCCL_MS: "no NCCL kernels", Metric.NCCL_EXPOSED_MS: "no NCCL kernels"}
+
+
+def test_gaps_are_taken_per_device_and_summed_over_the_process() -> None:
+    timeline = draw("""
+        range         |----step----|  |----step----|  |----step----|
+        launch         ^a^A            ^b^B            ^c^C
+        kernel gpu0     |-a-|           |-b-|           |-c-|
+        kernel gpu1       |---A---|       |---B---|       |---C---|
+        kernel gpu2 pid7  |-----------------------------------z-|
+        """)
+    sample = only(timeline)
+    assert [(one.device, one.values[Metric.GAP_MS], one.values[Metric.KERNEL_MS]) for one in sample.devices] == [
+        (0, 12.0, 4.0),
+        (1, 8.0, 8.0),
+    ]
+    assert sample.values[Metric.GAP_MS] == 20.0
+    assert sample.values[Metric.KERNEL_MS] == 12.0
+
+
+def test_each_process_has_its_own_steps_calls_and_devices() -> None:
+    # Both processes use the same correlation ids, as they do in real captures.
+    timeline = build(
+        ranges=[
+            Range(start=t, end=t + 50, pid=p) for p, first in ((1, 0), (2, 30)) for t in range(first, first + 300, 100)
+        ],
+        calls=[
+            Call(start=t + 5, end=t + 6, pid=p, correlation=i)
+            for p, first in ((1, 0), (2, 30))
+            for i, t in enumerate(range(first, first + 300, 100))
+        ],
+        kernels=[
+            Op(start=t + 10, end=t + 10 + 10 * p, pid=p, device=p - 1, correlation=i)
+            for p, first in ((1, 0), (2, 30))
+            for i, t in enumerate(range(first, first + 300, 100))
+        ],
+        gpus=[CapturedGpu(device=0, name="NVIDIA H200", uuid=None)],
+    )
+    one, two = measure(timeline, step="step")
+    assert (one.pid, two.pid) == (1, 2)
+    assert (one.values[Metric.KERNEL_MS], two.values[Metric.KERNEL_MS]) == (10 / 1e6, 20 / 1e6)
+    assert (one.values[Metric.GAP_MS], two.values[Metric.GAP_MS]) == (90 / 1e6, 80 / 1e6)
+    assert one.values[Metric.LAUNCHES] == two.values[Metric.LAUNCHES] == 1.0
+    assert [device.name for device in one.devices] == ["NVIDIA H200"]
+    assert [device.name for device in two.devices] == [None]
+
+
+def test_syncs_are_the_calls_that_wait_and_belong_to_the_step_that_holds_their_start() -> None:
+    sample = only(
+        draw("""
+        range          |-------------step--------------| |-------------step--------------|
+        call            |cudaStreamSynchronize_v3020|  |cudaDeviceSynchronize_v3020|
+        call thread2    |cuStreamSynchronize_ptsz|        |cudaEventSynchronize_v3020|
+        call thread3    |cudaStreamWaitEvent_v3020|       |cudaEventQuery_v3020|
+        """)
+    )
+    assert of_range(sample, "step", Metric.SYNCS) == 3 / 2
+    assert sample.values[Metric.SYNCS] == 1.5  # the median of 2 and 1; cudaDeviceSynchronize begins between steps
+
+
+def test_a_driver_launch_inside_a_runtime_launch_is_one_launch() -> None:
+    def step(start: int) -> list[Call]:
+        return [
+            Call(start=start + 10, end=start + 20, name="cudaLaunchKernelExC_v11060", correlation=start),
+            Call(start=start + 12, end=start + 18, name="cuLaunchKernelEx", correlation=start),
+            Call(start=start + 12, end=start + 18, name="cuLaunchKernel", thread=2, correlation=start + 1),
+            Call(start=start + 30, end=start + 35, name="cuLaunchKernel_ptsz", correlation=start + 2),
+        ]
+
+    sample = only(
+        build(
+            ranges=[Range(start=s, end=s + 50) for s in (0, 100, 200)],
+            calls=[call for s in (0, 100, 200) for call in step(s)],
+        )
+    )
+    assert sample.values[Metric.LAUNCHES] == 3.0
+
+
+def test_counts_are_medians_over_steps_and_clocks_are_means() -> None:
+    # A slip in every third step shows in kernel_ms, not in launches.
+    sample = only(
+        draw("""
+        range   |----step----|  |----step----|  |----step----|
+        launch     ^a              ^b              ^c^d^e
+        kernel      |a|             |b|             |c|d|e|
+        """)
+    )
+    assert sample.values[Metric.LAUNCHES] == 1.0
+    assert sample.values[Metric.KERNEL_MS] == 10 / 3
+
+
+def test_operations_without_a_call_count_where_they_ran_and_it_is_said() -> None:
+    sample = only(
+        draw("""
+        range   |----step----|  |----step----|  |----step----|
+        launch                     ^b
+        kernel      |a|             |b|             |c|
+        """)
+    )
+    assert sample.values[Metric.KERNEL_MS] == 2.0
+    assert sample.remarks == ("2 GPU operations have no API call in the capture: they count where they ran",)
+
+
+def test_without_any_call_the_counts_of_calls_are_absent() -> None:
+    picture = """
+        range   |----step----|  |----step----|  |----step----|
+        kernel      |a|             |b|             |c|
+        """
+    sample = only(draw(picture))
+    assert {
+        metric: sample.absent[metric] for metric in (Metric.LAUNCHES, Metric.GRAPH_LAUNCHES, Metric.SYNCS)
+    } == dict.fromkeys((Metric.LAUNCHES, Metric.GRAPH_LAUNCHES, Metric.SYNCS), "the capture holds no CUDA API calls")
+    assert only(draw(picture, missing={"calls": "no CUPTI_ACTIVITY_KIND_RUNTIME"})).absent[Metric.SYNCS] == (
+        "no CUPTI_ACTIVITY_KIND_RUNTIME"
+    )
+    assert sample.remarks == ("3 GPU operations have no API call in the capture: they count where they ran",)
+
+
+def test_operations_launched_between_steps_are_busy_and_said_to_be_in_no_step() -> None:
+    sample = only(
+        draw("""
+        range   |----step----|      |----step----|      |----step----|
+        launch     ^a            ^x    ^b            ^y    ^c             ^z
+        kernel      |a|           |x|   |b|           |y|   |c|            |z|
+        """)
+    )
+    assert sample.values[Metric.KERNEL_MS] == 2.0
+    assert sample.values[Metric.GAP_MS] == 20.0 - 4.0
+    assert sample.remarks == (
+        "a step takes 20 ms, of which its range is 13 ms: the rest lies between",
+        BETWEEN,
+    )
+
+
+def test_it_is_said_when_the_cpu_runs_ahead() -> None:
+    sample = only(
+        draw("""
+        range   |step| |step| |step|
+        launch    ^a     ^b     ^c
+        kernel     |-----a-----|-----b-----|-----c-----|
+        """)
+    )
+    assert sample.nvtx_step_ms == 5.0
+    assert sample.remarks == ("the CPU runs ahead of the GPU: the step range lasts 5 ms, a step takes 12 ms",)
+
+
+def test_without_gpu_operations_the_step_is_cpu_time_and_everything_else_absent() -> None:
+    sample = only(
+        draw("range |--step--| |--step--|   |--step--|", missing={"kernels": "nsys collected no CUDA events"})
+    )
+    assert sample.values == {Metric.STEP_MS: 13.0}
+    gpu = [m for m in METRICS if m not in (Metric.STEP_MS, Metric.LAUNCHES, Metric.GRAPH_LAUNCHES, Metric.SYNCS)]
+    assert {metric: sample.absent[metric] for metric in gpu} == dict.fromkeys(gpu, "nsys collected no CUDA events")
+    assert sample.remarks == ("no GPU operation was launched in the steps: step_ms is CPU time only",)
+    assert sample.devices == ()
+
+
+def test_a_process_without_gpu_operations_of_its_own_measures_none() -> None:
+    sample = only(draw("range |--step--| |--step--|   |--step--|\nkernel pid7 |--z--|"))
+    assert sample.absent[Metric.KERNEL_MS] == "process 100 launched no GPU operation in its steps"
+    assert sample.absent[Metric.GAP_MS] == "process 100 launched no GPU operation in its steps"
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_fewer_than_three_steps_have_no_period_and_no_gap(count: int) -> None:
+    sample = only(
+        build(
+            ranges=[Range(start=100 * n, end=100 * n + 50) for n in range(count)],
+            kernels=[Op(start=100 * n + 10, end=100 * n + 20) for n in range(count)],
+        )
+    )
+    assert sample.steps == count
+    assert sample.absent[Metric.STEP_MS] == f"needs 3 steps, the capture holds {count}"
+    assert sample.absent[Metric.GAP_MS] == f"needs 3 steps, the capture holds {count}"
+    assert sample.values[Metric.KERNEL_MS] == 10 / 1e6
+    assert sample.window_ms == 0.0
+    assert sample.periods_ms == ()
+
+
+def test_every_metric_is_either_measured_or_absent_with_a_reason() -> None:
+    for picture in (GRAPH_MODE, NODE_MODE, "range |--step--| |--step--|", "range |--step--|\nkernel |--k--|"):
+        for step in ("step", None):
+            sample = only(draw(picture), step)
+            assert set(sample.values) | set(sample.absent) == set(METRICS)
+            assert not set(sample.values) & set(sample.absent)
+            assert all(sample.absent.values())
+
+
+def test_h2d_share_of_memory_time_is_over_the_whole_capture() -> None:
+    sample = only(
+        draw("""
+        h2d      |--h--|
+        memset          |-s-|
+        range                 |step|
+        """)
+    )
+    assert sample.memory_share_h2d == 6 / 10
+    assert only(draw("range |step|")).memory_share_h2d is None
+
+
+def test_without_a_step_the_whole_window_is_measured_in_totals() -> None:
+    # First call at 9, last operation ends at 41: 32 ms, busy for 16.
+    sample = only(
+        draw("""
+        range    |-outer---------------------|
+        launch   ^a    ^b         ^c
+        kernel     |--a--|
+        h2d           |--b--|
+        kernel                      |--c--|
+        """),
+        None,
+    )
+    assert sample.steps == 0
+    assert sample.window_ms == 25.0
+    assert sample.values[Metric.KERNEL_MS] == 12.0
+    assert sample.values[Metric.H2D_MS] == 6.0
+    assert sample.values[Metric.H2D_EXPOSED_MS] == 3.0
+    assert sample.values[Metric.GAP_MS] == 25.0 - 9.0 - 6.0
+    assert sample.values[Metric.LAUNCHES] == 2.0
+    assert sample.absent[Metric.STEP_MS] == "the captured window was measured as one, without steps"
+    assert sample.nvtx_step_ms is None
+    assert sum(row.values[Metric.KERNEL_MS] for row in sample.ranges) == 12.0
+    assert sum(row.values[Metric.GAP_MS] for row in sample.ranges) == 10.0
+
+
+def test_a_window_without_any_range_is_measured_too() -> None:
+    sample = only(draw("launch ^a\nkernel  |--a--|"), None)
+    assert sample.values[Metric.KERNEL_MS] == 6.0
+    assert [row.name for row in sample.ranges] == [OUTSIDE_RANGES]

@@ -1,0 +1,206 @@
+"""All metrics of random small captures: against a tick-by-tick reference, and under changes that change nothing."""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.timelines import Call, Op, Range, build, permuted, shifted
+
+from perfgate.metrics.measure import measure
+from perfgate.metrics.rows import OTHER_KERNELS, OTHER_RANGES, TOP_KERNELS, TOP_RANGES
+from perfgate.model.metric import Metric
+from perfgate.model.sample import ProcessSample
+from perfgate.model.timeline import CopyKind, MemoryKind, Timeline
+
+STEP, INSIDE = 40, 30
+"""Steps begin every 40 ns and last 30."""
+
+
+@st.composite
+def launched(draw: st.DrawFn, steps: int) -> tuple[Call | None, Op, str]:
+    at = draw(st.integers(0, STEP * steps))
+    start = at + draw(st.integers(0, 25))
+    correlation = draw(st.integers(1, 10**6))
+    lane = draw(st.sampled_from(["kernel", "kernel", "nccl", "h2d", "d2h", "memset", "graph"]))
+    op = Op(
+        start=start,
+        end=start + draw(st.integers(0, 30)),
+        name="ncclDevKernel_AllReduce" if lane == "nccl" else draw(st.sampled_from(["gemm", "relu"])),
+        device=draw(st.integers(0, 1)),
+        correlation=correlation,
+        bytes=draw(st.integers(0, 1000)),
+        kind=CopyKind.D2H if lane == "d2h" else CopyKind.H2D,
+        source=draw(st.sampled_from([MemoryKind.PAGEABLE, MemoryKind.PINNED])),
+        target=draw(st.sampled_from([MemoryKind.PAGEABLE, MemoryKind.PINNED])),
+    )
+    name = {"graph": "cudaGraphLaunch_v10000", "kernel": "cudaLaunchKernel_v7000", "nccl": "cuLaunchKernelEx"}
+    call = Call(
+        start=at,
+        end=at + 1,
+        name=name.get(lane, "cudaMemcpyAsync"),
+        correlation=correlation,
+        thread=draw(st.integers(1, 2)),
+    )
+    return draw(st.sampled_from([call, call, call, None])), op, lane
+
+
+@st.composite
+def captures(draw: st.DrawFn) -> tuple[Timeline, list[Range], list[Range], list[tuple[Call | None, Op, str]]]:
+    count = draw(st.integers(3, 6))
+    steps = [Range(start=STEP * n, end=STEP * n + INSIDE) for n in range(count)]
+    inner = []
+    for step in steps:
+        middle = draw(st.integers(1, INSIDE - 2))
+        inner.append(Range(start=step.start + 1, end=step.start + middle, name="front"))
+        inner.append(Range(start=step.start + middle, end=step.end - 1, name="back"))
+    work = draw(st.lists(launched(count), min_size=1, max_size=14, unique_by=lambda one: one[1].correlation))
+    timeline = build(
+        ranges=[*steps, *inner],
+        calls=[call for call, _, _ in work if call is not None],
+        kernels=[op for _, op, lane in work if lane in ("kernel", "nccl")],
+        copies=[op for _, op, lane in work if lane in ("h2d", "d2h")],
+        memsets=[op for _, op, lane in work if lane == "memset"],
+        graphs=[op for _, op, lane in work if lane == "graph"],
+    )
+    return timeline, steps, inner, work
+
+
+def ticks(ops: Sequence[Op]) -> set[int]:
+    return {tick for op in ops for tick in range(op.start, op.end)}
+
+
+def slow_reference(steps: list[Range], work: list[tuple[Call | None, Op, str]]) -> dict[Metric, float]:
+    """Every metric by its definition, one tick and one operation at a time; ns, not ms."""
+    count = len(steps)
+    mine: list[list[tuple[Op, str]]] = [[] for _ in steps]
+    launches, graph_launches = [0] * count, [0] * count
+    for call, op, lane in work:
+        moment = op.start if call is None else call.start
+        for index, step in enumerate(steps):
+            if step.start <= moment < step.end:
+                mine[index].append((op, lane))
+                launches[index] += call is not None and lane in ("kernel", "nccl")
+                graph_launches[index] += call is not None and lane == "graph"
+    done = [max([step.end, *(op.end for op, _ in own)]) for step, own in zip(steps, mine, strict=True)]
+    done = [max(done[: index + 1]) for index in range(count)]
+    used = [one for own in mine for one in own]
+    window = set(range(done[1], done[-1]))
+    values: dict[Metric, float] = {Metric.STEP_MS: statistics.median(b - a for a, b in itertools.pairwise(done[1:]))}
+
+    def mean(lanes: str) -> float:
+        return sum(op.end - op.start for op, lane in used if lane in lanes.split()) / count
+
+    def median(chosen: str, what: str = "count") -> float:
+        return statistics.median(
+            sum(op.bytes if what == "bytes" else 1 for op, lane in own if lane == chosen) for own in mine
+        )
+
+    values |= {Metric.KERNEL_MS: mean("kernel graph"), Metric.NCCL_MS: mean("nccl"), Metric.H2D_MS: mean("h2d")}
+    values |= {Metric.H2D_COPIES: median("h2d"), Metric.D2H_COPIES: median("d2h")}
+    values |= {Metric.H2D_BYTES: median("h2d", "bytes"), Metric.SYNCS: 0.0}
+    values |= {Metric.LAUNCHES: statistics.median(launches), Metric.GRAPH_LAUNCHES: statistics.median(graph_launches)}
+    values[Metric.PAGEABLE_COPIES] = statistics.median(
+        sum(
+            (op.source if lane == "h2d" else op.target) == MemoryKind.PAGEABLE
+            for op, lane in own
+            if lane in ("h2d", "d2h")
+        )
+        for own in mine
+    )
+    gap = h2d_exposed = nccl_exposed = 0
+    for device in {op.device for op, _ in used}:
+        here = [(op, lane) for _, op, lane in work if op.device == device]
+        own = [(op, lane) for op, lane in used if op.device == device]
+        gap += len(window - ticks([op for op, _ in here]))
+        running = ticks([op for op, lane in here if lane in ("kernel", "nccl", "graph")])
+        h2d_exposed += len(ticks([op for op, lane in own if lane == "h2d"]) - running)
+        rest = ticks([op for op, lane in here if lane != "nccl"])
+        nccl_exposed += len(ticks([op for op, lane in own if lane == "nccl"]) - rest)
+    values |= {Metric.GAP_MS: gap / (count - 2), Metric.H2D_EXPOSED_MS: h2d_exposed / count}
+    values[Metric.NCCL_EXPOSED_MS] = nccl_exposed / count
+    return values
+
+
+def only(timeline: Timeline, step: str | None = "step") -> ProcessSample:
+    (sample,) = measure(timeline, step=step, steps=None if step is None else 1000)
+    return sample
+
+
+CLOCKS = {metric for metric in Metric if metric.value.endswith("_ms")}
+
+
+@settings(max_examples=300, deadline=None)
+@given(captures())
+def test_every_metric_is_that_of_the_slow_reference(
+    capture: tuple[Timeline, list[Range], list[Range], list[tuple[Call | None, Op, str]]],
+) -> None:
+    timeline, steps, _, work = capture
+    sample, expected = only(timeline), slow_reference(steps, work)
+    for metric, value in sample.values.items():
+        assert value * (1e6 if metric in CLOCKS else 1) == pytest.approx(expected[metric], abs=1e-9), metric
+
+
+@settings(max_examples=100, deadline=None)
+@given(captures(), st.integers(0, 99), st.sampled_from(["step", None]))
+def test_the_order_of_rows_changes_nothing(
+    capture: tuple[Timeline, list[Range], list[Range], list[tuple[Call | None, Op, str]]], seed: int, step: str | None
+) -> None:
+    assert only(permuted(capture[0], seed), step) == only(capture[0], step)
+
+
+@settings(max_examples=100, deadline=None)
+@given(captures(), st.integers(0, 2**60), st.sampled_from(["step", None]))
+def test_the_clocks_zero_changes_nothing(
+    capture: tuple[Timeline, list[Range], list[Range], list[tuple[Call | None, Op, str]]], by_ns: int, step: str | None
+) -> None:
+    assert only(shifted(capture[0], by_ns), step) == only(capture[0], step)
+
+
+@settings(max_examples=100, deadline=None)
+@given(captures(), st.sampled_from(["step", None]))
+def test_rows_of_ranges_kernels_and_devices_add_up(
+    capture: tuple[Timeline, list[Range], list[Range], list[tuple[Call | None, Op, str]]], step: str | None
+) -> None:
+    sample = only(capture[0], step)
+    for metric in (Metric.KERNEL_MS, Metric.NCCL_MS, Metric.H2D_MS, Metric.GAP_MS):
+        if metric in sample.values:
+            assert sum(row.values[metric] for row in sample.ranges) == pytest.approx(sample.values[metric])
+            assert sum(one.values[metric] for one in sample.devices) == pytest.approx(sample.values[metric])
+    named = sum(row.gpu_ms for row in sample.kernels if not row.name.startswith("CUDA mem"))
+    assert named == pytest.approx(sample.values.get(Metric.KERNEL_MS, 0.0) + sample.values.get(Metric.NCCL_MS, 0.0))
+    if step is None and Metric.LAUNCHES in sample.values:
+        assert sum(row.values[Metric.LAUNCHES] for row in sample.ranges) == sample.values[Metric.LAUNCHES]
+
+
+def test_the_smallest_rows_are_folded_and_still_add_up() -> None:
+    count = 60
+    timeline = build(
+        ranges=[
+            *(Range(start=n * 10_000, end=n * 10_000 + 9_000) for n in range(4)),
+            *(
+                Range(start=n * 10_000 + 100 * k, end=n * 10_000 + 100 * k + 90, name=f"layer.{k}")
+                for n in range(4)
+                for k in range(count)
+            ),
+        ],
+        kernels=[
+            Op(start=n * 10_000 + 100 * k, end=n * 10_000 + 100 * k + k + 1, name=f"kernel{k}")
+            for n in range(4)
+            for k in range(count)
+        ],
+    )
+    sample = only(timeline)
+    assert len(sample.ranges) == TOP_RANGES + 1
+    assert sample.ranges[-1].name == OTHER_RANGES
+    assert sum(row.values[Metric.KERNEL_MS] for row in sample.ranges) == pytest.approx(sample.values[Metric.KERNEL_MS])
+    assert sum(row.values[Metric.GAP_MS] for row in sample.ranges) == pytest.approx(sample.values[Metric.GAP_MS])
+    assert sum(row.count for row in sample.ranges) == count + 1
+    assert len(sample.kernels) == TOP_KERNELS + 1
+    other = next(row for row in sample.kernels if row.name == OTHER_KERNELS)
+    assert other.count == 40.0
+    assert other.gpu_ms == pytest.approx(sum(range(1, 41)) / 1e6)

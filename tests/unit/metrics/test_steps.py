@@ -1,0 +1,239 @@
+"""What is a step: names, patterns, nesting, threads, warm-up, and the messages where there is none."""
+
+from __future__ import annotations
+
+import pytest
+from support.timelines import Call, Op, Range, build, draw
+
+from perfgate.metrics.measure import measure
+from perfgate.metrics.steps import Names, Steps, find_steps, whole_windows
+from perfgate.model.errors import ConfigInvalid, StepsNotFound
+from perfgate.model.timeline import Timeline
+
+
+def found(
+    timeline: Timeline, step: str = "step", *, is_pattern: bool = False, warmup: int = 0, steps: int | None = None
+) -> Steps:
+    names = Names.from_ranges(timeline.ranges)
+    (one,) = find_steps(timeline, names, step=step, is_pattern=is_pattern, warmup=warmup, steps=steps)
+    return one
+
+
+def ten(name: str = "step") -> Timeline:
+    return build(ranges=[Range(start=100 * n, end=100 * n + 50, name=name.format(n)) for n in range(10)])
+
+
+def test_warm_up_ranges_are_skipped_and_the_declared_number_is_used() -> None:
+    one = found(ten(), warmup=3, steps=5)
+    assert one.starts.tolist() == [300, 400, 500, 600, 700]
+    assert one.remarks == ("7 steps found where 5 were declared: the first 5 are measured",)
+
+
+def test_fewer_steps_than_declared_are_returned_as_they_are() -> None:
+    assert len(found(ten(), warmup=3, steps=30)) == 7
+
+
+def test_a_pattern_takes_more_ranges_than_declared_without_a_word() -> None:
+    one = found(ten("Batch {}"), r"Batch \d+", is_pattern=True, steps=5)
+    assert (len(one), one.remarks) == (5, ())
+
+
+def test_a_pattern_must_match_the_whole_name_with_or_without_its_domain() -> None:
+    timeline = build(
+        ranges=[
+            Range(start=0, end=10, name="Batch 1"),
+            Range(start=20, end=30, name="train:Batch 2"),
+            Range(start=40, end=50, name="Batch 3 (warm)"),
+            Range(start=60, end=70, name="perfgate warm-up"),
+            Range(start=80, end=90, name="train:Batch 4"),
+            Range(start=100, end=110, name="the last"),
+        ]
+    )
+    assert found(timeline, r"Batch \d+", is_pattern=True).starts.tolist() == [0, 20, 80]
+    assert found(timeline, r"train:Batch \d+", is_pattern=True).starts.tolist() == [20, 80]
+    assert 60 not in found(timeline, r".*", is_pattern=True).starts.tolist()
+
+
+def test_a_literal_name_is_the_whole_name_and_no_pattern() -> None:
+    timeline = build(ranges=[Range(start=0, end=10, name="a.c"), Range(start=20, end=30, name="abc")])
+    assert found(timeline, "a.c").starts.tolist() == [0]
+
+
+def test_of_nested_matches_the_outermost_is_the_step() -> None:
+    one = found(
+        draw("""
+        range   |------step------|  |------step------|
+        range     |-step-|            |-step-|
+        """)
+    )
+    assert [(start // 10**6, end // 10**6) for start, end in zip(one.starts, one.ends, strict=True)] == [
+        (16, 33),
+        (36, 53),
+    ]
+    assert one.remarks == ()
+
+
+def test_a_step_that_begins_inside_the_one_before_is_not_counted_and_that_is_said() -> None:
+    one = found(
+        draw("""
+        startend   |---step---|        |---step---|
+        startend         |---step---|
+        """)
+    )
+    assert len(one) == 2
+    assert one.remarks == ("1 step ranges begin inside the step before them and are not counted",)
+
+
+def test_of_threads_with_steps_at_once_the_one_with_most_is_measured() -> None:
+    one = found(
+        draw("""
+        range            |---step---|   |---step---|
+        range thread2      |-step-| |-step-| |-step-|
+        """)
+    )
+    assert one.threads.tolist() == [2, 2, 2]
+    assert one.remarks == ("2 threads hold steps at the same time: those of thread 2 are measured",)
+
+
+def test_steps_may_wander_from_thread_to_thread() -> None:
+    one = found(
+        draw("""
+        range            |--step--|             |--step--|
+        range thread2                |--step--|
+        """)
+    )
+    assert one.threads.tolist() == [1, 2, 1]
+
+
+def test_a_step_never_closed_is_no_step() -> None:
+    one = found(
+        draw("""
+        range            |--step--| |--step--|
+        range unclosed                         |--step--|
+        """)
+    )
+    assert len(one) == 2
+    assert one.remarks == ("1 step ranges were never closed and are not counted",)
+
+
+CUT = """
+        range   |---step---|  |---step---|  |---step---|
+        range     |-a-|         |-a-|              |-a-|
+        """
+SHORT = "range  |---step---|  |---step---|  |-step-|"
+
+
+@pytest.mark.parametrize("picture", [CUT, SHORT])
+def test_a_last_step_cut_by_the_end_of_the_capture_is_dropped(picture: str) -> None:
+    one = found(draw(picture))
+    assert len(one) == 2
+    assert one.remarks == ("the last step ends with the capture, may have been cut off by it and is not counted",)
+
+
+@pytest.mark.parametrize("picture", [CUT, SHORT])
+def test_with_a_declared_number_of_steps_the_last_is_taken_as_it_is(picture: str) -> None:
+    assert len(found(draw(picture), steps=3)) == 3
+
+
+@pytest.mark.parametrize(
+    "picture",
+    [
+        "range  |---step---|  |---step---|  |--step---|",
+        "range  |---step---|  |---step---|  |-step-|   |later|",
+        "range  |-step-|",
+    ],
+)
+def test_a_last_step_without_signs_of_a_cut_stays(picture: str) -> None:
+    assert len(found(draw(picture))) == picture.count("step")
+
+
+def test_a_name_not_found_is_answered_with_the_most_frequent_ones() -> None:
+    timeline = build(
+        ranges=[
+            *(Range(start=10 * n, end=10 * n + 5, name="train_step") for n in range(3)),
+            *(Range(start=10 * n, end=10 * n + 5, name=f"Batch {n}", thread=2) for n in range(5)),
+            Range(start=0, end=50, name="epoch"),
+        ]
+    )
+    with pytest.raises(StepsNotFound) as raised:
+        measure(timeline, step="step")
+    assert str(raised.value) == (
+        "drawn.sqlite: no closed NVTX range is named 'step'. "
+        r"Perhaps you meant 'Batch \d+' (5 times), 'train_step' (3 times), 'epoch' (once)."
+        "\nGive the name of the step's range, or a regular expression that matches all of it."
+    )
+
+
+def test_a_pattern_not_found_is_told_as_such() -> None:
+    with pytest.raises(StepsNotFound) as raised:
+        measure(draw("range |step|"), step=r"Batch \d+", is_pattern=True)
+    assert str(raised.value) == (
+        r"drawn.sqlite: no closed NVTX range matches 'Batch \\d+'. Perhaps you meant 'step' (once)."
+        "\nGive the name of the step's range, or a regular expression that matches all of it."
+    )
+
+
+def test_a_capture_without_ranges_says_so_with_the_readers_reason() -> None:
+    with pytest.raises(StepsNotFound) as raised:
+        measure(draw("kernel |k|", missing={"ranges": "the table NVTX_EVENTS is not there"}), step="step")
+    assert str(raised.value) == (
+        "drawn.sqlite: the capture holds no NVTX range (the table NVTX_EVENTS is not there), so none is named 'step'. "
+        "Each step is one NVTX range."
+        "\nSee that the loop marks its steps and that nsys hears its NVTX: perfgate doctor"
+    )
+
+
+def test_a_capture_with_nothing_but_warm_up_holds_no_step() -> None:
+    with pytest.raises(StepsNotFound) as raised:
+        measure(ten(), step="step", warmup=10)
+    assert str(raised.value) == (
+        "drawn.sqlite: no step is left after warm-up: process 100 holds 10 step ranges, all of them warm-up. "
+        "Measured steps come after the warm-up."
+        "\nRun more steps, or lower `warmup`."
+    )
+
+
+def test_a_process_that_never_left_its_warm_up_is_told_with_the_others() -> None:
+    timeline = build(
+        ranges=[
+            *(Range(start=10 * n, end=10 * n + 5) for n in range(5)),
+            *(Range(start=10 * n, end=10 * n + 5, pid=7) for n in range(2)),
+        ]
+    )
+    (sample,) = measure(timeline, step="step", warmup=2)
+    assert sample.pid == 100
+    assert "process 7 holds 2 step ranges, all of them warm-up" in sample.remarks
+
+
+def test_an_empty_capture_has_no_window() -> None:
+    with pytest.raises(StepsNotFound) as raised:
+        measure(build(missing={"kernels": "nsys collected no CUDA events"}), step=None)
+    assert str(raised.value) == (
+        "drawn.sqlite: the capture holds no GPU operation, CUDA call or NVTX range. nsys collected no CUDA events."
+        "\nCapture with nsys profile --trace=cuda,nvtx, and see that the program runs inside the window."
+    )
+
+
+def test_a_broken_pattern_is_a_mistake_of_configuration() -> None:
+    with pytest.raises(ConfigInvalid) as raised:
+        measure(ten(), step="Batch (", is_pattern=True)
+    assert str(raised.value) == (
+        "step 'Batch (': not a regular expression: missing ), unterminated subpattern at position 6."
+        "\nCorrect the pattern, or escape what is meant literally with a backslash."
+    )
+
+
+def test_the_window_reaches_from_the_first_call_or_operation_to_the_last_operation() -> None:
+    (one,) = whole_windows(
+        build(
+            calls=[Call(start=5, end=6), Call(start=90, end=99)],
+            kernels=[Op(start=20, end=80)],
+            ranges=[Range(start=0, end=200)],
+        )
+    )
+    assert (one.starts.tolist(), one.ends.tolist(), one.whole) == ([5], [80], True)
+
+
+def test_the_window_of_a_process_without_cuda_is_that_of_its_ranges() -> None:
+    (one,) = whole_windows(build(ranges=[Range(start=3, end=200), Range(start=10, end=20, thread=9)]))
+    assert (one.starts.tolist(), one.ends.tolist(), one.threads.tolist()) == ([3], [200], [1])

@@ -1,0 +1,237 @@
+"""Real small processes: ending what does not want to end cannot be shown on a mock."""
+
+from __future__ import annotations
+
+import _thread
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from perfgate.nsys import process as module
+from perfgate.nsys.process import COOKIE, Finished, processes_of, run_process
+
+ENV = {"PATH": os.environ["PATH"]}
+
+
+def run(
+    code: str, folder: Path, *, timeout_s: float = 20.0, env: dict[str, str] | None = None
+) -> tuple[Finished, list[str]]:
+    lines: list[str] = []
+    finished = run_process(
+        [sys.executable, "-u", "-c", code],
+        cwd=folder,
+        env={**ENV, **(env or {})},
+        log=folder / "log",
+        timeout_s=timeout_s,
+        on_line=lines.append,
+    )
+    return finished, lines
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def pid_in(path: Path) -> int:
+    for _ in range(200):
+        if path.exists() and (text := path.read_text()):
+            return int(text)
+        time.sleep(0.02)
+    raise AssertionError(f"{path} was never written")
+
+
+def test_a_program_that_ends_leaves_its_status_its_lines_and_a_log(tmp_path: Path) -> None:
+    finished, lines = run("import sys; print('out'); print('err', file=sys.stderr); sys.exit(3)", tmp_path)
+    assert finished.returncode == 3
+    assert not finished.timed_out
+    assert 0 < finished.wall_s < 10
+    assert lines == ["out", "err"]
+    assert (tmp_path / "log").read_text() == "out\nerr\n"
+
+
+def test_a_signal_that_ends_the_program_is_a_negative_status(tmp_path: Path) -> None:
+    finished, _ = run("import os; os.kill(os.getpid(), 9)", tmp_path)
+    assert finished.returncode == -signal.SIGKILL
+    assert not finished.timed_out
+
+
+def test_carriage_returns_end_lines_and_crlf_is_one_end(tmp_path: Path) -> None:
+    code = (
+        "import sys, time\n"
+        "w = lambda text: sys.stdout.buffer.write(text) and sys.stdout.flush()\n"
+        "w(b'[1/2] 5%\\r'); time.sleep(0.3); w(b'[1/2] 10%\\rdos\\r'); time.sleep(0.3); w(b'\\nlast\\r')"
+    )
+    _, lines = run(code, tmp_path)
+    assert lines == ["[1/2] 5%", "[1/2] 10%", "dos", "last"]
+
+
+def test_undecodable_bytes_are_replaced_and_the_last_line_needs_no_end(tmp_path: Path) -> None:
+    _, lines = run("import sys; sys.stdout.buffer.write(b'a\\xffb\\n\\xc3\\xbc')", tmp_path)
+    assert lines == ["a\N{REPLACEMENT CHARACTER}b", "\N{LATIN SMALL LETTER U WITH DIAERESIS}"]
+
+
+def test_a_line_without_end_is_cut_and_loses_nothing(tmp_path: Path) -> None:
+    _, lines = run("import sys; sys.stdout.write('x' * 300_000)", tmp_path)
+    assert "".join(lines) == "x" * 300_000
+    assert max(map(len, lines)) <= module.LONGEST_LINE
+
+
+def test_the_program_has_no_input(tmp_path: Path) -> None:
+    finished, lines = run("print(repr(input()))", tmp_path)
+    assert finished.returncode == 1
+    assert lines[-1] == "EOFError: EOF when reading a line"
+
+
+def test_a_program_that_hangs_is_ended_after_its_time(tmp_path: Path) -> None:
+    started = time.monotonic()
+    finished, lines = run(
+        "import os, time; open('pid', 'w').write(str(os.getpid())); print('on'); time.sleep(60)",
+        tmp_path,
+        timeout_s=1.0,
+    )
+    assert finished.timed_out
+    assert finished.returncode is None
+    assert 1.0 <= finished.wall_s < 2.0
+    assert time.monotonic() - started < 5.0
+    assert lines == ["on"]
+    assert not is_alive(pid_in(tmp_path / "pid"))
+
+
+def test_a_program_that_closed_its_output_and_hangs_is_ended_too(tmp_path: Path) -> None:
+    finished, _ = run("import os, time; os.close(1); os.close(2); time.sleep(60)", tmp_path, timeout_s=1.0)
+    assert finished.timed_out
+
+
+def test_a_program_that_prints_without_pause_is_ended_too(tmp_path: Path) -> None:
+    finished, lines = run("while True: print('again')", tmp_path, timeout_s=1.0)
+    assert finished.timed_out
+    assert lines[0] == "again"
+
+
+def test_a_program_that_ignores_sigterm_gets_sigkill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "GRACE_S", 0.5)
+    code = (
+        "import os, signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        "open('pid', 'w').write(str(os.getpid())); time.sleep(60)"
+    )
+    finished, _ = run(code, tmp_path, timeout_s=1.0)
+    assert finished.timed_out
+    assert not is_alive(pid_in(tmp_path / "pid"))
+
+
+DAEMON = """
+import os, sys, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        os.closerange(0, 3)
+        {prepare}
+        open("daemon", "w").write(str(os.getpid()))
+        time.sleep(60)
+    os._exit(0)
+while not (os.path.exists("daemon") and open("daemon").read()):
+    time.sleep(0.01)
+{then}
+"""
+
+
+def test_a_daemon_that_left_the_session_is_found_by_its_cookie(tmp_path: Path) -> None:
+    finished, _ = run(DAEMON.format(prepare="pass", then="sys.exit(0)"), tmp_path)
+    assert finished.returncode == 0
+    assert not is_alive(pid_in(tmp_path / "daemon"))
+
+
+def test_a_daemon_of_a_program_that_hangs_is_ended_with_it(tmp_path: Path) -> None:
+    finished, _ = run(DAEMON.format(prepare="pass", then="time.sleep(60)"), tmp_path, timeout_s=1.0)
+    assert finished.timed_out
+    assert not is_alive(pid_in(tmp_path / "daemon"))
+
+
+def test_a_child_without_the_cookie_is_found_by_its_session(tmp_path: Path) -> None:
+    code = (
+        "import subprocess, sys\n"
+        "p = subprocess.Popen(['sleep', '60'], env={'PATH': '/usr/bin:/bin'}, stdout=-3, stderr=-3)\n"
+        "open('pid', 'w').write(str(p.pid))"
+    )
+    finished, _ = run(code, tmp_path)
+    assert finished.returncode == 0
+    assert not is_alive(pid_in(tmp_path / "pid"))
+
+
+def test_a_child_that_holds_the_output_open_does_not_hold_up_the_run(tmp_path: Path) -> None:
+    finished, lines = run("import subprocess; subprocess.Popen(['sleep', '60']); print('done')", tmp_path)
+    assert finished.returncode == 0
+    assert finished.wall_s < 5
+    assert lines == ["done"]
+
+
+def test_a_run_inside_a_run_bears_the_cookies_of_both(tmp_path: Path) -> None:
+    _, lines = run(f"import os; print(os.environ[{COOKIE!r}])", tmp_path, env={COOKIE: "outer"})
+    outer, inner = lines[0].split(":")
+    assert outer == "outer"
+    assert len(inner) == 32
+
+
+def test_other_processes_are_left_alone(tmp_path: Path) -> None:
+    assert processes_of("no such cookie") == []
+
+
+def test_ctrl_c_ends_everything_and_goes_on(tmp_path: Path) -> None:
+    def interrupt() -> None:
+        pid_in(tmp_path / "daemon")
+        _thread.interrupt_main()
+
+    watcher = threading.Thread(target=interrupt)
+    watcher.start()
+    with pytest.raises(KeyboardInterrupt):
+        run(DAEMON.format(prepare="pass", then="time.sleep(60)"), tmp_path)
+    watcher.join()
+    assert not is_alive(pid_in(tmp_path / "daemon"))
+
+
+def test_a_second_ctrl_c_skips_the_grace(tmp_path: Path) -> None:
+    def interrupt_twice() -> None:
+        pid_in(tmp_path / "daemon")
+        _thread.interrupt_main()
+        time.sleep(0.7)
+        _thread.interrupt_main()
+
+    watcher = threading.Thread(target=interrupt_twice)
+    watcher.start()
+    ignore = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)"
+    started = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        run(DAEMON.format(prepare=ignore, then=f"{ignore}; time.sleep(60)"), tmp_path)
+    watcher.join()
+    assert time.monotonic() - started < module.GRACE_S
+    assert not is_alive(pid_in(tmp_path / "daemon"))
+
+
+def test_a_listener_that_fails_ends_the_run_and_is_heard(tmp_path: Path) -> None:
+    def fail(line: str) -> None:
+        raise BrokenPipeError(f"cannot tell {line}")
+
+    with pytest.raises(BrokenPipeError, match="cannot tell 1"):
+        run_process(
+            ["sh", "-c", "echo 1; echo $$ > pid; exec sleep 60"],
+            cwd=tmp_path,
+            env=ENV,
+            log=tmp_path / "log",
+            timeout_s=20.0,
+            on_line=fail,
+        )
+    assert not is_alive(pid_in(tmp_path / "pid"))
+
+
+def test_a_program_that_is_not_there_is_an_os_error(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="no-such-program"):
+        run_process(["no-such-program"], cwd=tmp_path, env=ENV, log=tmp_path / "log", timeout_s=1.0)

@@ -1,0 +1,637 @@
+"""Every way in which nsys fails, played by a shell script: the real one does so only where something is broken."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from perfgate.model.errors import CaptureUnreadable, StoreFailed
+from perfgate.model.reports import ReportName
+from perfgate.model.workload import CaptureMode, CaptureWindow
+from perfgate.nsys.output import TAIL_LINES, Output
+from perfgate.nsys.process import COOKIE
+from perfgate.nsys.profile import ProfileOutcome, ProfileSpec, export, profile, run_reports
+from perfgate.nsys.tool import NsysTool, NsysVersion
+
+RECENT = NsysVersion(2024, 2, 3)
+
+SCRIPT = """#!/bin/sh
+verb=$1; shift
+for argument; do
+  case $argument in
+    --output=*) out=${argument#--output=};;
+    --report=*) reports="$reports ${argument#--report=}";;
+    -*) ;;
+    *) source=$argument;;
+  esac
+done
+sqlite=@SQLITE@
+case $verb in
+profile) @PROFILE@
+;;
+export) @EXPORT@
+;;
+stats) for report in $reports; do
+printf 'Processing [%s] with [/opt/reports/%s.py] to [%s_%s.csv]... ' "$source" "$report" "$out" "$report"
+@STATS@
+done
+;;
+esac
+"""
+
+CAPTURES = """echo rep > "$out.nsys-rep"; cp "$sqlite" "$out.sqlite" """
+EXPORTS = """cp "$sqlite" "$out" """
+SKIPS = """: > "${out}_$report.csv"; echo "SKIPPED: $source does not contain CUDA trace data." """
+NVTX_CSV = """Time (%),Total Time (ns),Instances,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),Style,Range
+100.0,5397846,5,1079569.2,1074207.0,1072625,1098413,10858.3,PushPop,step
+"""
+NVTX_ONLY = f"""case $report in nvtx_sum|nvtxsum)
+printf '{NVTX_CSV.replace("%", "%%")}' > "${{out}}_$report.csv"; echo PROCESSED;;
+*) {SKIPS};; esac"""
+
+
+class Fake(NamedTuple):
+    """A place with a fake nsys."""
+
+    folder: Path
+    make: Callable[..., NsysTool]
+
+    @property
+    def run(self) -> Path:
+        return self.folder / "run"
+
+
+@pytest.fixture
+def sqlite(tmp_path: Path) -> Path:
+    path = tmp_path / "template.sqlite"
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute("CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT)")
+    return path
+
+
+@pytest.fixture
+def fake(tmp_path: Path, sqlite: Path) -> Fake:
+    def make(
+        profile: str = CAPTURES,
+        export: str = EXPORTS,
+        stats: str = NVTX_ONLY,
+        version: NsysVersion = RECENT,
+    ) -> NsysTool:
+        path = tmp_path / "nsys"
+        script = SCRIPT.replace("@SQLITE@", f"'{sqlite}'").replace("@PROFILE@", profile)
+        path.write_text(script.replace("@EXPORT@", export).replace("@STATS@", stats))
+        path.chmod(0o755)
+        return NsysTool(path, version)
+
+    return Fake(tmp_path, make)
+
+
+def outcome_of(
+    tool: NsysTool,
+    fake: Fake,
+    *,
+    capture: CaptureMode | CaptureWindow = CaptureMode.CUDA_PROFILER_API,
+    argv: tuple[str, ...] = ("sh", "-c", "exit 0"),
+    timeout_s: float = 20.0,
+    env: dict[str, str] | None = None,
+) -> ProfileOutcome:
+    spec = ProfileSpec(
+        argv=argv,
+        folder=fake.run,
+        cwd=fake.folder,
+        env={"PATH": "/usr/bin:/bin", **(env or {})},
+        timeout_s=timeout_s,
+        capture=capture,
+    )
+    return profile(tool, spec)
+
+
+def test_a_capture_comes_with_the_export_that_stats_wrote(fake: Fake) -> None:
+    tool = fake.make(export="echo 'must not be called' >&2; exit 1")
+    outcome = outcome_of(tool, fake)
+    assert [(c.rep.name, c.sqlite.name) for c in outcome.captures] == [("capture.nsys-rep", "capture.sqlite")]
+    assert (outcome.exit_status, outcome.signal, outcome.timed_out, outcome.problem) == (0, None, False, None)
+
+
+@pytest.mark.parametrize(
+    "left",
+    [
+        pytest.param("", id="none"),
+        pytest.param(': > "$out.sqlite"', id="empty"),
+        pytest.param('echo no database > "$out.sqlite"', id="foreign"),
+        pytest.param('head -c 4096 "$sqlite" > "$out.sqlite"', id="cut short"),
+        pytest.param('cp "$sqlite" "$out.sqlite"; touch -d @1000000000 "$out.sqlite"', id="older than the capture"),
+    ],
+)
+def test_an_export_that_stats_did_not_write_well_is_made_anew(fake: Fake, left: str, sqlite: Path) -> None:
+    outcome = outcome_of(fake.make(profile=f'echo rep > "$out.nsys-rep"; {left}'), fake)
+    assert outcome.problem is None
+    assert outcome.captures[0].sqlite == fake.run / "capture.sqlite"
+    assert outcome.captures[0].sqlite.read_bytes() == sqlite.read_bytes()
+
+
+def test_every_capture_in_the_folder_is_one_of_the_run_in_natural_order(fake: Fake) -> None:
+    many = 'for n in 10 2 1; do echo rep > "$out.$n.nsys-rep"; cp "$sqlite" "$out.$n.sqlite"; done'
+    outcome = outcome_of(fake.make(profile=many), fake)
+    assert [c.rep.name for c in outcome.captures] == [f"capture.{n}.nsys-rep" for n in (1, 2, 10)]
+
+
+def test_one_capture_that_cannot_be_exported_is_a_problem_beside_the_others(fake: Fake) -> None:
+    two = f'{CAPTURES}; : > "$out.2.nsys-rep"'
+    outcome = outcome_of(fake.make(profile=two), fake)
+    assert [c.rep.name for c in outcome.captures] == ["capture.nsys-rep"]
+    assert outcome.problem == f"{fake.run}/capture.2.nsys-rep: is empty.\nCapture it again."
+
+
+@pytest.mark.parametrize(
+    ("status", "signal"), [(0, None), (3, None), (137, "SIGKILL"), (139, "SIGSEGV"), (143, "SIGTERM"), (255, None)]
+)
+def test_the_status_of_the_workload_is_passed_on_beside_a_good_capture(
+    fake: Fake, status: int, signal: str | None
+) -> None:
+    outcome = outcome_of(fake.make(profile=f"{CAPTURES}; exit {status}"), fake)
+    assert (outcome.exit_status, outcome.signal) == (status, signal)
+    assert len(outcome.captures) == 1
+    assert outcome.problem is None
+
+
+def test_an_nsys_that_dies_after_a_good_capture_leaves_the_workloads_status_unknown(fake: Fake) -> None:
+    outcome = outcome_of(fake.make(profile=f"{CAPTURES}; kill -ABRT $$"), fake)
+    assert (outcome.exit_status, outcome.signal, outcome.problem) == (None, None, None)
+    assert len(outcome.captures) == 1
+
+
+def test_the_workloads_lines_are_told_apart_from_nsyss(fake: Fake) -> None:
+    said = r"""cat <<'END'
+Collecting data...
+WARNING: CUDA graph-level trace requires CUDA driver version 11.7 or higher.
+    Changing to node-level trace.
+epoch 1
+Capture range started in the application.
+  loss 0.5
+Capture range ended in the application.
+WARNING: loss is not finite
+Generating '/tmp/nsys-report-7df7.qdstrm'
+END
+printf '\r[1/7] [0%%                          ] capture.nsys-rep'
+printf 'epoch 2\n'
+printf '\r[1/7] [=====================94%%  ] capture.nsys-repProcessing 164781 events:\n'
+cat <<'END'
+[3/7] Executing 'nvtx_sum' stats report
+
+ Time (%)  Total Time (ns)  Instances  Range
+ --------  ---------------  ---------  -----
+    100.0          5397846          5  step
+
+[4/7] Executing 'cuda_api_sum' stats report
+SKIPPED: No data available.
+Generated:
+    /tmp/run/capture.nsys-rep
+    /tmp/run/capture.sqlite
+epoch 3
+END
+"""
+    heard: list[str] = []
+    tool = fake.make(profile=f"{said}{CAPTURES}")
+    spec = ProfileSpec(
+        argv=("sh",),
+        folder=fake.run,
+        cwd=fake.folder,
+        env={"PATH": "/usr/bin:/bin"},
+        timeout_s=20.0,
+        capture=CaptureMode.ALL,
+    )
+    outcome = profile(tool, spec, on_line=heard.append)
+    assert heard == ["epoch 1", "WARNING: loss is not finite", "epoch 2", "epoch 3"]
+    assert outcome.tail == tuple(heard)
+    assert "Generated:\n    /tmp/run/capture.nsys-rep\n" in outcome.log.read_text()
+
+
+def test_the_tail_is_the_last_lines() -> None:
+    output = Output(None)
+    for number in range(30):
+        output.take(f"line {number}")
+    assert list(output.tail) == [f"line {number}" for number in range(30 - TAIL_LINES, 30)]
+
+
+def test_a_listener_that_cannot_tell_is_heard(fake: Fake) -> None:
+    def fail(line: str) -> None:
+        raise BrokenPipeError("nobody listens")
+
+    spec = ProfileSpec(argv=("sh",), folder=fake.run, cwd=fake.folder, env={}, timeout_s=20.0, capture=CaptureMode.ALL)
+    with pytest.raises(BrokenPipeError, match="nobody listens"):
+        profile(fake.make(profile="echo hello"), spec, on_line=fail)
+
+
+NEVER_OPENED = (
+    "The capture range never opened: cudaProfilerStart() was not called, or the workload did not use CUDA. "
+    "Call torch.cuda.profiler.start() before the measured steps, or set `capture: all`."
+)
+NO_IMPORTER = "nsys 2024.2.3 recorded the workload but could not import its recording: "
+
+
+@pytest.mark.parametrize(
+    ("said", "capture", "problem"),
+    [
+        pytest.param("echo Generated:", CaptureMode.CUDA_PROFILER_API, NEVER_OPENED, id="capture never opened"),
+        pytest.param(
+            "printf 'Generated:\\n\\tNo reports were generated\\n'",
+            CaptureMode.CUDA_PROFILER_API,
+            NEVER_OPENED,
+            id="capture never opened, 2025",
+        ),
+        pytest.param(
+            "echo Generated:; exit 3",
+            CaptureMode.CUDA_PROFILER_API,
+            "The capture range never opened: the workload ended with status 3 before it called cudaProfilerStart().",
+            id="workload failed first",
+        ),
+        pytest.param(
+            "true",
+            CaptureWindow(delay=30, duration=5),
+            "The capture range never opened: the workload ended before the window of 30 s after the start. "
+            "Set a shorter delay, or more steps.",
+            id="window never opened",
+        ),
+        pytest.param(
+            "exit 7",
+            CaptureMode.ALL,
+            "nsys ended with status 7 and wrote no capture, and did not say why. All it printed is in {run}/nsys.log",
+            id="nothing at all",
+        ),
+        pytest.param(
+            'echo x > "$out.qdstrm"; echo "Importer error status: An unknown error occurred."',
+            CaptureMode.ALL,
+            f"{NO_IMPORTER}An unknown error occurred. Its importer does not start, most often because libdw.so.1 is "
+            "missing: install the package libdw1.",
+            id="importer without libdw",
+        ),
+        pytest.param(
+            'echo x > "$out.qdstrm"; '
+            'echo "Importer error status: The importer binary and its dependencies were not found."',
+            CaptureMode.ALL,
+            f"{NO_IMPORTER}The importer binary and its dependencies were not found. Its importer is missing: "
+            "install nsys whole, host folder and all, or set PERFGATE_NSYS to another one.",
+            id="no importer",
+        ),
+        pytest.param(
+            'echo "[1/1] [==========47%] capture.nsys-rep"; echo "Importer error status: Importation failed."',
+            CaptureMode.ALL,
+            f"{NO_IMPORTER}Importation failed. Its importer gave up on the recording: use a newer nsys through "
+            "PERFGATE_NSYS.",
+            id="importer gave up",
+        ),
+        pytest.param(
+            'echo x > "$out.qdstrm"',
+            CaptureMode.ALL,
+            f"{NO_IMPORTER}it does not say why. Install the package libdw1 if libdw.so.1 is missing, or use another "
+            "nsys through PERFGATE_NSYS.",
+            id="only a qdstrm",
+        ),
+        pytest.param(
+            "echo \"Failed to create '$out.nsys-rep': File exists.\" >&2",
+            CaptureMode.ALL,
+            "nsys could not write {run}/capture.nsys-rep: File exists. Make the folder writable.",
+            id="output elsewhere",
+        ),
+        pytest.param(
+            "echo \"Failed to create '$out.nsys-rep': No space left on device.\" >&2",
+            CaptureMode.ALL,
+            "The disk ran full while nsys wrote the capture into {run}. Free some space.",
+            id="disk full",
+        ),
+        pytest.param(
+            "kill -ABRT $$",
+            CaptureMode.ALL,
+            "nsys 2024.2.3 itself was ended by SIGABRT and left no capture. Its last words are in {run}/nsys.log",
+            id="nsys died",
+        ),
+    ],
+)
+def test_a_missing_capture_is_called_by_its_reason(
+    fake: Fake, said: str, capture: CaptureMode | CaptureWindow, problem: str
+) -> None:
+    outcome = outcome_of(fake.make(profile=said), fake, capture=capture)
+    assert outcome.captures == ()
+    assert outcome.problem == problem.format(run=fake.run)
+
+
+@pytest.mark.parametrize(
+    ("said", "problem"),
+    [
+        (
+            "unrecognised option '--cuda-graph-trace=graph'",
+            "nsys 2024.2.3 ({nsys}) does not know the option --cuda-graph-trace=graph. Set PERFGATE_NSYS to another.",
+        ),
+        (
+            "Executable not found in current directory or standard search paths",
+            "nsys did not find the workload's program sh. Correct the command, or install it.",
+        ),
+        (
+            'std::exception::what: boost::filesystem::temp_directory_path: Not a directory [system:20]: "/a,b"',
+            "nsys cannot use the folder /a,b. Set TMPDIR to one that exists and can be written.",
+        ),
+    ],
+)
+def test_a_workload_that_was_never_started_has_no_status(fake: Fake, said: str, problem: str) -> None:
+    tool = fake.make(profile=f"cat <<'END'\n{said}\nEND\nexit 1")
+    outcome = outcome_of(tool, fake, env={"TMPDIR": "/a,b"})
+    assert outcome.exit_status is None
+    assert outcome.tail == ()
+    assert outcome.problem == problem.format(nsys=tool.path)
+
+
+def test_a_run_out_of_time_has_no_captures_and_leaves_nothing_running(fake: Fake) -> None:
+    outcome = outcome_of(fake.make(profile=f"{CAPTURES}; echo step 1; exec sleep 60"), fake, timeout_s=1.0)
+    assert outcome.timed_out
+    assert outcome.captures == ()
+    assert outcome.exit_status is None
+    assert outcome.tail == ("step 1",)
+    assert outcome.problem == (
+        "The workload did not end within 1 s, so it was ended with all that it had started. "
+        f"Give it more time (timeout_s), or look where it hangs: {fake.run}/nsys.log"
+    )
+
+
+@pytest.mark.parametrize(
+    ("argv", "problem"),
+    [
+        (
+            ("no-such-program",),
+            (
+                "The workload's program no-such-program is not an executable file on PATH. "
+                "Correct the command, or install it."
+            ),
+        ),
+        (
+            ("./train.sh",),
+            "The workload's program ./train.sh is not an executable file. Correct the command, or install it.",
+        ),
+    ],
+)
+def test_a_program_that_is_not_there_is_said_before_nsys_is_run(
+    fake: Fake, argv: tuple[str, ...], problem: str
+) -> None:
+    (fake.folder / "train.sh").write_text("not executable")
+    outcome = outcome_of(fake.make(), fake, argv=argv)
+    assert outcome.problem == problem
+    assert outcome.exit_status is None
+    assert not outcome.log.exists()
+
+
+def test_too_little_space_is_said_before_nsys_is_run(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+    usage = type(shutil.disk_usage("/"))(10**12, 10**12 - 5_000_000, 5_000_000)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
+    outcome = outcome_of(fake.make(), fake)
+    assert outcome.problem == (
+        f"The disk is full: 5 MB are free in {fake.run}, a capture needs 200 MB. Free some space."
+    )
+
+
+def test_a_folder_that_cannot_be_made_is_a_problem(fake: Fake) -> None:
+    fake.run.write_text("a file stands here")
+    assert outcome_of(fake.make(), fake).problem == (
+        f"nsys could not be run in {fake.run}: [Errno 17] File exists: '{fake.run}'. "
+        "Make the folder writable, or free some space."
+    )
+
+
+def test_a_folder_of_an_earlier_run_is_refused(fake: Fake) -> None:
+    tool = fake.make()
+    outcome_of(tool, fake)
+    with pytest.raises(ValueError, match=r"run holds capture\.nsys-rep, capture\.sqlite; a run needs a fresh folder"):
+        outcome_of(tool, fake)
+
+
+def test_nsys_has_a_temporary_folder_of_its_own_and_the_workload_keeps_the_users(fake: Fake) -> None:
+    seen = f'echo "$TMPDIR"; test -w "$TMPDIR"; echo $?; for a; do echo "$a"; done | grep TMPDIR; {CAPTURES}'
+    outcome = outcome_of(fake.make(profile=seen), fake, env={"TMPDIR": "/scratch/me"})
+    assert outcome.tail == (f"{fake.run}/tmp", "0", "--env-var=TMPDIR=/scratch/me")
+    assert not (fake.run / "tmp").exists()
+
+
+def test_a_temporary_folder_that_nsys_could_not_hand_on_is_left_as_it_is(fake: Fake) -> None:
+    outcome = outcome_of(fake.make(profile=f'echo "$TMPDIR"; {CAPTURES}'), fake, env={"TMPDIR": "/a,b"})
+    assert outcome.tail == ("/a,b",)
+
+
+def test_a_folder_that_nsys_would_misread_is_given_by_another_name(fake: Fake) -> None:
+    odd = fake._replace(folder=fake.folder / "100%p, why? #1")
+    odd.folder.mkdir()
+    outcome = outcome_of(fake.make(profile=f'echo "$out"; {CAPTURES}'), odd)
+    assert not set("%?#,") & set(outcome.tail[0])
+    assert outcome.captures[0].sqlite == odd.run / "capture.sqlite"
+    assert outcome.captures[0].sqlite.is_file()
+    assert not Path(outcome.tail[0]).parent.exists()
+
+
+def test_a_helper_that_the_workload_left_behind_is_ended(fake: Fake) -> None:
+    left = f"setsid sh -c 'sleep 60' >/dev/null 2>&1 & echo ${COOKIE}; {CAPTURES}"
+    outcome = outcome_of(fake.make(profile=left), fake)
+    assert outcome.wall_s < 10
+    assert not [path for path in Path("/proc").glob("[0-9]*/environ") if outcome.tail[0].encode() in _bytes_of(path)]
+
+
+def _bytes_of(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
+
+
+# export
+
+
+def test_export_returns_the_checked_export(fake: Fake, sqlite: Path) -> None:
+    rep = fake.folder / "model%p.nsys-rep"
+    rep.write_text("rep")
+    target = export(fake.make(), rep, fake.folder / "out")
+    assert target == fake.folder / "out" / "model%p.sqlite"
+    assert target.read_bytes() == sqlite.read_bytes()
+    assert list((fake.folder / "out").iterdir()) == [target]
+
+
+@pytest.mark.parametrize(
+    ("content", "said", "message"),
+    [
+        pytest.param(
+            "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n",
+            EXPORTS,
+            "{rep}: is a Git LFS pointer, not the capture itself.\nFetch it: git lfs pull --include=model.nsys-rep",
+            id="git lfs pointer",
+        ),
+        pytest.param("", EXPORTS, "{rep}: is empty.\nCapture it again.", id="empty"),
+        pytest.param(
+            "rep",
+            "echo 'Exportation error: Section Table Reference magic number mismatch.' >&2; exit 1",
+            "{rep}: nsys 2024.2.3 cannot export it: Section Table Reference magic number mismatch. "
+            "Expected a complete .nsys-rep.\n"
+            "Capture it again; if it was copied or downloaded, compare its size with the original's.",
+            id="cut short",
+        ),
+        pytest.param(
+            "rep",
+            "echo 'Exportation error: Report was created in Nsight Systems version (2025.3.2.474-0), newer than your "
+            "current version.'",
+            "{rep}: nsys 2024.2.3 cannot export it: Report was created in Nsight Systems version (2025.3.2.474-0), "
+            "newer than your current version.\nUse an nsys as new as the one that captured it: set PERFGATE_NSYS.",
+            id="of a newer nsys",
+        ),
+        pytest.param(
+            "rep",
+            "exit 0",
+            "{rep}: nsys 2024.2.3 cannot export it: the export does not exist. Expected a complete .nsys-rep.\n"
+            "Capture it again; if it was copied or downloaded, compare its size with the original's.",
+            id="silent failure",
+        ),
+        pytest.param(
+            "rep",
+            'head -c 5000 "$sqlite" > "$out"',
+            "{rep}: nsys 2024.2.3 cannot export it: the export is cut short. Expected a complete .nsys-rep.\n"
+            "Capture it again; if it was copied or downloaded, compare its size with the original's.",
+            id="export cut short",
+        ),
+    ],
+)
+def test_a_capture_that_cannot_be_exported_says_why(fake: Fake, content: str, said: str, message: str) -> None:
+    rep = fake.folder / "model.nsys-rep"
+    rep.write_text(content)
+    with pytest.raises(CaptureUnreadable) as caught:
+        export(fake.make(export=said), rep, fake.folder / "out")
+    assert str(caught.value) == message.format(rep=rep)
+    assert not (fake.folder / "out" / "model.sqlite").exists()
+
+
+def test_an_export_that_fails_leaves_the_earlier_one(fake: Fake, sqlite: Path) -> None:
+    rep = fake.folder / "model.nsys-rep"
+    rep.write_text("rep")
+    export(fake.make(), rep, fake.folder)
+    with pytest.raises(CaptureUnreadable):
+        export(fake.make(export="exit 1"), rep, fake.folder)
+    assert (fake.folder / "model.sqlite").read_bytes() == sqlite.read_bytes()
+
+
+def test_an_export_that_hangs_is_ended(fake: Fake) -> None:
+    rep = fake.folder / "model.nsys-rep"
+    rep.write_text("rep")
+    tool = fake.make(export="exec sleep 60")
+    with pytest.raises(CaptureUnreadable) as caught:
+        export(tool, rep, fake.folder, timeout_s=0.5)
+    assert str(caught.value) == (
+        f"{rep}: nsys export did not end within 0.5 s.\n"
+        f"Export it by hand and look at what it says: {tool.path} export --type=sqlite {rep}"
+    )
+
+
+def test_a_folder_that_cannot_be_written_is_a_store_failure(fake: Fake) -> None:
+    rep = fake.folder / "model.nsys-rep"
+    rep.write_text("rep")
+    with pytest.raises(StoreFailed) as caught:
+        export(fake.make(), rep, rep / "below-a-file")
+    assert str(caught.value) == (
+        f"{rep}/below-a-file: cannot be written: Not a directory.\nMake it writable, or free some space."
+    )
+
+
+# reports
+
+
+@pytest.mark.parametrize("version", [NsysVersion(2022, 4, 2), NsysVersion(2023, 4, 4), NsysVersion(2024, 2, 3)])
+def test_reports_are_read_and_skipped_ones_keep_nsyss_reason(fake: Fake, sqlite: Path, version: NsysVersion) -> None:
+    reports = run_reports(fake.make(version=version), sqlite, fake.folder / "reports")
+    assert [(row.range, row.count, row.total_ns) for row in reports.nvtx_sum] == [("step", 5, 5397846)]
+    assert reports.cuda_api_sum == ()
+    assert reports.skipped == {
+        name: "does not contain CUDA trace data." for name in ReportName if name is not ReportName.NVTX_SUM
+    }
+    assert [path.name for path in (fake.folder / "reports").iterdir()] == ["nvtx_sum.csv"]
+
+
+def test_where_the_names_are_not_known_the_old_ones_are_tried_after_the_new(fake: Fake, sqlite: Path) -> None:
+    old_only = f"""case $report in *_*) echo; echo "ERROR: Report '$report' could not be found." >&2; continue;; esac
+{NVTX_ONLY}"""
+    tool = fake.make(stats=old_only, version=NsysVersion(2023, 1, 2))
+    reports = run_reports(tool, sqlite, fake.folder / "reports")
+    assert [row.range for row in reports.nvtx_sum] == ["step"]
+    assert len(reports.skipped) == 4
+
+
+def test_a_report_that_no_name_finds_is_an_error(fake: Fake, sqlite: Path) -> None:
+    tool = fake.make(stats="""echo; echo "ERROR: Report '$report' could not be found." >&2""")
+    with pytest.raises(CaptureUnreadable) as caught:
+        run_reports(tool, sqlite, fake.folder / "reports")
+    assert str(caught.value) == (
+        f"nsys 2024.2.3 ({tool.path}): does not know the report nvtx_sum, cuda_gpu_mem_time_sum, "
+        "cuda_gpu_mem_size_sum, cuda_gpu_kern_sum, cuda_api_sum.\nUse another nsys through PERFGATE_NSYS."
+    )
+
+
+@pytest.mark.parametrize(
+    ("said", "fact"),
+    [
+        pytest.param("echo PROCESSED", "left no file and did not say why", id="missing"),
+        pytest.param(': > "${out}_$report.csv"; echo', "left an empty file and did not say why", id="empty"),
+        pytest.param(
+            ': > "${out}_$report.csv"; echo; echo "ERROR: no such function: median" >&2',
+            "left an empty file: ERROR: no such function: median",
+            id="script failed",
+        ),
+    ],
+)
+def test_a_report_without_rows_or_reason_is_an_error(fake: Fake, sqlite: Path, said: str, fact: str) -> None:
+    tool = fake.make(stats=said)
+    with pytest.raises(CaptureUnreadable) as caught:
+        run_reports(tool, sqlite, fake.folder / "reports")
+    assert str(caught.value) == (
+        f"report nvtx_sum of {sqlite}: {fact}. Expected nsys 2024.2.3 to print it, or to say that it has no such "
+        f"data.\nRun it by hand: LC_ALL=C {tool.path} stats --report=nvtx_sum {sqlite}"
+    )
+
+
+def test_a_report_skipped_because_the_file_was_not_read_is_an_error(fake: Fake, sqlite: Path) -> None:
+    said = ': > "${out}_$report.csv"; echo "SKIPPED: $source file does not contain StringIds table."'
+    with pytest.raises(CaptureUnreadable, match="does not contain StringIds table"):
+        run_reports(fake.make(stats=said), sqlite, fake.folder / "reports")
+
+
+@pytest.mark.parametrize(
+    ("content", "fact"),
+    [
+        (b"", "is empty"),
+        (b"hello", "is no SQLite file"),
+        (b"version https://git-lfs.github.com/spec/v1\n", "is a Git LFS pointer, not the export itself"),
+        (None, "does not exist"),
+    ],
+)
+def test_reports_of_what_is_no_export_are_refused(fake: Fake, content: bytes | None, fact: str) -> None:
+    path = fake.folder / "odd.sqlite"
+    if content is not None:
+        path.write_bytes(content)
+    tool = fake.make()
+    with pytest.raises(CaptureUnreadable) as caught:
+        run_reports(tool, path, fake.folder / "reports")
+    assert str(caught.value) == (
+        f"{path}: {fact}. Expected a SQLite export of an nsys capture.\n"
+        f"Export the capture again: {tool.path} export --type=sqlite CAPTURE.nsys-rep"
+    )
+
+
+def test_reports_run_under_the_c_locale_and_without_the_users_variables(fake: Fake, sqlite: Path) -> None:
+    tool = fake.make(stats=f'env > "{fake.folder}/seen"; {NVTX_ONLY}')
+    run_reports(NsysTool(tool.path, tool.version, {"LC_ALL": "de_DE.UTF-8", "HOME": "/home/me"}), sqlite, fake.run)
+    seen = dict(line.split("=", 1) for line in (fake.folder / "seen").read_text().splitlines())
+    assert seen["LC_ALL"] == "C"
+    assert seen["HOME"] == "/home/me"
+    assert set(seen) <= {"LC_ALL", "HOME", "PATH", "TMPDIR", COOKIE, "PWD", "SHLVL", "OLDPWD", "_"}
+
+
+def test_the_interpreter_of_these_tests_is_a_program_by_path(fake: Fake) -> None:
+    outcome = outcome_of(fake.make(profile=f'echo "$source"; {CAPTURES}'), fake, argv=(sys.executable,))
+    assert outcome.tail == (sys.executable,)

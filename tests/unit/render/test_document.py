@@ -1,0 +1,77 @@
+"""The JSON document of one gate."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+
+import pytest
+from pydantic import ValidationError
+from support import records
+
+from perfgate.model.metric import Metric
+from perfgate.model.outcome import Outcome
+from perfgate.model.settings import Settings
+from perfgate.render.document import DocumentRun, DocumentWorkload, GateDocument, document_text, read_document
+
+
+def document() -> GateDocument:
+    lame = records.run(absent={Metric.KERNEL_MS: "no kernels"}, throttled=["thermal slowdown"])
+    return GateDocument(
+        perfgate="0.1.0",
+        started_at=records.NOON,
+        ended_at=records.NOON + timedelta(minutes=3),
+        opens_gate=False,
+        exit_status=1,
+        machine=records.machine(),
+        settings=Settings(),
+        workloads=(
+            DocumentWorkload(
+                verdict=records.verdict(Outcome.INVALID),
+                opens_gate=False,
+                runs=(DocumentRun.of(records.run()), DocumentRun.of(lame)),
+                baseline="baselines/nvidia-h200/mlp.json",
+                files=".perfgate/results/x",
+            ),
+        ),
+    )
+
+
+def test_document_is_read_again() -> None:
+    assert read_document(document_text(document())) == document()
+
+
+def test_document_is_plain_json() -> None:
+    text = document_text(document())
+    content = json.loads(text)
+    assert text.endswith("}\n")
+    assert list(content)[:6] == ["format", "perfgate", "started_at", "ended_at", "opens_gate", "exit_status"]
+    assert content["started_at"] == "2026-03-02T12:00:00Z"
+    workload = content["workloads"][0]
+    assert workload["verdict"]["outcome"] == "INVALID"
+    assert workload["runs"][0]["values"]["step_ms"] == 12.34
+    assert workload["runs"][0]["complaints"] == []
+    assert "kernel_ms" not in workload["runs"][1]["values"]
+    assert workload["runs"][1]["absent"] == {"kernel_ms": "no kernels"}
+    assert workload["runs"][1]["complaints"] == ["GPU GPU-0 was throttled (thermal slowdown)"]
+    assert workload["runs"][1]["sm_clock_mhz"] == 1980
+
+
+def test_document_of_nothing_is_a_document() -> None:
+    empty = document().model_copy(update={"workloads": (), "machine": None})
+    assert json.loads(document_text(empty))["workloads"] == []
+
+
+@pytest.mark.parametrize("change", [{"format": 2}, {"novelty": 1}])
+def test_other_formats_are_refused(change: dict[str, int]) -> None:
+    content = json.loads(document_text(document())) | change
+    with pytest.raises(ValidationError):
+        read_document(json.dumps(content))
+
+
+def test_hostile_names_survive_unchanged() -> None:
+    name = "[red]\x1b[2J\n\u202e" + "y" * 10_000
+    workload = DocumentWorkload(verdict=records.verdict(name=name), opens_gate=True)
+    told = document_text(document().model_copy(update={"workloads": (workload,)}))
+    assert "\x1b" not in told
+    assert read_document(told).workloads[0].verdict.workload == name

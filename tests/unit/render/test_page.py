@@ -1,0 +1,96 @@
+"""Pages: wrapped, aligned and inert."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from perfgate.render.page import Cell, Column, Page, cut, inert, inert_prose, shortened
+
+
+def page(width: int = 80) -> Page:
+    return Page(width=width, colour=False)
+
+
+def test_prose_is_wrapped_under_its_label() -> None:
+    told = page()
+    told.prose("one two three four " * 6, label="where")
+    assert told.text == (
+        "  where       one two three four one two three four one two three four one two\n"
+        "              three four one two three four one two three four\n"
+    )
+
+
+def test_number_stays_with_its_unit() -> None:
+    told = page()
+    told.prose("x" * 70 + " 3.1 % more")
+    assert told.text == f"  {'x' * 70}\n  3.1 % more\n"
+
+
+def test_lines_of_a_traceback_stay_lines() -> None:
+    told = page()
+    told.prose('Traceback:\n  File "x.py"\n\tValueError')
+    assert told.text == '  Traceback:\n    File "x.py"\n      ValueError\n'
+
+
+def test_table_leaves_out_what_is_empty_and_shortens_what_may_be() -> None:
+    told = page()
+    columns = (Column(title="name", flexible=True), Column(title="none"), Column(title="ms", right=True))
+    told.table(columns, [("a" * 60 + "b" * 60, "", "1.5"), (Cell(text="c", style="red"), "", "12.5")])
+    assert told.text == (
+        f"  name{' ' * 70}ms\n  {'-' * 73} ----\n  {'a' * 46}...{'b' * 23 + ' '}   1.5\n".replace("    1.5", "  1.5")
+        + f"  c{' ' * 73}12.5\n"
+    )
+
+
+def test_wide_characters_take_two_cells() -> None:
+    told = page()
+    told.table((Column(title="name"), Column(title="ms")), [("模型", "1"), ("mlp", "2")])
+    assert told.text == "  name  ms\n  ----  --\n  模型  1\n  mlp   2\n"
+
+
+def test_column_that_is_too_wide_for_the_page_takes_the_indent_first() -> None:
+    told = page(78)
+    told.table((Column(title="a"), Column(title="b")), [("x" * 70, "y" * 7)])
+    assert told.text.splitlines()[-1] == f"{'x' * 70} {'y' * 7}"
+
+
+@given(st.text(max_size=300), st.integers(min_value=10, max_value=120))
+def test_inert_text_is_printable_and_short(text: str, longest: int) -> None:
+    told = inert(text, longest=longest)
+    assert told.isascii() or all(c.isprintable() or c.isspace() for c in told) or not any(c in "\n\r\x1b" for c in told)
+    assert not {"\n", "\r", "\x1b", "\x07", "\u202e", "\u2028"} & set(told)
+    assert cell_len(told) <= longest
+
+
+@given(st.text(max_size=300))
+def test_page_takes_any_text(text: str) -> None:
+    told = page()
+    told.prose(text, label="x")
+    told.line(inert(text))
+    told.table((Column(title="a", flexible=True),), [(inert(text),)])
+    assert "\x1b" not in told.text
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [("short", "short"), ("a" * 30, "aaaaaaaaaaa...aaaaa"), ("模" * 20, "模" * 5 + "..." + "模" * 2)],
+)
+def test_middle_of_a_name_is_left_out(text: str, told: str) -> None:
+    assert shortened(text, 20) == told
+
+
+def test_end_of_a_sentence_is_left_out_at_a_space() -> None:
+    assert cut("one two. three", 12) == "one two..."
+    assert cut("one two", 12) == "one two"
+    assert cut("x" * 20, 12) == "xxxxxxxxx..."
+
+
+def test_ends_of_a_very_long_name_are_told() -> None:
+    assert inert("a" * 5000 + "z" * 5000, longest=20) == "aaaaaaaaaaa...zzzzz"
+
+
+def test_control_characters_of_prose_are_spelled_out() -> None:
+    assert inert_prose("a\x1b[2J\x00b\u202ec") == ("a\\x1b[2J\\x00b\\u202ec",)

@@ -1,0 +1,471 @@
+"""Which kept results may become a baseline, and what that baseline holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+
+import pytest
+from scipy import stats
+from support import records
+
+from perfgate import blessing
+from perfgate.model.baseline import Anchor, Baseline, Result, Spread
+from perfgate.model.errors import BlessRefused
+from perfgate.model.metric import Basis, Metric
+from perfgate.model.outcome import Outcome
+from perfgate.model.sample import RangeSample, Run
+
+LATER = records.NOON + timedelta(days=1)
+MEASURE = "pytest --perfgate workloads/mlp.py::mlp"
+MEANT = 'Mend it, or say that it is meant: perfgate bless mlp --accept-regression --reason "..."'
+
+
+def bless(
+    *results: Result,
+    old: Baseline | None = None,
+    reason: str = "why not",
+    code_now: Mapping[str, str] = records.CODE,
+    accept_regression: bool = False,
+    in_ci: bool = False,
+    allow_ci: bool = False,
+    at: datetime = LATER,
+) -> Baseline:
+    return blessing.bless(
+        results or (records.result(),),
+        old,
+        reason=reason,
+        by="Ada <ada@example.org>",
+        at=at,
+        commit=records.COMMIT,
+        code_now=code_now,
+        accept_regression=accept_regression,
+        in_ci=in_ci,
+        allow_ci=allow_ci,
+    )
+
+
+def refusal(
+    *results: Result,
+    old: Baseline | None = None,
+    reason: str = "why not",
+    code_now: Mapping[str, str] = records.CODE,
+    in_ci: bool = False,
+    accept_regression: bool = False,
+) -> str:
+    with pytest.raises(BlessRefused) as caught:
+        bless(*results, old=old, reason=reason, code_now=code_now, in_ci=in_ci, accept_regression=accept_regression)
+    return str(caught.value)
+
+
+def at_hours(*hours: float, runs: int = 3, outcome: Outcome = Outcome.NO_BASELINE) -> list[Result]:
+    """Build results of so many runs at these hours after noon, newest first."""
+    moments = [records.NOON + timedelta(hours=hour) for hour in hours]
+    results = [records.result(outcome, at=at, measured=records.runs(*[12.34] * runs, at=at)) for at in moments]
+    return results[::-1]
+
+
+def test_first_baseline_holds_what_was_measured_and_why() -> None:
+    result = records.result(Outcome.NO_BASELINE)
+    new = bless(result, reason="  first baseline ")
+    assert new.workload == "mlp"
+    assert new.digest == result.workload.digest()
+    assert new.parameters == {"capture": "cudaProfilerApi", "step": "step", "steps": "30", "warmup": "10"}
+    assert new.machine == result.machine
+    assert new.values(Metric.STEP_MS) == (12.34, 12.31, 12.36, 12.33, 12.35)
+    assert [run.sm_clock_mhz for run in new.runs] == [1980] * 5
+    assert new.blessing.reason == "first baseline"
+    assert (new.blessing.by, new.blessing.at, new.blessing.commit) == ("Ada <ada@example.org>", LATER, records.COMMIT)
+    assert [occasion.measured_at for occasion in new.occasions] == [records.NOON]
+    assert new.calibration == {}
+
+
+@pytest.mark.parametrize("outcome", [Outcome.PASSED, Outcome.IMPROVED, Outcome.NO_BASELINE, Outcome.INCOMPARABLE])
+def test_sound_result_is_blessed(outcome: Outcome) -> None:
+    assert len(bless(records.result(outcome)).runs) == 5
+
+
+@pytest.mark.parametrize("reason", ["", " \n\t"])
+def test_blank_reason_is_refused(reason: str) -> None:
+    assert refusal(reason=reason) == (
+        'mlp: no reason was given. A baseline says why it is one.\nSay why: perfgate bless mlp --reason "..."'
+    )
+
+
+def test_ci_is_refused_unless_told() -> None:
+    assert refusal(in_ci=True) == (
+        "mlp: this is CI. A baseline is blessed by someone who looked at what it changes.\n"
+        "Bless at a desk and commit the file, or say that CI may: --allow-ci"
+    )
+    assert len(bless(in_ci=True, allow_ci=True).runs) == 5
+
+
+@pytest.mark.parametrize(
+    ("outcome", "measure"),
+    [
+        (Outcome.INVALID, MEASURE),
+        (Outcome.NOT_MEASURED, MEASURE),
+        (Outcome.INCONCLUSIVE, "pytest --perfgate --perfgate-runs=10 workloads/mlp.py::mlp"),
+    ],
+)
+def test_unsound_result_is_refused_even_if_a_loss_is_accepted(outcome: Outcome, measure: str) -> None:
+    judged = records.verdict(outcome, reason="GPU-0 was throttled (thermal slowdown).")
+    assert refusal(records.result(judged=judged), accept_regression=True) == (
+        f"mlp: the kept result is {outcome}: GPU-0 was throttled (thermal slowdown). "
+        f"Only a sound measurement can be a baseline.\nMeasure again: {measure}"
+    )
+
+
+def test_throttled_run_is_refused_whatever_the_verdict_says() -> None:
+    throttled = records.run(throttled=["thermal slowdown"])
+    result = records.result(Outcome.NO_BASELINE, measured=[*records.runs(), throttled])
+    assert refusal(result) == (
+        "mlp: run 6: GPU GPU-0 was throttled (thermal slowdown). Only a sound measurement can be a baseline.\n"
+        f"Measure again: {MEASURE}"
+    )
+
+
+def test_changed_code_is_refused_by_name() -> None:
+    now = {"workloads/mlp.py": "c" * 64, "unrelated.py": "d" * 64}
+    assert refusal(code_now=now) == (
+        "mlp: the kept result is of other code: model.py (deleted), workloads/mlp.py changed since it was measured. "
+        f"A baseline must be of the code beside it.\nMeasure what is there now: {MEASURE}"
+    )
+
+
+def test_of_many_changed_files_three_are_named() -> None:
+    result = records.result(code={f"{letter}.py": "0" for letter in "abcde"})
+    now = {f"{letter}.py": "1" for letter in "abcde"}
+    assert "other code: a.py, b.py, c.py and 2 more changed since it was measured." in refusal(result, code_now=now)
+
+
+def test_new_files_that_the_result_did_not_load_are_no_change() -> None:
+    assert len(bless(code_now={**records.CODE, "new.py": "e" * 64}).runs) == 5
+
+
+def test_result_that_names_no_code_is_refused() -> None:
+    assert refusal(records.result(code={})) == (
+        "mlp: the kept result does not say which files it ran. "
+        f"It cannot be told whether it is of the code that is there now.\nMeasure what is there now: {MEASURE}"
+    )
+
+
+def test_four_runs_are_refused_and_five_are_not() -> None:
+    assert refusal(*at_hours(0, runs=4)) == (
+        "mlp: 4 runs over 1 occasion can be blessed. "
+        "A baseline needs at least 5; runs of the same code and machine are joined.\n"
+        "Measure more: pytest --perfgate --perfgate-runs=5 workloads/mlp.py::mlp"
+    )
+    assert len(bless(*at_hours(0, runs=5)).runs) == 5
+
+
+def test_one_run_is_told_in_the_singular_and_a_command_is_selected_by_name() -> None:
+    train = records.workload("train[1]", nodeid=None)
+    assert refusal(records.result(of=train, measured=records.runs(12.3))) == (
+        "train[1]: 1 run over 1 occasion can be blessed. "
+        "A baseline needs at least 5; runs of the same code and machine are joined.\n"
+        "Measure more: pytest --perfgate --perfgate-runs=5 -k 'train[1]'"
+    )
+
+
+def test_results_of_several_occasions_are_joined_oldest_first() -> None:
+    new = bless(*at_hours(0, 2, 4))
+    assert [len(occasion.runs) for occasion in new.occasions] == [3, 3, 3]
+    assert [occasion.measured_at for occasion in new.occasions] == [
+        records.NOON + timedelta(hours=hour) for hour in (0, 2, 4)
+    ]
+
+
+def test_results_within_15_minutes_are_one_occasion() -> None:
+    assert [len(occasion.runs) for occasion in bless(*at_hours(0, 0.24)).occasions] == [6]
+    assert [len(occasion.runs) for occasion in bless(*at_hours(0, 0.25)).occasions] == [3, 3]
+
+
+def test_at_most_30_runs_are_joined_and_the_newest_come_first() -> None:
+    new = bless(*at_hours(*range(12), runs=5))
+    assert len(new.runs) == 30
+    assert new.occasions[-1].measured_at == records.NOON + timedelta(hours=11)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        records.result(code={**records.CODE, "model.py": "f" * 64}),
+        records.result(of=records.workload(steps=31)),
+        records.result(of=records.workload("other")),
+        records.result(on=records.machine(driver="560.35.03")),
+        records.result(on=records.machine("NVIDIA H100")),
+        records.result(on=records.machine(nsys="2025.1.1")),
+        records.result(Outcome.INVALID),
+        records.result(Outcome.INCONCLUSIVE),
+        records.result(Outcome.REGRESSED),
+        records.result(measured=()),
+        records.result(measured=[records.run(absent={Metric.KERNEL_MS: "no kernels"})] * 5),
+        records.result(measured=[records.run(neighbours=["python (7)"])] * 5),
+    ],
+    ids=[
+        "code",
+        "parameters",
+        "workload",
+        "driver",
+        "GPU",
+        "nsys",
+        "invalid",
+        "inconclusive",
+        "regressed",
+        "no runs",
+        "metrics",
+        "shared",
+    ],
+)
+def test_unlike_or_unsound_results_are_not_joined(other: Result) -> None:
+    newest = records.result(at=LATER)
+    assert len(bless(newest, other).occasions) == 1
+    assert len(bless(newest, records.result()).occasions) == 2
+
+
+def test_regressed_results_are_joined_where_the_loss_is_accepted() -> None:
+    results = [records.result(Outcome.REGRESSED, at=LATER), records.result(Outcome.REGRESSED)]
+    assert len(bless(*results, accept_regression=True).runs) == 10
+
+
+def test_metric_missing_in_one_run_is_refused() -> None:
+    lame = records.run(absent={Metric.KERNEL_MS: "the capture holds no kernels."})
+    assert refusal(records.result(measured=[*records.runs(), lame])) == (
+        "mlp: kernel_ms was measured in 5 of 6 runs (the capture holds no kernels). "
+        "A metric that a baseline's runs do not share would silently not be gated.\n"
+        f"Measure again: {MEASURE}"
+    )
+
+
+def test_result_without_runs_is_refused() -> None:
+    assert refusal(records.result(measured=())) == (
+        f"mlp: the kept result holds no measured run. A baseline is made of runs.\nMeasure again: {MEASURE}"
+    )
+
+
+def test_runs_without_a_value_are_refused() -> None:
+    blank = records.run(processes=[records.process({})])
+    assert refusal(records.result(measured=[blank] * 5)) == (
+        f"mlp: no run measured anything. A baseline is made of runs.\nMeasure again: {MEASURE}"
+    )
+
+
+# Losses
+
+
+def test_regression_is_refused_unless_accepted() -> None:
+    judged = records.verdict(Outcome.REGRESSED, reason="step_ms rose 3.1 %, its budget is 2 %.")
+    result = records.result(judged=judged)
+    assert refusal(result) == (
+        "mlp: it REGRESSED: step_ms rose 3.1 %, its budget is 2 %. "
+        f"A loss beyond budget is not blessed by the way.\n{MEANT}"
+    )
+    assert len(bless(result, accept_regression=True).runs) == 5
+
+
+def test_regressed_metric_is_refused_under_any_outcome() -> None:
+    rows = [records.count(Metric.SYNCS, Outcome.REGRESSED, was=1, now=2)]
+    judged = records.verdict(Outcome.PASSED, reason="", metrics=rows)
+    assert refusal(records.result(judged=judged)).startswith("mlp: it REGRESSED. A loss beyond budget")
+
+
+def slower(step_ms: float, metric: Metric = Metric.STEP_MS) -> list[Mapping[Metric, float]]:
+    return [{metric: step_ms}] * 5
+
+
+def test_count_risen_over_what_is_blessed_now_is_refused_though_the_result_passed() -> None:
+    old = records.baseline(slower(45, Metric.LAUNCHES))
+    assert refusal(old=old) == (
+        f"mlp: launches rises from 45 to 46 per step. A loss beyond budget is not blessed by the way.\n{MEANT}"
+    )
+    assert len(bless(old=old, accept_regression=True).runs) == 5
+
+
+def test_count_within_a_varying_baseline_is_no_loss() -> None:
+    old = records.baseline([{Metric.LAUNCHES: n} for n in (40, 41, 46, 42, 43)])
+    assert len(bless(old=old).runs) == 5
+
+
+def test_clock_lost_over_what_is_blessed_now_is_refused_though_the_result_passed() -> None:
+    assert refusal(old=records.baseline(slower(12.0))) == (
+        "mlp: step_ms rises by 2.8 % over what is blessed now, its budget is 2.0 %. "
+        f"A loss beyond budget is not blessed by the way.\n{MEANT}"
+    )
+
+
+def test_share_of_a_step_lost_is_told_as_such() -> None:
+    assert refusal(old=records.baseline(slower(1.7, Metric.GAP_MS))) == (
+        "mlp: gap_ms rises by 1.2 % of a step over what is blessed now, its budget is 1.0 %. "
+        f"A loss beyond budget is not blessed by the way.\n{MEANT}"
+    )
+
+
+def test_budget_of_the_verdict_comes_before_that_of_the_workload_and_the_default() -> None:
+    old = records.baseline(slower(12.0))
+    wide = records.clock(Metric.STEP_MS, Outcome.PASSED, was=12.0, now=12.34).model_copy(update={"budget": 0.05})
+    assert len(bless(records.result(judged=records.verdict(metrics=[wide])), old=old).runs) == 5
+    generous = records.workload(budgets={Metric.STEP_MS: 0.05})
+    assert len(bless(records.result(of=generous), old=old).runs) == 5
+
+
+def test_nccl_time_has_no_budget_to_lose() -> None:
+    old = records.baseline(slower(0.1, Metric.NCCL_MS))
+    runs = [records.run({Metric.NCCL_MS: 5.0})] * 5
+    assert len(bless(records.result(measured=runs), old=old).runs) == 5
+
+
+@pytest.mark.parametrize(
+    "old",
+    [
+        records.baseline(slower(6.0), of=records.workload(steps=10)),
+        records.baseline(slower(6.0), on=records.machine(nsys="2023.4.4")),
+    ],
+    ids=["parameters", "nsys"],
+)
+def test_unlike_baseline_is_replaced_without_a_loss_and_lends_nothing(old: Baseline) -> None:
+    spread = Spread(run_sd=0.001, occasion_sd=0.002, runs=10, at=records.NOON)
+    old = old.model_copy(update={"calibration": {Metric.STEP_MS: spread}})
+    new = bless(records.result(Outcome.INCOMPARABLE), old=old)
+    assert new.anchor == Anchor(step_ms=12.34, at=LATER, commit=records.COMMIT)
+    assert new.calibration == {}
+
+
+def test_what_makes_a_baseline_unlike_is_named() -> None:
+    old = records.baseline(of=records.workload(steps=10), on=records.machine(nsys="2023.4.4"))
+    assert blessing.why_not_alike(old, records.result()) == (
+        "baseline was captured by nsys 2023.4.4, this is nsys 2024.2.3",
+        "steps was 10, is 30",
+    )
+    assert blessing.why_not_alike(records.baseline(), records.result()) == ()
+
+
+def test_calibration_is_carried_over() -> None:
+    spread = Spread(run_sd=0.001, occasion_sd=0.002, runs=10, at=records.NOON)
+    old = records.baseline().model_copy(update={"calibration": {Metric.STEP_MS: spread}})
+    assert bless(old=old).calibration == {Metric.STEP_MS: spread}
+
+
+# Anchor
+
+
+def test_first_anchor_is_the_median_step() -> None:
+    assert bless().anchor == Anchor(step_ms=12.34, at=LATER, commit=records.COMMIT)
+
+
+def test_better_anchor_stays() -> None:
+    best = Anchor(step_ms=11.9, at=records.NOON)
+    assert bless(old=records.baseline(anchor=best)).anchor == best
+
+
+def test_better_step_becomes_the_anchor() -> None:
+    old = records.baseline(anchor=Anchor(step_ms=12.5, at=records.NOON))
+    assert bless(old=old).anchor == Anchor(step_ms=12.34, at=LATER, commit=records.COMMIT)
+
+
+def test_baseline_without_an_anchor_anchors_itself() -> None:
+    old = records.baseline(slower(12.2))
+    assert bless(old=old).anchor == Anchor(step_ms=12.2, at=records.NOON + timedelta(minutes=5), commit=records.COMMIT)
+
+
+def test_many_small_losses_show_against_the_anchor() -> None:
+    old: Baseline | None = None
+    for step in (12.0, 12.2, 12.4, 12.6):
+        old = bless(records.result(measured=records.runs(*[step] * 5)), old=old)
+    assert old is not None
+    assert old.anchor is not None
+    assert old.anchor.step_ms == 12.0
+
+
+def test_without_step_times_there_is_no_anchor() -> None:
+    runs = [records.run(absent={Metric.STEP_MS: "no GPU operations"})] * 5
+    new = bless(records.result(measured=runs))
+    assert new.anchor is None
+    assert new.ranges == ()
+
+
+# Ranges, differences, costs
+
+
+def ranged(step_ms: float, ranges: Sequence[RangeSample]) -> Run:
+    values = {**records.VALUES, Metric.STEP_MS: step_ms}
+    return records.run(processes=[records.process(values, ranges=ranges)])
+
+
+def test_ranges_are_those_of_the_run_with_the_median_step() -> None:
+    runs = [ranged(ms, [RangeSample(name=f"run of {ms}", count=1, cpu_ms=1)]) for ms in (12.9, 12.1, 12.3, 12.2, 12.8)]
+    assert [sample.name for sample in bless(records.result(measured=runs)).ranges] == ["run of 12.3"]
+
+
+def test_the_12_largest_ranges_by_cpu_or_gpu_time_are_kept() -> None:
+    ranges = [RangeSample(name=f"r{n}", count=1, cpu_ms=n) for n in range(20)]
+    ranges.append(RangeSample(name="gpu", count=1, cpu_ms=0, values={Metric.KERNEL_MS: 10, Metric.GAP_MS: 8.5}))
+    kept = bless(records.result(measured=[ranged(12.3, ranges)] * 5)).ranges
+    assert [sample.name for sample in kept] == ["r19", "gpu", *(f"r{n}" for n in range(18, 8, -1))]
+
+
+def test_ranges_are_those_of_the_slowest_process() -> None:
+    fast = records.process({Metric.STEP_MS: 10}, ranges=[RangeSample(name="fast", count=1, cpu_ms=1)])
+    slow = records.process({Metric.STEP_MS: 12}, ranges=[RangeSample(name="slow", count=1, cpu_ms=1)], pid=2)
+    new = bless(records.result(measured=[records.run(processes=[fast, slow])] * 5))
+    assert [sample.name for sample in new.ranges] == ["slow"]
+    assert new.values(Metric.STEP_MS) == (12,) * 5
+
+
+def test_differences_are_told_in_each_metrics_own_basis() -> None:
+    old = records.baseline([{Metric.STEP_MS: 12.0, Metric.GAP_MS: 1.2, Metric.SYNCS: 2, Metric.NCCL_MS: 1.0}] * 5)
+    rows = {row.metric: row for row in blessing.differences(old, bless())}
+    assert rows[Metric.STEP_MS].change == pytest.approx(0.34 / 12)
+    assert rows[Metric.STEP_MS].basis is Basis.LOG
+    assert rows[Metric.GAP_MS].change == pytest.approx(0.651 / 12)
+    assert rows[Metric.GAP_MS].basis is Basis.STEP
+    assert (rows[Metric.SYNCS].baseline, rows[Metric.SYNCS].now, rows[Metric.SYNCS].change) == (2, 1, -0.5)
+    assert rows[Metric.LAUNCHES].change == 0
+    assert (rows[Metric.NCCL_MS].baseline, rows[Metric.NCCL_MS].now, rows[Metric.NCCL_MS].change) == (1, None, None)
+    assert all(row.outcome is None for row in rows.values())
+
+
+def test_differences_from_nothing_are_the_new_values() -> None:
+    rows = blessing.differences(None, bless())
+    assert [row.metric for row in rows] == list(records.VALUES)
+    assert all(row.baseline is None and row.change is None for row in rows)
+
+
+def test_five_runs_over_one_occasion_say_what_they_cost() -> None:
+    assert blessing.costs(bless()) == (
+        "5 runs over 1 occasion: the smallest slowdown of step_ms that a gate of 3 runs can show is 2.7 %; "
+        "with 10 over 5 it would be 2.1 %."
+    )
+
+
+def test_ten_runs_over_five_occasions_cost_nothing_more() -> None:
+    assert blessing.costs(bless(*at_hours(0, 1, 2, 3, 4, runs=2))) == (
+        "10 runs over 5 occasions: the smallest slowdown of step_ms that a gate of 3 runs can show is 2.1 %."
+    )
+
+
+def test_costs_use_the_calibrated_spread() -> None:
+    spread = Spread(run_sd=0.001, occasion_sd=0.0005, runs=20, at=records.NOON)
+    calibrated = bless().model_copy(update={"calibration": {Metric.STEP_MS: spread}})
+    assert "can show is 0.4 %; with 10 over 5 it would be 0.3 %." in blessing.costs(calibrated)
+
+
+def test_costs_without_step_times_say_so() -> None:
+    runs = [records.run(absent={Metric.STEP_MS: "no GPU operations"})] * 5
+    assert blessing.costs(bless(records.result(measured=runs))) == (
+        "5 runs over 1 occasion, without step_ms: only counts can be judged."
+    )
+
+
+def test_smallest_slowdown_is_decisions_formula() -> None:
+    # v = 0.005^2, nb = 5, nc = 3, S = 1, tau = 0.005, alpha/(4 M) = 0.01/20, d0 = 2.
+    within = 2.5e-5 * (1 / 5 + 1 / 3)
+    whole = within + 2.5e-5 * 2
+    freedom = (2 + 8 - 2) * (whole / within) ** 2
+    expected = stats.t.ppf(1 - 0.01 / 20, freedom) * whole**0.5
+    told = blessing.smallest_slowdown(runs=5, occasions=1, run_sd=0.005, occasion_sd=0.005)
+    assert told == pytest.approx(expected, rel=1e-9)
+
+
+def test_smallest_slowdown_without_any_spread_is_zero() -> None:
+    assert blessing.smallest_slowdown(runs=5, occasions=1, run_sd=0, occasion_sd=0) == 0

@@ -1,0 +1,78 @@
+"""Two small loops, the smallest in which every metric of perfgate has something to measure, with slips to plant."""
+
+import os
+import time
+
+import nvtx
+import torch
+from torch import nn
+
+from perfgate import Steps, workload
+
+CUDA = torch.cuda.is_available()
+DEVICE = "cuda" if CUDA else "cpu"
+SLIPS = frozenset(os.environ.get("SLIP", "").split(","))
+"""Slips to plant, so that the gate can be tried: item, pageable, kernel, sleep, stall; several joined by commas."""
+SLEEP_CYCLES = int(os.environ.get("SLEEP_CYCLES", "120000"))
+"""Clock cycles of the sleep slip: 3 % of a 2 ms step at 2 GHz."""
+
+
+def on_host(batch: torch.Tensor) -> torch.Tensor:
+    """A batch in the memory from which it is copied each step: pinned, but for the slip that forgets to."""
+    return batch.pin_memory() if CUDA and "pageable" not in SLIPS else batch
+
+
+@workload(steps=30, warmup=50)
+def mlp(steps: Steps) -> None:
+    """Adam on random data; each batch is copied from pinned memory, and nothing waits for the GPU."""
+    width, depth, batch = (4096, 4, 1536) if CUDA else (64, 2, 16)
+    torch.manual_seed(0)
+    torch.backends.cuda.matmul.allow_tf32 = True
+    layers = [layer for _ in range(depth) for layer in (nn.Linear(width, width, device=DEVICE), nn.ReLU())]
+    model = nn.Sequential(*layers)
+    optimizer = torch.optim.Adam(model.parameters(), fused=CUDA)
+    batches = [on_host(torch.randn(batch, width)) for _ in range(4)]
+    for step in steps:
+        with nvtx.annotate("copy"):
+            inputs = batches[step % len(batches)].to(DEVICE, non_blocking=True)
+        with nvtx.annotate("forward"):
+            loss = model(inputs).square().mean()
+        with nvtx.annotate("backward"):
+            optimizer.zero_grad(set_to_none=True)
+            loss.backward()
+        with nvtx.annotate("optimizer"):
+            optimizer.step()
+        with nvtx.annotate("log"):
+            plant(loss)
+
+
+@workload(steps=30, warmup=50)
+def transformer(steps: Steps) -> None:
+    """An encoder in bfloat16 on random embeddings, copied from pinned memory; nothing waits for the GPU."""
+    width, depth, length, batch = (1024, 6, 512, 16) if CUDA else (32, 2, 8, 2)
+    torch.manual_seed(0)
+    layer = nn.TransformerEncoderLayer(width, nhead=8, dim_feedforward=4 * width, batch_first=True, dropout=0.0)
+    model = nn.TransformerEncoder(layer, depth, enable_nested_tensor=False).to(DEVICE, torch.bfloat16).eval()
+    batches = [on_host(torch.randn(batch, length, width, dtype=torch.bfloat16)) for _ in range(4)]
+    for step in steps:
+        with torch.inference_mode():
+            with nvtx.annotate("copy"):
+                inputs = batches[step % len(batches)].to(DEVICE, non_blocking=True)
+            with nvtx.annotate("encode"):
+                encoded = model(inputs)
+            with nvtx.annotate("pool"):
+                pooled = encoded.mean()
+            with nvtx.annotate("log"):
+                plant(pooled)
+
+
+def plant(value: torch.Tensor) -> None:
+    """Do what the chosen slips do; without one, only the short sleep kernel that the sleep slip makes longer."""
+    if CUDA:
+        torch.cuda._sleep(SLEEP_CYCLES if "sleep" in SLIPS else 100)  # type: ignore[no-untyped-call]
+    if "item" in SLIPS:
+        value.item()
+    if "kernel" in SLIPS:
+        value.detach().add_(0.0)
+    if "stall" in SLIPS:
+        time.sleep(0.002)
