@@ -11,7 +11,16 @@ from typing import Final
 
 from scipy.special import stdtrit
 
-from perfgate.model.baseline import Anchor, Baseline, BlessedRun, Blessing, Commit, Occasion, Result
+from perfgate.model.baseline import (
+    FEWEST_RUNS,
+    Anchor,
+    Baseline,
+    BlessedRun,
+    Blessing,
+    Commit,
+    Occasion,
+    Result,
+)
 from perfgate.model.errors import BlessRefused
 from perfgate.model.metric import GATED_CLOCKS, METRICS, Basis, Kind, Metric
 from perfgate.model.outcome import Outcome
@@ -20,8 +29,7 @@ from perfgate.model.verdict import MetricVerdict
 
 WANTED_RUNS: Final = 10
 WANTED_OCCASIONS: Final = 5
-FEWEST_RUNS: Final = 5
-"""DECISION: blessing wants 10 runs over 5 occasions and accepts 5 over 1."""
+"""DECISION: blessing wants 10 runs over 5 occasions, and accepts FEWEST_RUNS over 1."""
 SAME_OCCASION: Final = timedelta(minutes=15)
 """Results closer than this share one thermal state: a GPU's temperature settles within minutes, and the drift between
 occasions that `tau` stands for (room, clocks, neighbours) shows over hours."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from statistics import median
 
 import click
 
@@ -23,21 +25,26 @@ from perfgate.model.errors import (
     BaselineMissing,
     BaselineUnreadable,
     CaptureUnreadable,
+    ConfigInvalid,
     PerfgateError,
     ResultMissing,
 )
+from perfgate.model.metric import Metric
+from perfgate.model.settings import Settings
 from perfgate.model.timeline import Timeline
 from perfgate.nsys.profile import export
 from perfgate.nsys.sqlite import read_timeline
 from perfgate.nsys.tool import find_nsys
 from perfgate.plugin.listing import collected_workloads
+from perfgate.render import numbers
 from perfgate.render.findings import findings_text
 from perfgate.render.measurement import measurement_text
+from perfgate.render.page import Column, Page, Row, inert
 from perfgate.render.records import Side, baseline_text, bless_text, comparison_text
 from perfgate.render.samples import sample_text
 from perfgate.runner import code_now
 from perfgate.settings import find_root, load_settings
-from perfgate.store import ListedBaseline, Store
+from perfgate.store import KeptResult, ListedBaseline, Store
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +66,7 @@ def project() -> Project:
 def screen() -> tuple[int, bool]:
     """Width and colour of what is printed to."""
     terminal = sys.stdout.isatty()
-    width = int(os.environ.get("COLUMNS", "0")) or (os.get_terminal_size().columns if terminal else 100)
+    width = shutil.get_terminal_size(fallback=(100, 24)).columns
     return width, terminal and "NO_COLOR" not in os.environ
 
 
@@ -78,12 +85,12 @@ def bless(workloads: tuple[str, ...], reason: str, *, accept_regression: bool, a
     """Make the kept result of each WORKLOAD (default: of all) its baseline. Never measures."""
     here = project()
     width, colour = screen()
-    names = workloads or here.store.kept_workloads()
+    names = tuple(dict.fromkeys(workloads)) or here.store.kept_workloads()
     if not names:
         raise ResultMissing(
             subject="bless",
             fact="no result is kept in this project",
-            expectation="it promotes what a gate has measured",
+            expectation="It makes a baseline of what a gate has measured",
             next_step="Measure first: pytest --perfgate",
         )
     planned: list[tuple[Baseline | None, Baseline]] = []
@@ -116,17 +123,22 @@ def bless(workloads: tuple[str, ...], reason: str, *, accept_regression: bool, a
 
 def _blessable(store: Store, workload: str) -> list[Result]:
     """A workload's kept results on the machine of the newest, newest first."""
+    latest = _latest(store, workload)
+    listed = store.results(workload, latest.result.machine.slug)
+    return [one.found for one in listed if isinstance(one.found, Result)]
+
+
+def _latest(store: Store, workload: str) -> KeptResult:
     latest = store.latest_result(workload)
     if latest is None:
         kept = ", ".join(store.kept_workloads()) or "none"
         raise ResultMissing(
             subject=workload,
             fact="no result of it is kept",
-            expectation=f"kept are: {kept}",
+            expectation=f"Kept are: {kept}",
             next_step="Measure it first: pytest --perfgate",
         )
-    listed = store.results(workload, latest.result.machine.slug)
-    return [one.found for one in listed if isinstance(one.found, Result)]
+    return latest
 
 
 @cli.command()
@@ -137,29 +149,48 @@ def show(workload: str | None) -> None:
     width, colour = screen()
     listed = [one for one in here.store.baselines() if workload in (None, one.workload)]
     if not listed:
-        known = ", ".join(sorted({one.workload for one in here.store.baselines()})) or "none"
+        known = ", ".join(sorted({one.workload for one in here.store.baselines()}))
         raise BaselineMissing(
             subject=workload or here.baselines,
             fact="there is no baseline",
-            expectation=f"baselines there are: {known}",
+            expectation=f"There are baselines of: {known}" if known else "",
             next_step='Make one: pytest --perfgate, then perfgate bless --reason "..."',
         )
     broken = [one.found for one in listed if isinstance(one.found, BaselineUnreadable)]
+    if workload is None:
+        click.echo(_list(listed, width=width, colour=colour), nl=False)
     for one in listed:
-        if isinstance(one.found, Baseline):
-            text = (
-                baseline_text(one.found, width=width, colour=colour, path=os.path.relpath(one.path))
-                if workload is not None
-                else _line(one, one.found)
-            )
-            click.echo(text)
+        if workload is not None and isinstance(one.found, Baseline):
+            path = os.path.relpath(one.path)
+            click.echo(baseline_text(one.found, width=width, colour=colour, path=path), nl=False)
     if broken:
         raise broken[0]
 
 
-def _line(listed: ListedBaseline, baseline: Baseline) -> str:
-    told = f"{len(baseline.runs)} runs, blessed {baseline.blessing.at:%Y-%m-%d} by {baseline.blessing.by}"
-    return f"{listed.slug}  {baseline.workload}: {told}: {baseline.blessing.reason}"
+LIST = (
+    Column(title="machine"),
+    Column(title="workload"),
+    Column(title="step_ms", right=True),
+    Column(title="runs", right=True),
+    Column(title="blessed"),
+    Column(title="reason", flexible=True, prose=True),
+)
+
+
+def _list(listed: Sequence[ListedBaseline], *, width: int, colour: bool) -> str:
+    """A line a baseline; what cannot be read is in the list as well."""
+    page = Page(width=width, colour=colour)
+    rows: list[Row] = []
+    for one in listed:
+        if isinstance(one.found, Baseline):
+            steps = one.found.values(Metric.STEP_MS)
+            step = numbers.value(Metric.STEP_MS, median(steps)) if steps else "none"
+            day, why = f"{one.found.blessing.at:%Y-%m-%d}", inert(one.found.blessing.reason)
+            rows.append((one.slug, inert(one.workload), step, str(len(one.found.runs)), day, why))
+        else:
+            rows.append((one.slug, inert(one.workload), "", "", "", f"unreadable: {one.found.fact}"))
+    page.table(LIST, rows, indent=0)
+    return page.text
 
 
 @cli.command()
@@ -174,13 +205,24 @@ def compare(a: str, b: str, *, step: str | None) -> None:
     """
     here = project()
     width, colour = screen()
+    if step is None and _is_capture(a) != _is_capture(b):
+        raise ConfigInvalid(
+            subject=a if _is_capture(a) else b,
+            fact="without --step, a capture is measured as one window",
+            expectation="The other side is per step",
+            next_step="Name the range of its steps: --step REGEX (of perfgate's own captures: --step step)",
+        )
     sides = [_side(here.store, word, step) for word in (a, b)]
     click.echo(comparison_text(sides[0], sides[1], width=width, colour=colour), nl=False)
 
 
+def _is_capture(word: str) -> bool:
+    return Path(word).suffix in {".sqlite", ".nsys-rep"}
+
+
 def _side(store: Store, word: str, step: str | None) -> Side:
     path = Path(word)
-    if path.suffix in {".sqlite", ".nsys-rep"}:
+    if _is_capture(word):
         timeline = _timeline(path)
         return Side.of_samples(word, measure(timeline, step=step, is_pattern=True))
     if path.is_dir() or path.name == "result.json":
@@ -188,21 +230,25 @@ def _side(store: Store, word: str, step: str | None) -> Side:
     if path.suffix == ".json":
         return Side.of_baseline(word, store.read_baseline(path))
     if word.endswith(":kept"):
-        kept = store.latest_result(word.removesuffix(":kept"))
-        if kept is not None:
-            return Side.of_result(word, kept.result)
-    found = [one for one in store.baselines() if one.workload == word]
+        return Side.of_result(word, _latest(store, word.removesuffix(":kept")).result)
+    listed = store.baselines()
+    found = [one for one in listed if one.workload == word]
     if len(found) == 1:
         if isinstance(found[0].found, BaselineUnreadable):
             raise found[0].found
         return Side.of_baseline(word, found[0].found)
+    if found:
+        raise BaselineMissing(
+            subject=word,
+            fact=f"it has {len(found)} baselines",
+            expectation="One of them can be compared",
+            next_step="Name its file: " + ", ".join(os.path.relpath(one.path) for one in found),
+        )
     raise BaselineMissing(
         subject=word,
-        fact=f"it has {len(found)} baselines" if found else "there is neither such a file nor such a workload",
-        expectation="a file, or a workload with one baseline",
-        next_step="Name the file: " + ", ".join(os.path.relpath(one.path) for one in found or store.baselines())
-        if found or store.baselines()
-        else "See: perfgate show",
+        fact="there is neither such a file nor such a workload with a baseline",
+        expectation="It takes a baseline's file, a kept result, a capture, WORKLOAD or WORKLOAD:kept",
+        next_step="See what there is: perfgate show",
     )
 
 
@@ -210,8 +256,8 @@ def _timeline(capture: Path) -> Timeline:
     if not capture.is_file():
         raise CaptureUnreadable(
             subject=str(capture),
-            fact="there is no such file",
-            expectation="a .nsys-rep or .sqlite file",
+            fact="this is a folder" if capture.is_dir() else "there is no such file",
+            expectation="It takes a .nsys-rep or .sqlite file",
             next_step="Check the path.",
         )
     if capture.suffix != ".nsys-rep":
@@ -241,24 +287,30 @@ def inspect(capture: Path, *, step: str | None, warmup: int, as_json: bool) -> N
 
 @cli.command()
 def doctor() -> None:
-    """Check all that a first run needs, with a trial capture, and say what to do about each failure."""
+    """Check all that a first run needs, and say what to do about each failure."""
     root = find_root(Path.cwd())
     settings = load_settings(root, {})
     width, colour = screen()
-    findings = examine(
-        root=root,
-        settings=settings,
-        env=os.environ,
-        kept=root / ".perfgate",
-        orphans=_orphans(root, settings.baselines) if (root / settings.workloads).is_dir() else (),
-    )
-    click.echo(findings_text([(f.check, f.ok, f.fact, f.advice) for f in findings], width=width, colour=colour))
-    sys.exit(EXIT_SHUT if any(finding.ok is False for finding in findings) else EXIT_OPEN)
+    orphans: list[str] = []
+    broken: PerfgateError | None = None
+    try:
+        orphans = _orphans(root, settings)
+    except ConfigInvalid as uncollected:
+        broken = uncollected
+    findings = examine(root=root, settings=settings, env=os.environ, kept=root / ".perfgate", orphans=orphans)
+    told = [(f.check, f.ok, f.fact, f.advice) for f in findings]
+    if broken is not None:
+        # Without knowing all workloads nobody knows which baselines have none.
+        told = [*told[:-1], (broken.subject, False, broken.fact, broken.next_step)]
+    click.echo(findings_text(told, width=width, colour=colour), nl=False)
+    sys.exit(EXIT_SHUT if any(ok is False for _, ok, _, _ in told) else EXIT_OPEN)
 
 
-def _orphans(root: Path, baselines: str) -> list[str]:
-    known = {workload.id for workload in collected_workloads(root)}
-    listed = Store(root, baselines).baselines()
+def _orphans(root: Path, settings: Settings) -> list[str]:
+    """Files of baselines without a workload. Raises ConfigInvalid where the workloads cannot be collected."""
+    there = (root / settings.workloads).is_dir()
+    known = {workload.id for workload in collected_workloads(root)} if there else set()
+    listed = Store(root, settings.baselines).baselines()
     return sorted(os.path.relpath(one.path, root) for one in listed if one.workload not in known)
 
 

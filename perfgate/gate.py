@@ -9,9 +9,11 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Protocol
 
+from pydantic import Field
+
 from perfgate.explain.where import where
 from perfgate.judge.judge import judge
-from perfgate.model.baseline import Baseline
+from perfgate.model.baseline import FEWEST_RUNS, Baseline
 from perfgate.model.errors import (
     EXIT_OPEN,
     EXIT_SHUT,
@@ -29,16 +31,13 @@ from perfgate.model.errors import (
     WorkloadTimedOut,
 )
 from perfgate.model.machine import Machine
-from perfgate.model.metric import METRICS, Metric
+from perfgate.model.metric import METRICS, Kind, Metric
 from perfgate.model.outcome import OnInconclusive, OnNew, Outcome, opens_gate
 from perfgate.model.record import Record
 from perfgate.model.sample import Run
 from perfgate.model.settings import Settings
 from perfgate.model.verdict import MetricVerdict, Verdict
 from perfgate.model.workload import Workload
-
-BLESSABLE_RUNS = 5
-"""Runs measured where there is nothing to compare with: what `perfgate bless` accepts as a first baseline."""
 
 NOT_MEASURED_BY = (
     CaptureFailed,
@@ -54,9 +53,6 @@ NOT_MEASURED_BY = (
     WorkloadTimedOut,
 )
 """Errors that leave a workload without a measurement; any other error is a bug and stays one."""
-
-CLOCK_TOLERANCE = 0.005
-"""Beyond this difference of SM clocks, kernel times say more about the clock than about the code (DECISION)."""
 
 
 class Expectation(Record):
@@ -74,10 +70,12 @@ class Expectation(Record):
 class Policy(Record):
     """What the user decided about runs, budgets and doubtful outcomes."""
 
-    runs: int = 3
-    new_runs: int = BLESSABLE_RUNS
+    runs: int = Field(default=3, ge=1)
+    new_runs: int = Field(default=FEWEST_RUNS, ge=1)
     """Runs where there is no baseline to compare with."""
-    max_runs: int = 10
+    max_runs: int = Field(default=10, ge=1)
+    stops_early: bool = True
+    """Whether a count that rose, and rose again, ends the gate before its first look; not where runs were asked for."""
     budgets: Mapping[Metric, float] = {}
     on_inconclusive: OnInconclusive = OnInconclusive.WARN
     on_new: OnNew = OnNew.FAIL
@@ -87,8 +85,9 @@ class Policy(Record):
         """The policy for one workload; `runs_given` tells a user's own number of runs from the default."""
         return cls(
             runs=settings.runs,
-            new_runs=settings.runs if runs_given else max(settings.runs, BLESSABLE_RUNS),
+            new_runs=settings.runs if runs_given else max(settings.runs, FEWEST_RUNS),
             max_runs=max(settings.max_runs, settings.runs),
+            stops_early=not runs_given,
             budgets={**settings.budgets, **(workload.budgets if workload is not None else {})},
             on_inconclusive=settings.inconclusive,
             on_new=settings.new,
@@ -137,11 +136,12 @@ def check(expectation: Expectation, policy: Policy, series: Series) -> Checked:
     """
     if expectation.trouble is not None:
         return Checked(verdict=_verdict(expectation, Outcome.INCOMPARABLE, *_split(expectation.trouble)))
-    settled = _without_comparison(expectation)
-    wanted = policy.runs if settled is None else policy.new_runs
+    verdict = _without_comparison(expectation)
+    baseline = expectation.baseline if verdict is None else None
+    wanted = policy.runs if verdict is None else policy.new_runs
     runs: list[Run] = []
-    verdict: Verdict | None = None
-    while len(runs) < wanted:
+    cut_short = False
+    while verdict is None or len(runs) < wanted:
         try:
             run = series.measure(len(runs), wanted)
         except NOT_MEASURED_BY as failed:
@@ -151,26 +151,24 @@ def check(expectation: Expectation, policy: Policy, series: Series) -> Checked:
         complaints = (*run.conditions.complaints, *run.complaints)
         if complaints:
             reason = f"run {len(runs)} does not count: {'; '.join(complaints)}."
+            advice = "Free the GPU or let it cool" if run.conditions.complaints else "Remove the cause"
             return Checked(
-                verdict=_verdict(
-                    expectation, Outcome.INVALID, reason, "Free the GPU or let it cool, and run again.", runs=runs
-                ),
+                verdict=_verdict(expectation, Outcome.INVALID, reason, f"{advice}, and run again.", runs=runs),
                 runs=tuple(runs),
             )
-        if settled is None and expectation.baseline is not None:
-            judgement = judge(expectation.baseline, runs, budgets=policy.budgets, max_runs=policy.max_runs)
+        if baseline is not None:
+            judgement = judge(baseline, runs, budgets=policy.budgets, max_runs=policy.max_runs)
             verdict = judgement.verdict
-            if verdict.outcome is Outcome.REGRESSED and judgement.wanted_runs <= len(runs):
-                break
-            if len(runs) >= policy.runs:
+            if len(runs) >= wanted:
                 wanted = max(judgement.wanted_runs, len(runs))
-    if settled is not None:
+            elif policy.stops_early and judgement.settled and _count_rose(verdict):
+                cut_short = True
+                break
+    if baseline is None:
         rows = {"runs": len(runs), "metrics": _shown(expectation.baseline, runs)}
-        return Checked(verdict=settled.model_copy(update=rows), runs=tuple(runs))
-    if verdict is None or expectation.baseline is None:
-        reason = "no run was made."
-        return Checked(verdict=_verdict(expectation, Outcome.NOT_MEASURED, reason, "Ask for at least one run."))
-    return Checked(verdict=_told(verdict, expectation.baseline, series.machine, runs), runs=tuple(runs))
+        return Checked(verdict=verdict.model_copy(update=rows), runs=tuple(runs))
+    verdict = _told(verdict, baseline, series.machine, runs)
+    return Checked(verdict=_without_doubtful_clocks(verdict) if cut_short else verdict, runs=tuple(runs))
 
 
 def close(
@@ -238,6 +236,24 @@ def _without_comparison(expectation: Expectation) -> Verdict | None:
     return None
 
 
+def _count_rose(verdict: Verdict) -> bool:
+    """Whether a count shuts the gate: the one thing that ends a gate between its looks.
+
+    A clock's word between looks is not taken, neither for nor against: each further look costs error (DECISION).
+    """
+    return any(row.outcome is Outcome.REGRESSED and METRICS[row.metric].kind is Kind.COUNT for row in verdict.metrics)
+
+
+def _without_doubtful_clocks(verdict: Verdict) -> Verdict:
+    """Show, and not judge, the clocks that the count which ended the gate left no runs for."""
+    reason = f"not judged: a count settled the gate after {verdict.runs} runs"
+    rows = tuple(
+        row.model_copy(update={"outcome": None, "reason": reason}) if row.outcome is Outcome.INCONCLUSIVE else row
+        for row in verdict.metrics
+    )
+    return verdict.model_copy(update={"metrics": rows})
+
+
 def _shown(baseline: Baseline | None, runs: Sequence[Run]) -> tuple[MetricVerdict, ...]:
     """What was measured, as medians beside the baseline's, where nothing can be judged."""
     measured = [run.measured() for run in runs]
@@ -268,7 +284,7 @@ def _told(verdict: Verdict, baseline: Baseline, machine: Machine, runs: Sequence
     return verdict.model_copy(
         update={
             "where": where(baseline.ranges, typical(runs), verdict),
-            "remarks": (*verdict.remarks, *_circumstances(baseline, machine, runs)),
+            "remarks": (*verdict.remarks, *_circumstances(baseline, machine)),
         }
     )
 
@@ -280,7 +296,7 @@ def typical(runs: Sequence[Run]) -> Run:
     return min(runs, key=lambda run: abs((run.value(Metric.STEP_MS) or 0.0) - middle))
 
 
-def _circumstances(baseline: Baseline, machine: Machine, runs: Sequence[Run]) -> tuple[str, ...]:
+def _circumstances(baseline: Baseline, machine: Machine) -> tuple[str, ...]:
     """What differs from the baseline's circumstances without forbidding the comparison, as sentences."""
     told: list[str] = []
     then = {gpu.uuid for gpu in baseline.machine.gpus}
@@ -292,15 +308,8 @@ def _circumstances(baseline: Baseline, machine: Machine, runs: Sequence[Run]) ->
         ("CUDA", baseline.machine.cuda, machine.cuda),
     ):
         if before != now:
-            told.append(f"The baseline was measured with {name} {before}, this with {name} {now}.")
-    clocks_then = [run.sm_clock_mhz for run in baseline.runs if run.sm_clock_mhz is not None]
-    clocks_now = [run.conditions.sm_clock_mhz for run in runs if run.conditions.sm_clock_mhz is not None]
-    if clocks_then and clocks_now:
-        before_mhz, now_mhz = median(clocks_then), median(clocks_now)
-        if abs(now_mhz / before_mhz - 1) > CLOCK_TOLERANCE:
             told.append(
-                f"The SM clock was {before_mhz:.0f} MHz at the blessing and is {now_mhz:.0f} MHz now: "
-                "kernel times follow it."
+                f"The baseline was measured with {name} {before or 'unknown'}, this with {name} {now or 'unknown'}."
             )
     return tuple(told)
 

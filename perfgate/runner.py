@@ -19,6 +19,7 @@ from perfgate.metrics.measure import measure
 from perfgate.metrics.reconcile import contradictions
 from perfgate.model.errors import (
     CaptureFailed,
+    RepositoryUnreadable,
     StepsNotFound,
     StoreFailed,
     WorkloadFailed,
@@ -83,8 +84,10 @@ def worker_command(workload: Workload, order: Path, *, python: str, pytest_optio
         f"--perfgate-worker={order}",
         "--override-ini=addopts=",
         "--capture=no",
-        "--quiet",
+        # The worker's side of the plugin prints what a log needs: the workload's own lines, and a traceback.
+        "-qq",
         "--no-header",
+        "--no-summary",
         "--tb=short",
         "-p",
         "no:cacheprovider",
@@ -137,8 +140,8 @@ def measure_run(
         if not outcome.captures:
             raise CaptureFailed(
                 subject=workload.id,
-                fact=outcome.problem or "nsys left no capture",
-                next_step=f"See {log}, and run: perfgate doctor",
+                fact=_problem(outcome, log),
+                next_step=f"See {log}, and run: perfgate doctor" if log.is_file() else "Run: perfgate doctor",
             )
         measured = [_measure_capture(workload, bench.tool, captured, raw) for captured in outcome.captures]
         processes = tuple(process for one in measured for process in one.processes)
@@ -212,16 +215,28 @@ def _share_of_h2d(reports: Reports) -> float | None:
 
 
 def command_code(workload: Workload, root: Path) -> dict[str, str]:
-    """SHA-256 by path of a command's code: the files among its words, and the repository's Python files."""
+    """SHA-256 by path of a command's code: the files among its words, and the repository's Python files.
+
+    Outside a repository nobody says which files are the project's, and only those among the words are told.
+    """
     base = root / (workload.cwd or ".")
     named = [base / word for word in workload.command or ()]
-    files = {path.resolve() for path in named if path.is_file()}
-    files |= {(root / path).resolve() for path in git.tracked_python_files(root)}
+    files = {path.resolve() for path in named if _is_file(path)}
+    with suppress(RepositoryUnreadable):
+        files |= {(root / path).resolve() for path in git.tracked_python_files(root)}
     return {
         path.relative_to(root.resolve()).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in sorted(files)
         if path.is_relative_to(root.resolve()) and path.is_file()
     }
+
+
+def _is_file(path: Path) -> bool:
+    """Whether there is such a file; words of a command may be too long to be a file's name."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
 
 
 def code_now(paths: Mapping[str, str], root: Path) -> dict[str, str]:
@@ -272,7 +287,7 @@ def _check_workload(workload: Workload, outcome: ProfileOutcome, account: Accoun
         raise WorkloadTimedOut(
             subject=workload.id,
             fact=f"it did not end within {workload.timeout_s:g} s and was stopped",
-            next_step=f"Raise timeout_s if it needs longer.{shown}",
+            next_step=f"See {log}, or raise timeout_s if it needs longer.{shown}",
         )
     failure = _command_failure(outcome) if workload.form == "command" else _worker_failure(outcome, account)
     if failure is not None:
@@ -288,6 +303,8 @@ def _command_failure(outcome: ProfileOutcome) -> str | None:
 
 
 def _worker_failure(outcome: ProfileOutcome, account: Account | None) -> str | None:
+    if account is None and outcome.exit_status is None and not outcome.captures:
+        return None  # nsys never started it, or died: that is the capture's failure, and has its own words
     if account is None:
         how = f"killed by {outcome.signal}" if outcome.signal else f"gone with exit status {outcome.exit_status}"
         return f"its process was {how} before the workload came to its end"
@@ -295,15 +312,21 @@ def _worker_failure(outcome: ProfileOutcome, account: Account | None) -> str | N
         case Ending.FINISHED:
             return None
         case Ending.RAISED:
-            return f"it raised {account.message}"
+            return f"it raised {_first_line(account.message)}"
         case Ending.EXITED:
             return f"{account.message} (exit status {account.exit_status})"
         case Ending.SKIPPED:
-            return f"it skipped itself ({account.message}), so nothing was measured"
+            return f"it skipped itself ({_first_line(account.message)}), so nothing was measured"
         case Ending.WRONG_STEPS | Ending.DEAF:
             return account.message.removesuffix(".")
         case _:
             assert_never(account.ending)
+
+
+def _first_line(message: str) -> str:
+    """What fits into a sentence of an exception's message; its traceback, in the tail, has the rest."""
+    first = next((line for line in message.splitlines() if line.strip()), "")
+    return first.strip().rstrip(".: ")
 
 
 def _tail(outcome: ProfileOutcome) -> str:
@@ -326,6 +349,12 @@ def _gpu_unseen(machine: Machine, processes: tuple[ProcessSample, ...]) -> tuple
         return ()
     why = next((process.absent.get(Metric.KERNEL_MS) for process in processes), None)
     return (f"no GPU operation was recorded in any step ({why or 'the workload launched none'})",)
+
+
+def _problem(outcome: ProfileOutcome, log: Path) -> str:
+    """Why there is no capture, with the log where it now is."""
+    told = (outcome.problem or "nsys left no capture").replace(str(outcome.log), str(log))
+    return told.rstrip(".")
 
 
 def _keep_log(log: Path, folder: Path) -> Path:

@@ -1,28 +1,85 @@
-"""Where the project's settings come from: pyproject.toml, the environment and options, merged once and checked."""
+"""Where the project's settings come from: pyproject.toml and options, merged once and checked. Reads no environment."""
 
 from __future__ import annotations
 
 import difflib
+import json
+import reprlib
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Final
 
 from pydantic import ValidationError
 
 from perfgate.model.errors import ConfigInvalid
-from perfgate.model.metric import METRICS, Metric
+from perfgate.model.metric import GATED_CLOCKS, METRICS, Metric
 from perfgate.model.settings import Settings
 
-TABLE = "[tool.perfgate]"
+TABLE: Final = "[tool.perfgate]"
+
+_IN_OUR_WORDS: Final = (
+    ("Input should", "It should"),
+    ("an object", "a mapping"),
+    ("a valid dictionary", "a mapping"),
+    ("a valid array", "a list"),
+    ("a valid tuple", "a list"),
+    ("a valid string", "text"),
+    ("a valid integer", "a whole number"),
+    ("a valid number", "a number"),
+    ("a valid boolean", "true or false"),
+    ("greater than or equal to", "at least"),
+    ("less than or equal to", "at most"),
+)
+"""What pydantic says, whose words differ by where a value came from, and what a user is told."""
 
 
 def find_root(start: Path) -> Path:
-    """The project's root: the nearest folder upwards with a pyproject.toml or a repository, else `start` itself."""
+    """The project's root: pytest's own, since a gate under pytest keeps its results there.
+
+    That is the nearest folder upwards that configures pytest, else the nearest with a pyproject.toml, else with a
+    setup.py. Where pytest would then take `start`, the nearest repository comes first.
+    """
     start = start.resolve()
-    for folder in (start, *start.parents):
-        if (folder / "pyproject.toml").is_file() or (folder / ".git").exists():
-            return folder
+    for is_root in (_configures_pytest, _has_pyproject, _has_setup, _is_repository):
+        for folder in (start, *start.parents):
+            if is_root(folder):
+                return folder
     return start
+
+
+def _configures_pytest(folder: Path) -> bool:
+    if any((folder / name).is_file() for name in ("pytest.toml", ".pytest.toml", "pytest.ini", ".pytest.ini")):
+        return True
+    if (folder / "pyproject.toml").is_file():
+        try:
+            tool = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8")).get("tool", {})
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError):
+            return True  # pytest stops at it, and so must the settings: they tell what is wrong
+        pytests = tool.get("pytest", {}) if isinstance(tool, dict) else {}
+        if isinstance(pytests, dict) and pytests:
+            return True
+    return _has_section(folder / "tox.ini", "[pytest]") or _has_section(folder / "setup.cfg", "[tool:pytest]")
+
+
+def _has_section(file: Path, header: str) -> bool:
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except (UnicodeDecodeError, OSError):
+        return False
+    return any(line.startswith(header) for line in lines)
+
+
+def _has_pyproject(folder: Path) -> bool:
+    return (folder / "pyproject.toml").is_file()
+
+
+def _has_setup(folder: Path) -> bool:
+    return (folder / "setup.py").is_file()
+
+
+def _is_repository(folder: Path) -> bool:
+    return (folder / ".git").exists()
 
 
 def load_settings(root: Path, options: Mapping[str, object]) -> Settings:
@@ -35,21 +92,27 @@ def load_settings(root: Path, options: Mapping[str, object]) -> Settings:
     told = _table(file) if file.is_file() else {}
     given = {name: value for name, value in options.items() if value is not None}
     check_keys(told, known=Settings.model_fields, subject=f"{file.name} {TABLE}")
-    merged: dict[str, object] = {**told, **given}
+    check_metrics(told.get("budgets"), subject=f"{file.name} {TABLE} budgets")
     try:
-        settings = Settings.model_validate(merged)
+        # TOML knows numbers from text, so runs = "3" and runs = true are mistakes there; options are text.
+        written = Settings.model_validate_json(json.dumps(told, default=str), strict=True)
     except ValidationError as invalid:
         first = invalid.errors()[0]
-        name = str(first["loc"][0])
-        subject = f"--perfgate-{name.replace('_', '-')}" if name in given else f"{file.name} {TABLE} {name}"
-        raise invalid_value(first, subject=subject) from None
+        where = ".".join(str(part) for part in first["loc"])
+        raise invalid_value(first, subject=f"{file.name} {TABLE} {where}") from None
+    try:
+        settings = Settings.model_validate({**dict(written), **given})
+    except ValidationError as invalid:
+        first = invalid.errors()[0]
+        name = str(first["loc"][0]).removesuffix("_s").replace("_", "-")
+        raise invalid_value(first, subject=f"--perfgate-{name}") from None
     check_budgets(settings.budgets, subject=f"{file.name} {TABLE} budgets")
     if settings.max_runs < settings.runs:
         raise ConfigInvalid(
             subject="runs",
             fact=f"the first look takes {settings.runs} runs, but no more than {settings.max_runs} are allowed",
-            expectation="max_runs is at least runs",
-            next_step="Raise --perfgate-max-runs or lower --perfgate-runs.",
+            expectation="max_runs must be at least runs",
+            next_step="Raise max_runs (--perfgate-max-runs) or lower runs (--perfgate-runs).",
         )
     return settings
 
@@ -62,12 +125,27 @@ def check_keys(told: Mapping[str, object], *, known: Mapping[str, object], subje
     """
     for key in told:
         if key not in known:
-            near = difflib.get_close_matches(key, known, n=1)
             raise ConfigInvalid(
                 subject=subject,
                 fact=f"unknown key {key!r}",
-                expectation=f"known are {', '.join(sorted(known))}",
-                next_step=f"Perhaps you meant {near[0]!r}." if near else "Remove it.",
+                expectation=f"Known are {', '.join(sorted(known))}",
+                next_step=_perhaps(key, known),
+            )
+
+
+def check_metrics(budgets: object, *, subject: str) -> None:
+    """Refuse budgets of what is no metric; what is no mapping at all is left to the record.
+
+    Raises:
+        ConfigInvalid: names the first unknown metric, and the one that was perhaps meant.
+    """
+    for name in budgets if isinstance(budgets, Mapping) else ():
+        if name not in METRICS:
+            raise ConfigInvalid(
+                subject=subject,
+                fact=f"unknown metric {name!r}",
+                expectation=f"Metrics with a budget are {', '.join(GATED_CLOCKS)}",
+                next_step=_perhaps(name, GATED_CLOCKS),
             )
 
 
@@ -77,32 +155,51 @@ def check_budgets(budgets: Mapping[Metric, float], *, subject: str) -> None:
     Raises:
         ConfigInvalid: names the metric.
     """
-    clocks = [metric for metric, spec in METRICS.items() if spec.clock is not None]
     for metric, budget in budgets.items():
-        if metric not in clocks:
+        if metric not in GATED_CLOCKS:
             raise ConfigInvalid(
                 subject=f"{subject} {metric}",
                 fact="this metric has no budget: counts are exact, and NCCL time is shown only",
-                expectation=f"metrics with a budget are {', '.join(clocks)}",
+                expectation=f"Metrics with a budget are {', '.join(GATED_CLOCKS)}",
                 next_step="Remove it.",
             )
         if not 0 < budget < 1:
             raise ConfigInvalid(
                 subject=f"{subject} {metric}",
                 fact=f"the budget is {budget:g}",
-                expectation="a fraction above 0 and below 1: 0.02 is 2 %",
+                expectation="Expected a fraction above 0 and below 1: 0.02 is 2 %",
                 next_step="Write the budget as a fraction.",
             )
 
 
 def invalid_value(error: Mapping[str, object], *, subject: str) -> ConfigInvalid:
     """One of pydantic's complaints as a ConfigInvalid."""
+    if error.get("type") == "missing":
+        return ConfigInvalid(
+            subject=subject, fact="it is not there", expectation="It has no default", next_step="Add it."
+        )
+    said, _, _ = str(error.get("msg", "")).partition(", unable to parse")
+    for pydantics, ours in _IN_OUR_WORDS:
+        said = said.replace(pydantics, ours)
     return ConfigInvalid(
         subject=subject,
-        fact=f"the value is {error.get('input')!r}",
-        expectation=str(error.get("msg", "")).replace("Input should be", "it should be"),
+        fact=f"the value is {_shown(error.get('input'))}",
+        expectation="It should not be empty" if error.get("type") in {"too_short", "string_too_short"} else said,
         next_step="Correct it.",
     )
+
+
+def _perhaps(word: str, known: Iterable[str]) -> str:
+    near = difflib.get_close_matches(word, [str(one) for one in known], n=1)
+    return f"Perhaps you meant {near[0]!r}." if near else "Remove it."
+
+
+def _shown(value: object) -> str:
+    """Show a refused value: enough to find it, however large or deep it is."""
+    short = reprlib.Repr()
+    short.maxstring = short.maxother = 80
+    short.maxlevel = 2
+    return short.repr(value)
 
 
 def _table(file: Path) -> dict[str, object]:
@@ -111,7 +208,7 @@ def _table(file: Path) -> dict[str, object]:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as broken:
         raise ConfigInvalid(
             subject=str(file.name),
-            fact=f"it cannot be read as TOML ({broken})",
+            fact=f"it cannot be read as TOML ({' '.join(str(broken).split())})",
             next_step="Correct the file.",
         ) from broken
     tool = document.get("tool", {})
@@ -120,7 +217,7 @@ def _table(file: Path) -> dict[str, object]:
         raise ConfigInvalid(
             subject=f"{file.name} {TABLE}",
             fact=f"it is a {type(table).__name__}",
-            expectation="a table",
+            expectation="Expected a table",
             next_step="Write [tool.perfgate] and keys below it.",
         )
     return table

@@ -30,7 +30,7 @@ from urllib.parse import quote, unquote
 from pydantic import ValidationError
 
 from perfgate.model.baseline import BASELINE_FORMAT, RESULT_FORMAT, Baseline, Result
-from perfgate.model.errors import BaselineUnreadable, ResultMissing, ResultUnreadable, StoreFailed
+from perfgate.model.errors import BaselineMissing, BaselineUnreadable, ResultMissing, ResultUnreadable, StoreFailed
 from perfgate.model.metric import COUNTS
 
 SEAL: Final = "seal"
@@ -172,7 +172,26 @@ class Store:
         Raises:
             BaselineUnreadable: there is a file, and it is not the whole, unchanged baseline of this workload.
         """
-        return self._read_baseline(self.baseline_path(slug, workload), workload)
+        path = self.baseline_path(slug, workload)
+        baseline = self._read_baseline(path, workload)
+        return None if baseline is None else self._own(path, baseline)
+
+    def read_baseline(self, path: Path) -> Baseline:
+        """Return the baseline in any file, under whatever name: one of another branch or project, to be looked at.
+
+        Raises:
+            BaselineMissing: there is no such file.
+            BaselineUnreadable: the file is not a whole, unchanged baseline.
+        """
+        baseline = self._read_baseline(path, None)
+        if baseline is None:
+            raise BaselineMissing(
+                subject=self._told(path),
+                fact="there is no such file",
+                expectation="A baseline was expected there",
+                next_step="Check the path; perfgate show lists the baselines of this project.",
+            )
+        return baseline
 
     def baselines(self, slug: str | None = None) -> tuple[ListedBaseline, ...]:
         """Return every baseline of one machine or of all, by folder and name, the unreadable ones with their error.
@@ -211,7 +230,7 @@ class Store:
         path = self.baseline_path(baseline.machine.slug, baseline.workload)
         self._make_folder(path.parent)
         with self._alone_in(path.parent):
-            current = self._read_baseline(path, baseline.workload)
+            current = self.load_baseline(baseline.machine.slug, baseline.workload)
             if _seal(current) != _seal(replacing):
                 raise StoreFailed(
                     subject=self._told(path),
@@ -334,12 +353,24 @@ class Store:
             ) from error
         return self._opened(path, raw, workload)
 
+    def _own(self, path: Path, baseline: Baseline) -> Baseline:
+        """Return a baseline whose file bears the name of its workload."""
+        if file_name(baseline.workload) != path.name.removesuffix(".json"):
+            raise BaselineUnreadable(
+                subject=self._told(path),
+                fact=f"the baseline in it is that of {baseline.workload}",
+                expectation="A renamed workload is another workload, with a baseline of its own",
+                next_step=self._restore(path, workload_of(path.stem)),
+            )
+        return baseline
+
+    def _restore(self, path: Path, workload: str | None) -> str:
+        return f"Restore it (git checkout -- {shlex.quote(self._told(path))}), or delete it and {_anew(workload)}"
+
     def _opened(self, path: Path, raw: bytes, workload: str | None) -> Baseline:
-        """Return the baseline in a file's bytes; `workload` is whose it must be, None where the name does not say."""
-        told, name = self._told(path), workload or workload_of(path.stem) or "WORKLOAD"
-        quoted = shlex.quote(self._told(path))
-        bless = f'perfgate bless {shlex.quote(name)} --reason "..."'
-        restore = f"Restore it (git checkout -- {quoted}), or delete it and bless anew: {bless}"
+        """Return the baseline in a file's bytes; `workload` is what messages call it, None where that is not known."""
+        told, quoted = self._told(path), shlex.quote(self._told(path))
+        restore = self._restore(path, workload)
         if raw.startswith(_LFS_POINTER):
             raise BaselineUnreadable(
                 subject=told,
@@ -374,7 +405,7 @@ class Store:
                 subject=told,
                 fact=f"the baseline has format {number}",
                 expectation=f"This perfgate reads format {BASELINE_FORMAT}",
-                next_step=f"Upgrade perfgate, or delete the file and bless anew: {bless}" if newer else restore,
+                next_step=f"Upgrade perfgate, or delete the file and {_anew(workload)}" if newer else restore,
             )
         seal = content.pop(SEAL, None)
         try:
@@ -393,13 +424,6 @@ class Store:
                 expectation="Its seal must match its content: a baseline is measured and blessed, never edited",
                 next_step=restore,
             )
-        if file_name(baseline.workload) != path.name.removesuffix(".json"):
-            raise BaselineUnreadable(
-                subject=told,
-                fact=f"the baseline in it is that of {baseline.workload}",
-                expectation="A renamed workload is another workload, with a baseline of its own",
-                next_step=restore,
-            )
         return baseline
 
     def _listed(self, slug: str, path: Path) -> ListedBaseline:
@@ -407,7 +431,7 @@ class Store:
         found: Baseline | BaselineUnreadable
         try:
             read = self._read_baseline(path, name)
-            found = read if read is not None else self._vanished(path)
+            found = self._own(path, read) if read is not None else self._vanished(path)
         except BaselineUnreadable as error:
             found = error
         if name is None:
@@ -527,6 +551,10 @@ _CAUSES: Mapping[int, tuple[str, str]] = {
     errno.EEXIST: _IN_THE_WAY,
     errno.EISDIR: ("a folder stands where the file must be", "Move it away, then run again."),
 }
+
+
+def _anew(workload: str | None) -> str:
+    return f'bless anew: perfgate bless {shlex.quote(workload or "WORKLOAD")} --reason "..."'
 
 
 def _seal(baseline: Baseline | None) -> str | None:

@@ -11,8 +11,10 @@ import hashlib
 import importlib
 import os
 import sys
-from collections.abc import Callable, Iterator
+import weakref
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import ModuleType
 from typing import Protocol
@@ -149,6 +151,7 @@ class MeasuredSteps:
         self._find_torch = find_torch or (lambda: sys.modules.get("torch"))
         self._find_nvtx = find_nvtx or (lambda: _import("nvtx"))
         self._started = False
+        self._running: Callable[[], Generator[int] | None] = lambda: None
         self.turns = 0
         """Turns begun so far, warm-up included."""
         self.finished = False
@@ -165,7 +168,7 @@ class MeasuredSteps:
 
         Raises:
             StepsMisused: the loop was started before.
-            Deaf: no step can be marked.
+            Deaf: no step can be marked; at the first turn.
         """
         if self._started:
             raise StepsMisused(
@@ -173,9 +176,18 @@ class MeasuredSteps:
                 "Iterate over them once, and do one step of work a turn."
             )
         self._started = True
-        return self._turns()
+        turns = self._turns()
+        # Held weakly: a loop that is left drops its iterator, which then closes the range and the capture at once.
+        self._running = weakref.ref(turns)
+        return turns
 
-    def _turns(self) -> Iterator[int]:
+    def close(self) -> None:
+        """Close the open range and the capture of a loop that was left while something still holds its iterator."""
+        turns = self._running()
+        if turns is not None:
+            turns.close()
+
+    def _turns(self) -> Generator[int]:
         torch = self._find_torch()
         marker = choose_marker(torch=torch, nvtx=self._find_nvtx(), profiled=self._profiled)
         self.marked_by = marker.name
@@ -194,7 +206,7 @@ class MeasuredSteps:
             capture.stop()
         self.finished = True
 
-    def _one(self, marker: Marker, message: str, turn: int) -> Iterator[int]:
+    def _one(self, marker: Marker, message: str, turn: int) -> Generator[int]:
         marker.push(message)
         try:
             self.turns += 1
@@ -208,11 +220,20 @@ class MeasuredSteps:
         Raises:
             StepsMisused: it left early, or never started.
         """
-        if not self.finished:
+        if self.finished:
+            return
+        declared = f"{len(self)} turns ({self._warmup} warm-up, {self._steps} measured)"
+        if self.turns == len(self):
+            # zip(data, steps) with data for exactly all turns, and zip(steps, data) with data for one turn less, look
+            # the same from here. In the second the last step is empty, so neither counts.
             raise StepsMisused(
-                f"the loop took {self.turns} of {len(self)} turns ({self._warmup} warm-up, {self._steps} measured). "
-                "It must go on until the steps are used up: look for a break, a return, or data that ends first."
+                f"the loop began all {declared}, and did not come back for the end of the last one. "
+                "Put the steps first, with data for every turn: zip(steps, data)."
             )
+        raise StepsMisused(
+            f"the loop took {self.turns} of {declared}. "
+            "It must go on until the steps are used up: look for a break, a return, or data that ends first."
+        )
 
 
 def tell(
@@ -223,15 +244,17 @@ def tell(
     message: str = "",
     exit_status: int | None = None,
 ) -> None:
-    """Write the worker's account where the order wants it."""
+    """Close what the loop left open, and write the worker's account where the order wants it."""
+    steps.close()
     torch = sys.modules.get("torch")
+    torch_version = getattr(torch, "__version__", None)
     account = Account(
         ending=ending,
         message=message,
         exit_status=exit_status,
         turns=steps.turns,
         pid=os.getpid(),
-        torch=getattr(torch, "__version__", None) and str(getattr(torch, "__version__", None)),
+        torch=None if torch_version is None else str(torch_version),
         cuda=getattr(getattr(torch, "version", None), "cuda", None),
         nvtx=package_version("nvtx"),
         marked_by=steps.marked_by,
@@ -250,7 +273,8 @@ def loaded_code(root: Path) -> dict[str, str]:
     foreign.append(Path(__file__).resolve().parent)
     digests: dict[str, str] = {}
     for module in list(sys.modules.values()):
-        file = getattr(module, "__file__", None)
+        # Not getattr: it would wake up modules that import themselves lazily.
+        file = getattr(module, "__dict__", {}).get("__file__")
         if not isinstance(file, str):
             continue
         path = Path(file).resolve()
@@ -265,14 +289,13 @@ def loaded_code(root: Path) -> dict[str, str]:
 
 def package_version(name: str) -> str | None:
     """The installed version of a distribution, None where it is not installed."""
-    metadata = importlib.import_module("importlib.metadata")
     try:
-        return str(metadata.version(name))
-    except metadata.PackageNotFoundError:
+        return version(name)
+    except PackageNotFoundError:
         return None
 
 
-def profiled(environment: dict[str, str] | os._Environ[str]) -> bool:
+def profiled(environment: Mapping[str, str]) -> bool:
     """Whether nsys is around this process: it sets one of these for every process it starts."""
     return "NSYS_PROFILING_SESSION_ID" in environment or "NVTX_INJECTION64_PATH" in environment
 

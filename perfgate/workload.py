@@ -6,6 +6,7 @@ Light by design: importing this file imports neither torch nor nvtx, pandas nor 
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar, runtime_checkable
@@ -44,6 +45,8 @@ class Steps(Protocol):
 
 
 def workload(
+    bare: None = None,
+    /,
     *,
     steps: int = 30,
     warmup: int = 10,
@@ -64,17 +67,21 @@ def workload(
 
     Raises:
         TypeError: the mark is used without parentheses, or on something that takes no ``steps``.
-        ValueError: `steps` or `warmup` is too small.
+        ValueError: `steps`, `warmup` or `timeout_s` is too small.
     """
-    if callable(steps):
+    if bare is not None:
         raise TypeError(
-            f"@workload on {getattr(steps, '__name__', steps)!r}: used without parentheses. "
+            f"@workload on {getattr(bare, '__name__', repr(bare))}: used without parentheses. "
             "Write @workload() or @workload(steps=30, warmup=10)."
         )
     _check_int("steps", steps, minimum=3)
     _check_int("warmup", warmup, minimum=0)
-    if timeout_s is not None and not timeout_s > 0:
+    if timeout_s is not None and (isinstance(timeout_s, bool) or not isinstance(timeout_s, int | float)):
+        raise TypeError(f"@workload: timeout_s is {timeout_s!r}, expected a number of seconds.")
+    if timeout_s is not None and not 0 < timeout_s < math.inf:
         raise ValueError(f"@workload: timeout_s is {timeout_s!r}, expected seconds above 0.")
+    if budgets is not None and not isinstance(budgets, Mapping):
+        raise TypeError(f"@workload: budgets is {budgets!r}, expected fractions by metric name.")
     if isinstance(pass_env, str):
         raise TypeError(f"@workload: pass_env is the string {pass_env!r}, expected a list of variable names.")
     declaration = Declaration(
@@ -89,6 +96,9 @@ def workload(
         name = getattr(function, "__name__", repr(function))
         if not inspect.isfunction(function):
             raise TypeError(f"@workload on {name}: it is a {type(function).__name__}, expected a plain function.")
+        if (kind := _not_run_through(function)) is not None:
+            told = f"it is {kind}, of which calling runs nothing"
+            raise TypeError(f"@workload on {name}: {told}. Write a plain function.")
         if "steps" not in inspect.signature(function).parameters:
             raise TypeError(f"@workload on {name}: it takes no argument 'steps'. Write def {name}(steps): ...")
         setattr(function, MARK, declaration)
@@ -101,6 +111,16 @@ def declaration_of(candidate: object) -> Declaration | None:
     """Return what `@workload` said of an object, None for anything else."""
     found = getattr(candidate, MARK, None) if inspect.isfunction(candidate) else None
     return found if isinstance(found, Declaration) else None
+
+
+def _not_run_through(function: Callable[..., object]) -> str | None:
+    """What kind of function it is, if calling it does not run its body."""
+    kinds: tuple[tuple[str, Callable[[object], bool]], ...] = (
+        ("a coroutine function", inspect.iscoroutinefunction),
+        ("a generator function", inspect.isgeneratorfunction),
+        ("an asynchronous generator function", inspect.isasyncgenfunction),
+    )
+    return next((kind for kind, is_kind in kinds if is_kind(function)), None)
 
 
 def _check_int(name: str, value: object, *, minimum: int) -> None:

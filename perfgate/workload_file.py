@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Mapping
+import shlex
+from collections.abc import Hashable, Mapping
 from pathlib import Path
+from typing import Final, TypeVar
 
 import yaml
 from pydantic import Field, ValidationError
@@ -14,7 +17,12 @@ from perfgate.model.metric import Metric
 from perfgate.model.record import Record
 from perfgate.model.settings import Settings
 from perfgate.model.workload import CaptureMode, CaptureWindow, Workload
-from perfgate.settings import check_budgets, check_keys, invalid_value
+from perfgate.settings import check_budgets, check_keys, check_metrics, invalid_value
+
+LARGEST_BYTES: Final = 65_536
+"""A workload is some ten lines; whatever is larger is another file, which the parser would chew on for minutes."""
+
+Validated = TypeVar("Validated", bound=Record)
 
 
 class CommandFile(Record):
@@ -41,27 +49,10 @@ def read_workload_file(file: Path, *, root: Path, settings: Settings) -> Workloa
     source = file.relative_to(root).as_posix() if file.is_relative_to(root) else str(file)
     told = _mapping(file, source)
     check_keys(told, known=CommandFile.model_fields, subject=source)
-    if isinstance(told.get("command"), str):
-        raise ConfigInvalid(
-            subject=f"{source} command",
-            fact=f"it is the text {told['command']!r}",
-            expectation="a list of words: no shell is involved",
-            next_step=f"Write command: [{', '.join(str(told['command']).split())}].",
-        )
-    try:
-        declared = CommandFile.model_validate(told)
-    except ValidationError as invalid:
-        first = invalid.errors()[0]
-        where = ".".join(str(part) for part in first["loc"] if not _is_type_name(part))
-        raise invalid_value(first, subject=f"{source} {where}") from None
-    try:
-        re.compile(declared.step)
-    except re.error as broken:
-        raise ConfigInvalid(
-            subject=f"{source} step",
-            fact=f"{declared.step!r} is no regular expression ({broken})",
-            next_step="Escape what is meant literally with a backslash.",
-        ) from broken
+    check_metrics(told.get("budgets"), subject=f"{source} budgets")
+    _check_forms(told, source)
+    declared = _validated(CommandFile, told, subject=f"{source} ")
+    _check_values(declared, source, root)
     check_budgets(declared.budgets, subject=f"{source} budgets")
     return Workload(
         id=file.stem,
@@ -79,24 +70,129 @@ def read_workload_file(file: Path, *, root: Path, settings: Settings) -> Workloa
     )
 
 
+def _validated(record: type[Validated], told: Mapping[str, object], *, subject: str) -> Validated:
+    try:
+        return record.model_validate(told)
+    except ValidationError as invalid:
+        first = invalid.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise invalid_value(first, subject=f"{subject}{where}") from None
+
+
+def _check_forms(told: Mapping[str, object], source: str) -> None:
+    """Refuse what pydantic would refuse in words that do not help."""
+    command, capture = told.get("command"), told.get("capture")
+    if isinstance(command, str):
+        raise ConfigInvalid(
+            subject=f"{source} command",
+            fact=f"it is the text {command!r}",
+            expectation="Expected a list of words: no shell is involved",
+            next_step=f"Write command: {json.dumps(_words(command))}",
+        )
+    if isinstance(capture, Mapping):
+        check_keys(capture, known=CaptureWindow.model_fields, subject=f"{source} capture")
+        _validated(CaptureWindow, capture, subject=f"{source} capture.")
+    elif capture is not None and capture not in list(CaptureMode):
+        raise ConfigInvalid(
+            subject=f"{source} capture",
+            fact=f"the value is {capture!r}",
+            expectation=f"It should be {', '.join(CaptureMode)}, or delay and duration in seconds",
+            next_step="Correct it, for example: capture: {delay: 10, duration: 10}",
+        )
+
+
+def _words(command: str) -> list[str]:
+    try:
+        return shlex.split(command)
+    except ValueError:  # a quotation that does not end
+        return command.split()
+
+
+def _check_values(declared: CommandFile, source: str, root: Path) -> None:
+    """Refuse values that are of the right type, and that no run could use."""
+    try:
+        re.compile(declared.step)
+    except (re.error, OverflowError, RecursionError) as broken:
+        raise ConfigInvalid(
+            subject=f"{source} step",
+            fact=f"{declared.step!r} is no regular expression ({broken})",
+            next_step="Escape what is meant literally with a backslash.",
+        ) from broken
+    for key, words in (("command", declared.command), ("env", [*declared.env, *declared.env.values()])):
+        if any("\0" in word for word in words):
+            raise ConfigInvalid(
+                subject=f"{source} {key}", fact="it holds a NUL, which no program can be handed", next_step="Remove it."
+            )
+    if not declared.command[0]:
+        raise ConfigInvalid(
+            subject=f"{source} command", fact="its first word is empty", next_step="Write the program's name there."
+        )
+    for name in declared.env:
+        if not name or "=" in name:
+            raise ConfigInvalid(
+                subject=f"{source} env", fact=f"{name!r} cannot be a variable's name", next_step="Correct it."
+            )
+    if declared.cwd is not None and not (root / declared.cwd).is_dir():
+        raise ConfigInvalid(
+            subject=f"{source} cwd",
+            fact=f"there is no folder {declared.cwd}",
+            expectation="It is relative to the project's root",
+            next_step="Correct it, or leave it out to run in the root.",
+        )
+
+
+class _Loader(yaml.BaseLoader):
+    """Reads every scalar as the text that is written, and refuses a key that is there twice.
+
+    The record says which texts are numbers. So `[train.py, 010, 1.10, yes]` hands over just these words, which YAML
+    would have made 8, 1.1 and True; and of two keys YAML would silently have taken the last.
+    """
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, object]:  # noqa: FBT001, FBT002 - yaml's
+        """Build a mapping whose keys are texts, each of them once."""
+        known: set[str] = set()
+        for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise yaml.constructor.ConstructorError(None, None, "a key is no text", key.start_mark)
+            if key.value in known:
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"the key {key.value!r} is there twice", key.start_mark
+                )
+            known.add(key.value)
+        return super().construct_mapping(node, deep=deep)
+
+
 def _mapping(file: Path, source: str) -> dict[str, object]:
     try:
-        told = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError, OSError) as broken:
-        reason = " ".join(str(broken).split())
+        size = file.stat().st_size
+        if size > LARGEST_BYTES:
+            raise ConfigInvalid(
+                subject=source,
+                fact=f"it has {size} bytes",
+                expectation=f"A workload file has at most {LARGEST_BYTES}",
+                next_step="Keep other files out of the folder of workloads.",
+            )
+        told = yaml.load(file.read_text(encoding="utf-8-sig"), Loader=_Loader)
+    except (yaml.YAMLError, UnicodeDecodeError, OSError, RecursionError) as broken:
         raise ConfigInvalid(
-            subject=source, fact=f"it cannot be read as YAML ({reason})", next_step="Correct the file."
+            subject=source, fact=f"it cannot be read as YAML ({_why(broken)})", next_step="Correct the file."
         ) from broken
     if not isinstance(told, dict):
+        kind = "a list" if isinstance(told, list) else "text"
         raise ConfigInvalid(
             subject=source,
-            fact=f"it holds {'nothing' if told is None else f'a {type(told).__name__}'}",
-            expectation="a mapping with the keys command, step and steps",
+            fact=f"it holds {kind if told else 'nothing'}",
+            expectation="Expected a mapping with the keys command, step and steps",
             next_step="See the README for a YAML workload.",
         )
-    return {str(key): value for key, value in told.items()}
+    return told
 
 
-def _is_type_name(part: object) -> bool:
-    """Whether a piece of pydantic's location names a union's member rather than a key of the file."""
-    return part == "CaptureWindow" or (isinstance(part, str) and part.startswith("enum"))
+def _why(broken: Exception) -> str:
+    """Tell an error in one line, with the line it is on."""
+    if isinstance(broken, yaml.MarkedYAMLError) and broken.problem_mark is not None:
+        mark = broken.problem_mark
+        return f"line {mark.line + 1}, column {mark.column + 1}: {broken.problem}"
+    if isinstance(broken, OSError):
+        return broken.strerror or str(broken)
+    return " ".join(str(broken).split())

@@ -75,7 +75,7 @@ def _play(captures: Path, folder: Path, say: Callable[[str], None], *, width: in
     store.save_baseline(baseline, replacing=None)
     say(f'$ perfgate bless {manifest.workload.id} --reason "{baseline.blessing.reason}"\n')
 
-    unchanged = _check(manifest, manifest.unchanged, baseline, captures, folder)
+    unchanged = _check(manifest, manifest.unchanged, baseline, captures, folder, runs=3)
     say(_title("2", manifest.unchanged))
     say(verdict_table(unchanged.verdict, width=width, colour=colour))
 
@@ -105,11 +105,18 @@ def _verdict_of_demo(unchanged: Verdict, slip: Verdict, say: Callable[[str], Non
 
 
 def _check(
-    manifest: Manifest, recording: Recording, baseline: Baseline | None, captures: Path, folder: Path
+    manifest: Manifest,
+    recording: Recording,
+    baseline: Baseline | None,
+    captures: Path,
+    folder: Path,
+    *,
+    runs: int | None = None,
 ) -> gate.Checked:
+    """Judge a recording by its first `runs` runs, or all of them."""
     expectation = gate.Expectation(workload=manifest.workload, machine=manifest.machine, baseline=baseline)
     recorded = len(recording.runs)
-    policy = gate.Policy(runs=min(3, recorded), new_runs=recorded, max_runs=recorded)
+    policy = gate.Policy(runs=runs or recorded, new_runs=recorded, max_runs=recorded, stops_early=False)
     return gate.check(expectation, policy, _Replay(manifest, recording, captures, folder))
 
 

@@ -19,7 +19,7 @@ _LEAST_SHARE: Final = 0.05
 _WHOLE: Final = 0.99
 """From this share on, the named ranges are the whole of it."""
 _PARTS_OF_STEP: Final = (Metric.KERNEL_MS, Metric.GAP_MS)
-"""A step is no range's own: kernel time and idle time, which are, stand for it."""
+"""A step is no range's own: kernel time, idle time and copies that nothing hides, which are, stand for it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,7 +35,7 @@ class _Part:
 def where(
     baseline_ranges: Sequence[RangeSample], now: Run | Sequence[RangeSample], verdict: Verdict
 ) -> dict[Metric, str]:
-    """Say for each metric that moved under which ranges it did: `syncs +1: +1 under loss_log`.
+    """Say for each metric that moved by how much, and under which ranges: `+1: +1 under loss_log`.
 
     A metric moved if it is REGRESSED or IMPROVED, or INCONCLUSIVE with a change of more than half its budget. Ranges
     are matched by name; of a run with several processes, those of its slowest. At most three ranges are named, and
@@ -48,13 +48,24 @@ def where(
     for row in verdict.metrics:
         if row.baseline is None or row.now is None or not _moved(row):
             continue
-        sources = _PARTS_OF_STEP if row.metric is Metric.STEP_MS else (row.metric,)
+        sources = _parts_of_step(verdict) if row.metric is Metric.STEP_MS else (row.metric,)
         whole = row.now - row.baseline
         parts = [part for source in sources for part in _parts(source, baseline_ranges, ranges, verdict)]
         named = _largest(parts, whole)
         if named:
             told[row.metric] = _tell(row.metric, whole, named)
     return told
+
+
+def _parts_of_step(verdict: Verdict) -> tuple[Metric, ...]:
+    exposed, copied = verdict.of(Metric.H2D_EXPOSED_MS), verdict.of(Metric.H2D_MS)
+    if exposed is None or copied is None or _growth(exposed) * 2 < _growth(copied) or _growth(exposed) <= 0:
+        return _PARTS_OF_STEP
+    return (*_PARTS_OF_STEP, Metric.H2D_MS)
+
+
+def _growth(row: MetricVerdict) -> float:
+    return (row.now or 0.0) - (row.baseline or 0.0)
 
 
 def ranges_of(run: Run) -> tuple[RangeSample, ...]:
@@ -116,7 +127,7 @@ def _tell(metric: Metric, whole: float, named: Sequence[_Part]) -> str:
     ]
     of_which = abs(sum(part.change for part in named)) < _WHOLE * abs(whole)
     joint = ", of which " if of_which else ": "
-    return f"{metric} {_number(whole)}{f' {unit}' if unit else ''}{joint}{', '.join(signed)}"
+    return f"{_number(whole)}{f' {unit}' if unit else ''}{joint}{', '.join(signed)}"
 
 
 def _under(part: _Part) -> str:

@@ -67,6 +67,8 @@ looks for losses at most four times, and `STORED.alpha` holds.
 """
 
 FEWEST_TO_FAIL: Final = next(look.runs for look in LOOKS if look.losses)
+MOST_RUNS: Final = LOOKS[-1].runs
+"""More than this one gate never measures."""
 
 
 def losses_at(runs: int) -> tuple[Loss, ...]:

@@ -74,7 +74,9 @@ def cut(ranges: Ranges, names: Names, steps: Steps) -> Segments:
     for own in rows_by_thread:
         own_labels = label_of[names.codes[own]]
         changes.append(_innermost(ranges.start[own], ranges.end[own], own_labels))
-    edges = np.unique(np.concatenate([*(times for times, _ in changes), steps.starts, steps.ends]))
+    edges = np.concatenate([*(times for times, _ in changes), steps.starts, steps.ends])
+    edges.sort(kind="stable")
+    edges = edges[np.append(True, edges[1:] != edges[:-1])]
     begins = np.concatenate((edges[:1] - 1, edges))
     step = np.zeros(len(begins), np.int32) if steps.whole else _step_at(steps, begins)
     # Between steps the thread is that of the last step begun; before the first, the first's.
@@ -197,7 +199,7 @@ def _group(names: Names, codes: SmallInts, in_step: SmallInts, *, steps: int) ->
     `Batch 2`) become `Batch #`; names that come back every step (`layer.0`, `layer.1`) stay. Where fewer than two
     steps can tell these apart, names seen once are grouped only if there are more than MANY_NAMES.
     """
-    used = np.unique(codes).tolist()
+    used = np.flatnonzero(np.bincount(codes)).tolist()
     bare = {code: _TORCH_SUFFIX.sub("", names.texts[code]) for code in used}
     places = in_step.tolist() if steps > 1 else range(len(codes))
     seen: dict[str, set[int]] = defaultdict(set)

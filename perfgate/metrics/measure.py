@@ -119,7 +119,7 @@ class Devices:
 def _devices(ops: Kernels | Copies | Spans) -> list[int]:
     if len(ops.device) and ops.device.min() == ops.device.max():
         return [int(ops.device[0])]
-    return np.unique(ops.device).tolist()
+    return [int(one) for one in np.unique(ops.device)]
 
 
 def _chosen(ops: Kernels | Copies | Spans, rows: Flags) -> tuple[Ints, Ints]:
@@ -239,7 +239,7 @@ def _why_absent(timeline: Timeline, steps: Steps, totals: Tally, devices: Device
     absent: dict[Metric, str] = {}
     if not totals.devices:
         if timeline.gpu_operations:
-            why = f"process {pid} launched no GPU operation in its steps"
+            why = f"process {pid} launched no GPU operation{'' if steps.whole else ' in its steps'}"
         else:
             why = timeline.missing.get("kernels", _NO_OPERATIONS)
         absent |= dict.fromkeys(_FROM_OPERATIONS, why)
@@ -288,7 +288,7 @@ def _remarks(
 ) -> Sequence[str]:
     told: list[str] = []
     step_ms = values.get(Metric.STEP_MS)
-    if not steps.whole and not totals.devices:
+    if step_ms is not None and not totals.devices:
         told.append("no GPU operation was launched in the steps: step_ms is CPU time only")
     elif step_ms is not None and nvtx_step_ms is not None and nvtx_step_ms < AHEAD_BELOW * step_ms:
         behind = np.median(done - steps.ends)

@@ -29,7 +29,10 @@ def range_samples(segments: Segments, by_segment: Mapping[Metric, tuple[Ints, fl
     """
     size = len(segments.labels)
     values: dict[Metric, np.ndarray[tuple[int], np.dtype[np.float64]]] = {}
-    for metric, (sums, divisor) in by_segment.items():
+    for metric in METRICS:
+        if metric not in by_segment:
+            continue
+        sums, divisor = by_segment[metric]
         unit = 1e6 if METRICS[metric].kind is Kind.CLOCK else 1.0
         values[metric] = sum_by(segments.label, sums, size) / unit / divisor
     divisor = max((d for m, (_, d) in by_segment.items() if m is not Metric.GAP_MS), default=1.0)

@@ -20,6 +20,9 @@ BASELINE_FORMAT: Final = 1
 RESULT_FORMAT: Final = 1
 """History: 1, the first."""
 
+FEWEST_RUNS: Final = 5
+"""Runs that make a baseline; 10 over 5 occasions are wanted (DECISION)."""
+
 
 class Commit(Record):
     """The state of the repository that was measured."""

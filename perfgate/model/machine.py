@@ -55,6 +55,10 @@ class Machine(Record):
         mig = "-mig" if any(gpu.mig for gpu in self.gpus) and "mig" not in words else ""
         return f"{words}{mig}" + (f"-x{len(self.gpus)}" if len(self.gpus) > 1 else "")
 
+    @property
+    def _slices(self) -> int:
+        return sum(gpu.mig for gpu in self.gpus)
+
     def differences_that_forbid_comparison(self, other: Machine) -> tuple[str, ...]:
         """Name what makes times of `self` (the baseline's machine) and `other` incomparable; empty if nothing does.
 
@@ -62,8 +66,13 @@ class Machine(Record):
         and option, so only like is compared with like.
         """
         found: list[str] = []
-        if (self.gpu_name, [g.mig for g in self.gpus]) != (other.gpu_name, [g.mig for g in other.gpus]):
+        if self.gpu_name != other.gpu_name:
             found.append(f"baseline is for {self.gpu_name}, this machine is {other.gpu_name}")
+        elif self._slices != other._slices:
+            found.append(
+                f"baseline is for {self.gpu_name} (MIG slices: {self._slices}), "
+                f"this machine is {other.gpu_name} (MIG slices: {other._slices})"
+            )
         if self.nsys != other.nsys:
             found.append(f"baseline was captured by nsys {self.nsys}, this is nsys {other.nsys}")
         if self.nsys_options != other.nsys_options:

@@ -22,9 +22,9 @@ class GraphTrace(StrEnum):
 class Settings(Record):
     """The project's settings, after `[tool.perfgate]`, environment and options have been merged."""
 
-    workloads: str = "workloads"
+    workloads: str = Field(default="workloads", min_length=1)
     """Folder of the workloads, relative to the project's root."""
-    baselines: str = "baselines"
+    baselines: str = Field(default="baselines", min_length=1)
     """Folder of the baselines, relative to the project's root."""
     runs: int = Field(default=3, ge=1, le=10)
     """Runs of the first look; the gate grows them to 5, 8 and 10 where it must."""
@@ -35,7 +35,7 @@ class Settings(Record):
     new: OnNew = OnNew.FAIL
     budgets: Mapping[Metric, float] = {}
     """Budgets of the project, as fractions."""
-    nsys: str | None = None
+    nsys: str | None = Field(default=None, min_length=1)
     """The nsys program, where it is not to be searched for."""
     trace_osrt: bool = False
     cuda_graph_trace: GraphTrace = GraphTrace.GRAPH

@@ -145,7 +145,7 @@ class Diagnostic:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Timeline:
-    """One capture. `processes` are operating system process ids; arrays refer to them by index."""
+    """One capture. `processes` are operating system process ids (0: not said); arrays refer to them by index."""
 
     source: str
     """File name, for messages."""

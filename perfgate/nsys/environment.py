@@ -28,6 +28,7 @@ NEVER_WITHHELD: Final = frozenset(
         "TMPDIR",
         "USER",
         "VIRTUAL_ENV",
+        "AWS_CA_BUNDLE",
         "AWS_DEFAULT_REGION",
         "AWS_REGION",
     }
@@ -57,6 +58,9 @@ DOUBTFUL_WORDS: Final = frozenset(
 )
 """Words of secrets, but of settings too (MAX_TOKENS=4096): not withheld where the value is a number or a switch.
 TOKENIZERS, KEYBOARD, MONKEY, AUTHOR and XAUTHORITY are other words."""
+
+OTHER_WORDS: Final = frozenset({"TIKTOKEN"})
+"""Words that end as a secret's do, and are none."""
 
 _SWITCH = re.compile(r"[+-]?\d{1,9}(\.\d+)?|true|false|yes|no|on|off|none|auto", re.IGNORECASE)
 
@@ -128,7 +132,9 @@ def looks_secret(name: str, value: str) -> bool:
         or not SECRET_WORDS.isdisjoint(words)
     ):
         return True
-    doubtful = not DOUBTFUL_WORDS.isdisjoint(words) or any(word.endswith("TOKEN") for word in words)
+    doubtful = not DOUBTFUL_WORDS.isdisjoint(words) or any(
+        word.endswith("TOKEN") for word in words if word not in OTHER_WORDS
+    )
     if doubtful and not _SWITCH.fullmatch(value):
         return True
     return any(pattern.search(value) for pattern in SECRET_VALUES)

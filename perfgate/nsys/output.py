@@ -28,9 +28,10 @@ OWN_LINE: Final = re.compile(
     | Importer\ error\ status:
     | Import\ Failed\ with\ unexpected\ exception
     | Unable\ to\ retrieve\ the\ importer\ version
+    | FATAL\ ERROR:\ .*QuadD
     | Dynamic\ exception\ type:
     | std::exception::what:
-    | \[QuadDCommon::
+    | \[(QuadDCommon|boost)::
     | Executable\ not\ found\ in\ current\ directory
     | unrecogni[sz]ed\ option\ '
     | usage:\ nsys\ profile

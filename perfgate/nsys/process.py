@@ -44,6 +44,8 @@ class Finished:
     """Exit status; minus the signal's number where a signal ended it; None where it was ended for its time limit."""
     timed_out: bool
     wall_s: float
+    left: tuple[str, ...]
+    """Names of the processes that still ran when the program had ended or its time was up, and were ended."""
 
 
 def run_process(
@@ -54,11 +56,13 @@ def run_process(
     log: Path,
     timeout_s: float,
     on_line: Callable[[str], None] | None = None,
+    on_tick: Callable[[], None] | None = None,
 ) -> Finished:
     """Run a program in a session of its own until it ends or its time is up; afterwards nothing of it runs.
 
     Its stdout and stderr become one stream of lines, ended by newline or carriage return (progress bars), undecodable
-    bytes replaced; each goes to `log` and then to `on_line`. Its stdin is empty.
+    bytes replaced; each goes to `log` and then to `on_line`. Its stdin is empty. `on_tick` is called at least every
+    0.1 s while it runs.
 
     Raises:
         OSError: the program cannot be started, or the log cannot be written.
@@ -69,6 +73,7 @@ def run_process(
     marked = {**env, COOKIE: f"{inherited}:{mark}" if inherited else mark}
     started = time.monotonic()
     process: subprocess.Popen[bytes] | None = None
+    left: tuple[str, ...] = ()
     with log.open("w", encoding="utf-8", newline="\n") as record:
         try:
             process = subprocess.Popen(
@@ -80,7 +85,7 @@ def run_process(
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-            for line in _lines(process, deadline=started + timeout_s):
+            for line in _lines(process, deadline=started + timeout_s, on_tick=on_tick):
                 record.write(line + "\n")
                 record.flush()
                 if on_line is not None:
@@ -89,8 +94,8 @@ def run_process(
             wall_s = time.monotonic() - started
         finally:
             # Ctrl-C may fall between the start of the program and its being known here: the cookie finds it anyway.
-            _end(process, mark)
-    return Finished(returncode=returncode, timed_out=returncode is None, wall_s=wall_s)
+            left = _end(process, mark)
+    return Finished(returncode=returncode, timed_out=returncode is None, wall_s=wall_s, left=left)
 
 
 def processes_of(mark: str, *, session: int | None = None) -> list[psutil.Process]:
@@ -111,7 +116,7 @@ def processes_of(mark: str, *, session: int | None = None) -> list[psutil.Proces
     return found
 
 
-def _lines(process: subprocess.Popen[bytes], *, deadline: float) -> Iterator[str]:
+def _lines(process: subprocess.Popen[bytes], *, deadline: float, on_tick: Callable[[], None] | None) -> Iterator[str]:
     """Yield the output line by line, until the program has ended or the deadline has come."""
     stream = process.stdout
     assert stream is not None
@@ -121,6 +126,8 @@ def _lines(process: subprocess.Popen[bytes], *, deadline: float) -> Iterator[str
     with stream, selectors.DefaultSelector() as selector:
         selector.register(descriptor, selectors.EVENT_READ)
         while True:
+            if on_tick is not None:
+                on_tick()
             ended = process.poll() is not None
             remaining = deadline - time.monotonic()
             if remaining <= 0 and not ended:
@@ -146,27 +153,37 @@ def _lines(process: subprocess.Popen[bytes], *, deadline: float) -> Iterator[str
         yield pending.rstrip(b"\r").decode(errors="replace")
 
 
-def _end(process: subprocess.Popen[bytes] | None, mark: str) -> None:
-    """End the program and all that it started: SIGTERM, then SIGKILL; a second Ctrl-C skips to SIGKILL."""
+def _end(process: subprocess.Popen[bytes] | None, mark: str) -> tuple[str, ...]:
+    """End the program and all that it started, and name it: SIGTERM, then SIGKILL; another Ctrl-C skips to SIGKILL."""
     try:
-        _sweep(process, mark, grace_s=GRACE_S)
+        return _sweep(process, mark, grace_s=GRACE_S)
     except KeyboardInterrupt:
         _sweep(process, mark, grace_s=0.0)
         raise
 
 
-def _sweep(process: subprocess.Popen[bytes] | None, mark: str, *, grace_s: float) -> None:
+def _sweep(process: subprocess.Popen[bytes] | None, mark: str, *, grace_s: float) -> tuple[str, ...]:
+    left: list[str] = []
     # Repeated, because a process may start another between being found and being ended.
     for attempt in range(_SWEEPS):
         strays = processes_of(mark, session=None if process is None else process.pid)
         if not strays:
             break
+        left += [name for stray in strays if attempt == 0 and (name := _name(stray)) is not None]
         if attempt == 0 and grace_s > 0:
             strays = _signal_all(process, strays, signal.SIGTERM, timeout_s=grace_s)
         _signal_all(process, strays, signal.SIGKILL, timeout_s=1.0)
     if process is not None:
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(timeout=1.0)
+    return tuple(left)
+
+
+def _name(process: psutil.Process) -> str | None:
+    try:
+        return process.name()
+    except psutil.Error:
+        return None
 
 
 def _signal_all(

@@ -32,6 +32,10 @@ LOG: Final = "nsys.log"
 FREE_BYTES: Final = 200_000_000
 """Free space without which no run is started: seconds of capture take some 10 MB, their export ten times that."""
 
+FULL_BYTES: Final = 1_000_000
+"""Free space below which the disk ran full during a run. nsys 2024.2 then takes the workload down with SIGSEGV, or
+hangs, and turns what it has into a capture that looks whole; on its way out it gives the space back."""
+
 EXPORT_TIMEOUT_S: Final = 900.0
 
 IMPORTER_CAUSES: Final[Sequence[tuple[str, str]]] = (
@@ -81,7 +85,8 @@ class ProfileOutcome:
 
     captures: tuple[Captured, ...]
     exit_status: int | None
-    """The workload's, as nsys passed it on; None where nsys never started it, was ended, or died itself."""
+    """The workload's, as nsys passed it on; None where nsys never started it, was ended, or died itself, and where the
+    workload still ran when its window by the clock had been captured (it was ended then)."""
     signal: str | None
     """Name of the signal that ended the workload, from an exit status of 128 + its number."""
     timed_out: bool
@@ -105,12 +110,13 @@ def profile(tool: NsysTool, spec: ProfileSpec, *, on_line: Callable[[str], None]
     """
     lines = Output(on_line)
     finished: Finished | None = None
+    free = 0
     refused: str | None = None
     try:
         spec.folder.mkdir(parents=True, exist_ok=True)
         refused = _why_not_to_start(spec)
         if refused is None:
-            finished = _run(tool, spec, lines)
+            finished, free = _run(tool, spec, lines)
     except OSError as error:
         if lines.is_telling:
             raise
@@ -119,15 +125,16 @@ def profile(tool: NsysTool, spec: ProfileSpec, *, on_line: Callable[[str], None]
         return _outcome(spec, lines, problem=refused)
     captures: list[Captured] = []
     problems: list[str] = []
-    # What is left of a run out of time is a torso: neither its steps nor its end can be relied on.
-    reps = [] if finished.timed_out else sorted(spec.folder.glob("*.nsys-rep"), key=_natural)
+    # What is left of a run out of time or disk is a torso, however whole it looks.
+    is_torso = finished.timed_out or free < FULL_BYTES
+    reps = [] if is_torso else sorted(spec.folder.glob("*.nsys-rep"), key=_natural)
     for rep in reps:
         try:
             captures.append(Captured(rep=rep, sqlite=_exported_with(rep) or export(tool, rep, spec.folder)))
         except (CaptureUnreadable, StoreFailed) as error:
             problems.append(str(error))
     if not reps:
-        problems.append(_why_no_capture(tool, spec, finished, lines.own))
+        problems.append(_why_no_capture(tool, spec, finished, lines.own, free))
     return _outcome(spec, lines, finished, captures=captures, problem="\n".join(problems) or None)
 
 
@@ -224,16 +231,23 @@ def run_reports(tool: NsysTool, sqlite: Path, folder: Path, *, timeout_s: float 
     return read_reports(texts, skipped=skipped, source=str(sqlite))
 
 
-def _run(tool: NsysTool, spec: ProfileSpec, lines: Output) -> Finished:
-    """Run nsys with a TMPDIR of its own, which is gone afterwards; the workload keeps the user's.
+def _run(tool: NsysTool, spec: ProfileSpec, lines: Output) -> tuple[Finished, int]:
+    """Run nsys with a TMPDIR of its own, and return how it ended and the fewest bytes that were free.
 
-    In a shared /tmp, nsys stumbles over `/tmp/nvidia` of another user, and leaves unfinished recordings behind. The
-    workload must not get it too, or it would lose what it caches there from run to run (compiled kernels).
+    In a shared /tmp, nsys stumbles over `/tmp/nvidia` of another user, and leaves unfinished recordings behind; this
+    one is removed. The workload must not get it, or it would lose what it caches there from run to run (compiled
+    kernels).
     """
     tmp = spec.folder / "tmp"
     tmp.mkdir()
     workload_tmpdir = spec.env.get("TMPDIR") or "/tmp"  # what an unset TMPDIR means
     own_tmpdir = not set(workload_tmpdir) & _NOT_IN_ENV_VAR
+    free = shutil.disk_usage(spec.folder).free
+
+    def look_at_disk() -> None:
+        nonlocal free
+        free = min(free, shutil.disk_usage(spec.folder).free)
+
     try:
         with literal(spec.folder) as plain:
             command = profile_command(
@@ -245,14 +259,16 @@ def _run(tool: NsysTool, spec: ProfileSpec, lines: Output) -> Finished:
                 graph_trace=spec.graph_trace,
                 workload_tmpdir=workload_tmpdir if own_tmpdir else None,
             )
-            return run_process(
+            finished = run_process(
                 command,
                 cwd=spec.cwd,
                 env=for_profile(spec.env, tmpdir=str(plain / "tmp") if own_tmpdir else None),
                 log=spec.folder / LOG,
                 timeout_s=spec.timeout_s,
                 on_line=lines.take,
+                on_tick=look_at_disk,
             )
+            return finished, free
     finally:
         shutil.rmtree(tmp, ignore_errors=True)
 
@@ -274,6 +290,9 @@ def _outcome(
     status = None if finished is None or never_started(lines.own) else finished.returncode
     if status is not None and status < 0:
         status = None
+    if finished is not None and isinstance(spec.capture, CaptureWindow) and not all(map(_is_nsys, finished.left)):
+        # After --duration nsys goes home with 0 and leaves the workload running.
+        status = None
     return ProfileOutcome(
         captures=tuple(captures),
         exit_status=status,
@@ -284,6 +303,10 @@ def _outcome(
         log=spec.folder / LOG,
         problem=problem,
     )
+
+
+def _is_nsys(name: str) -> bool:
+    return name.startswith("nsys")
 
 
 def _program(spec: ProfileSpec) -> str | None:
@@ -317,18 +340,18 @@ def _why_not_to_start(spec: ProfileSpec) -> str | None:
     return None
 
 
-def _why_no_capture(tool: NsysTool, spec: ProfileSpec, finished: Finished, own: Iterable[str]) -> str:
+def _why_no_capture(tool: NsysTool, spec: ProfileSpec, finished: Finished, own: Iterable[str], free: int) -> str:
     """Name the reason for which nsys wrote no capture, the surest first."""
     log = spec.folder / LOG
     said = "\n".join(own)
+    if "No space left on device" in said or free < FULL_BYTES:
+        return f"The disk ran full while nsys wrote the capture into {spec.folder}. Free some space."
     if finished.timed_out:
         late = "The workload" if "Generating '" not in said else "The workload, or nsys writing its capture,"
         return (
             f"{late} did not end within {spec.timeout_s:g} s, so it was ended with all that it had started. "
             f"Give it more time (timeout_s), or look where it hangs: {log}"
         )
-    if "No space left on device" in said or shutil.disk_usage(spec.folder).free < FREE_BYTES // 10:
-        return f"The disk ran full while nsys wrote the capture into {spec.folder}. Free some space."
     if found := re.search(r"unrecogni[sz]ed option '(.*?)'", said):
         return f"nsys {tool.version} ({tool.path}) does not know the option {found[1]}. Set PERFGATE_NSYS to another."
     if "Executable not found" in said:
@@ -346,6 +369,8 @@ def _why_no_capture(tool: NsysTool, spec: ProfileSpec, finished: Finished, own: 
     if found := re.search(r"Failed to create '(.*?)': (.*)", said):
         path = spec.folder / Path(found[1]).name
         return f"nsys could not write {path}: {found[2].rstrip('. ')}. Make the folder writable."
+    if found := re.search(r"FATAL ERROR: .*", said):
+        return f"nsys {tool.version} itself failed: {found[0]}. All it printed is in {log}"
     if finished.returncode is not None and finished.returncode < 0:
         return (
             f"nsys {tool.version} itself was ended by {signal_name(-finished.returncode) or -finished.returncode} "

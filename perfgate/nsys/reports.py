@@ -50,8 +50,8 @@ def parse_report(text: str, *, name: ReportName, source: str) -> tuple[Row, ...]
 def parse_report(text: str, *, name: ReportName, source: str) -> tuple[Row, ...]:
     """Read one report, as `nsys stats --output` wrote it with times in ns and sizes in bytes.
 
-    `text` is the whole file, line ends as they are in it (`newline=""`: a range name may hold any of them);
-    `source` is what messages call it. Rows keep nsys's order, the largest total first. There is at least one row:
+    `text` is the whole file, its line ends untouched (decode its bytes: a range name may hold any of them); `source` is
+    what messages call it. Rows keep nsys's order, the largest total first. There is at least one row:
     a report that nsys skipped is an empty file, and only its log can tell that from a failure, so the caller
     must not pass it here.
 
@@ -73,7 +73,9 @@ def parse_report(text: str, *, name: ReportName, source: str) -> tuple[Row, ...]
             next_step="Look for SKIPPED or ERROR in the output of nsys stats",
         )
     header, _, body = text.partition("\n")
-    layout = _layout(header.removesuffix("\r"), name=name, source=source)
+    layout = _layout(header, name=name, source=source)
+    if text == f"{header}\n":
+        raise _truncated(name, source, "it has a header and no rows")
     if not body.endswith("\n"):
         raise _truncated(name, source, "its last line is not complete")
     model = _MODELS[name]
@@ -171,8 +173,6 @@ def _rows(body: str, layout: ReportLayout, *, name: ReportName, source: str) -> 
             )
         else:
             raise _truncated(name, source, f"line {number} is no row of it: {line[:120]!r}")
-    if not pending:
-        raise _truncated(name, source, "it has a header and no rows")
     yield _match(row, pending)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
@@ -62,8 +63,9 @@ _Scalar = TypeVar("_Scalar", bound=np.generic)
 
 _ROWS_AT_ONCE = 1 << 18
 """Rows a thread holds in connectorx's wide form; bounds the memory above the arrays themselves."""
-_READERS = 2
+_READERS = min(8, os.cpu_count() or 1)
 _HEADER = b"SQLite format 3\0"
+_HEADER_BYTES = 100
 _LFS = b"version https://git-lfs"
 _AGAIN = "Export it again: nsys export --type sqlite --force-overwrite true CAPTURE.nsys-rep"
 _UNKNOWN_PID = 0
@@ -122,14 +124,12 @@ class Export:
     def has(self, table: str) -> bool:
         return table in self.tables
 
-    def rows(self, table: str, columns: Sequence[str], *, where: str = "", order: str = "") -> list[tuple[Any, ...]]:
+    def rows(self, table: str, columns: Sequence[str], *, where: str = "1") -> list[tuple[Any, ...]]:
         """Rows of a small table; a column that it lacks is None in each."""
         if table not in self.tables:
             return []
         chosen = ", ".join(f'"{column}"' if column in self.tables[table] else "NULL" for column in columns)
-        return self.query(
-            f'SELECT {chosen} FROM "{table}"{where and f" WHERE {where}"}{order and f" ORDER BY {order}"}'
-        )
+        return self.query(f'SELECT {chosen} FROM "{table}" WHERE {where}')
 
     def query(self, sql: str) -> list[tuple[Any, ...]]:
         return self.connection.execute(sql).fetchall()
@@ -144,7 +144,7 @@ def _refuse_foreign(path: Path) -> None:
     """Raise for a file that is no readable SQLite database, by its first bytes."""
     try:
         with path.open("rb") as file:
-            head = file.read(100)
+            head = file.read(_HEADER_BYTES)
         size = path.stat().st_size
     except IsADirectoryError:
         raise CaptureUnreadable(
@@ -193,8 +193,8 @@ def _refuse_foreign(path: Path) -> None:
 
 def _declared_size(head: bytes) -> int:
     """Bytes that a SQLite header promises (SQLite's file format, 1.3); 0 where it does not say."""
-    if len(head) < 100:
-        return len(_HEADER) + 100
+    if len(head) < _HEADER_BYTES:
+        return _HEADER_BYTES
     if head[24:28] != head[92:96]:  # written by a version that did not keep the page count
         return 0
     page = int.from_bytes(head[16:18], "big")
@@ -415,7 +415,12 @@ def _read_tables(export: Export) -> tuple[dict[str, Columns], _Processes]:
     """All tables; several of their parts are read at the same time."""
     processes = _Processes()
     reading: dict[str, tuple[Columns, list[Future[slice]]]] = {}
-    with ThreadPoolExecutor(_READERS, thread_name_prefix="perfgate-read") as readers:
+    with (
+        warnings.catch_warnings(),
+        ThreadPoolExecutor(_READERS, thread_name_prefix="perfgate-read") as readers,
+    ):
+        # connectorx 0.4 builds its frames in a way that pandas 3 warns of; here, since filters are of all threads
+        warnings.filterwarnings("ignore", message="make_block is deprecated", category=DeprecationWarning)
         try:
             for table in EXPORT_TABLES:
                 parts = _parts(export, table)
@@ -460,7 +465,7 @@ def _timeline(export: Export) -> Timeline:
     ids = {int(name) for column in (kernels.name, calls.name) for name in pd.unique(column)}
     text_ids = _column(tables[RANGES.name], "text_id", np.int64)
     strings = _strings(export, ids | {int(name) for name in pd.unique(text_ids)})
-    meta = {str(name): str(value) for table in METADATA for name, value in export.rows(table, ("name", "value"))}
+    meta = {name: _text(value) for table in METADATA for name, value in export.rows(table, ("name", "value"))}
     timeline = Timeline(
         source=export.path.name,
         nsys_version=meta.get("EXPORT_PRODUCT_VERSION"),
@@ -475,7 +480,7 @@ def _timeline(export: Export) -> Timeline:
         names={name: strings.get(name, f"(name {name})") for name in ids},
         gpus=gpus,
         diagnostics=tuple(
-            Diagnostic(severity=int(severity or 0), text=str(text))
+            Diagnostic(severity=_whole(severity) or 0, text=_text(text) or "")
             for severity, text in export.rows(DIAGNOSTICS, ("severity", "text"))
         ),
     )
@@ -597,22 +602,37 @@ def _range_texts(export: Export, columns: Columns, strings: Mapping[int, str]) -
     which = f"eventType IN ({', '.join(map(str, RANGE_EVENTS))})"
     rows = export.connection.execute(f'SELECT text FROM "{RANGES.name}" WHERE {which} ORDER BY rowid')
     for number, (text,) in zip(ids, rows, strict=True):
-        yield strings[number] if number in strings else "" if text is None else _told(text)
+        yield strings[number] if number in strings else _text(text) or ""
 
 
-def _told(text: object) -> str:
-    return _decoded(text) if isinstance(text, bytes) else str(text)
+def _text(value: object) -> str | None:
+    """What a text column holds, whatever was put into it."""
+    if value is None:
+        return None
+    return _decoded(value) if isinstance(value, bytes) else str(value)
+
+
+def _whole(value: object) -> int | None:
+    """What a number column of a small table holds; None for what is no whole number."""
+    return value if isinstance(value, int) else None
+
+
+def _device(value: object) -> int | None:
+    """The same, of a column that numbers GPUs."""
+    number = _whole(value)
+    return number if number is not None and 0 <= number <= _LIMITS["device"].max else None
 
 
 def _domains(export: Export, index: Mapping[int, int]) -> dict[tuple[int, int], str]:
     """Names of the NVTX domains by (domain id, process); the first row that names one counts."""
     named: dict[tuple[int, int], str] = {}
     columns = ("domainId", "globalTid", "text", "textId")
-    rows = export.rows(RANGES.name, columns, where=f"eventType = {DOMAIN_EVENT}", order="start")
+    found = export.rows(RANGES.name, columns, where=f"eventType = {DOMAIN_EVENT} ORDER BY start")
+    rows = [(_whole(domain), _whole(thread), text, _whole(text_id)) for domain, thread, text, text_id in found]
     registered = _strings(export, {text_id for *_, text_id in rows if text_id is not None})
     for domain, thread, text, text_id in rows:
         process = index.get((-1 if thread is None else thread) & ~THREAD_MASK)
-        name = registered.get(text_id) or ("" if text is None else _told(text))
+        name = registered.get(-1 if text_id is None else text_id) or _text(text)
         if process is not None and domain is not None and name:
             named.setdefault((domain, process), name)
     return named
@@ -638,18 +658,20 @@ class _Devices:
 def _devices(export: Export) -> _Devices:
     """GPUs are told apart by nsys's GPU id and, within one, by uuid: MIG instances share the id."""
     devices = _Devices()
-    for number, name, uuid, cuda in export.rows(GPUS, ("id", "name", "uuid", "cuDevice"), order="id"):
+    for id_, name, uuid, cuda_id in export.rows(GPUS, ("id", "name", "uuid", "cuDevice")):
+        number, cuda = _device(id_), _device(cuda_id)
         if number is not None:
-            devices.gpus[number] = CapturedGpu(device=number, name=name, uuid=uuid)
+            devices.gpus[number] = CapturedGpu(device=number, name=_text(name), uuid=_text(uuid))
             if cuda is not None:
                 devices.by_cuda_number.setdefault(cuda, number)
-    rows = export.rows(CUDA_DEVICES, ("pid", "cudaId", "gpuId", "uuid"), order="pid, cudaId")
     of_uuid = {_bare(gpu.uuid): number for number, gpu in devices.gpus.items() if gpu.uuid}
     instances: dict[tuple[int | None, str | None], int] = {}
-    for pid, own, gpu, uuid in rows:
-        if pid is None or own is None or (gpu is None and uuid is None):
+    rows = export.rows(CUDA_DEVICES, ("pid", "cudaId", "gpuId", "uuid"))
+    for row in sorted(rows, key=repr):  # any order, as long as it is the same for equal captures
+        pid, own, gpu, text = _whole(row[0]), _device(row[1]), _device(row[2]), _text(row[3])
+        if pid is None or own is None or (gpu is None and text is None):
             continue
-        key = (of_uuid.get(_bare(uuid)) if gpu is None else gpu, uuid)
+        key = (of_uuid.get(_bare(text)) if gpu is None else gpu, text)
         if key not in instances:
             instances[key] = _number_of(key, instances, devices)
         devices.by_process[pid, own] = instances[key]
@@ -675,19 +697,17 @@ def _name_devices(export: Export, processes: tuple[int, ...], operations: Sequen
     """Put physical GPUs for the processes' own device numbers, in place."""
     devices = _devices(export)
     for columns in operations:
-        pairs, uniques = _pairs(columns["process"], columns["device"])
-        physical = [devices.physical(processes[process], own) for process, own in uniques]
-        if physical != [own for _, own in uniques]:
-            columns["device"] = np.array(physical, dtype=np.int32)[pairs]
+        process, device = columns["process"], columns["device"]
+        if (process == process[0]).all() and (device == device[0]).all():
+            physical = devices.physical(processes[process[0]], int(device[0]))
+            if physical != device[0]:
+                device.fill(physical)
+            continue
+        pairs, uniques = pd.factorize((process.astype(np.int64) << 32) | (device.astype(np.int64) & 0xFFFFFFFF))
+        distinct = zip((uniques >> 32).tolist(), uniques.astype(np.int32).tolist(), strict=True)
+        found = [devices.physical(processes[its], own) for its, own in distinct]
+        columns["device"] = np.array(found, dtype=np.int32)[pairs]
     return tuple(gpu for _, gpu in sorted(devices.gpus.items()))
-
-
-def _pairs(process: SmallInts, device: SmallInts) -> tuple[NDArray[np.intp], list[tuple[int, int]]]:
-    """Which of the distinct (process, device) pairs each row has, and those pairs."""
-    if (process == process[0]).all() and (device == device[0]).all():
-        return np.zeros(len(process), dtype=np.intp), [(int(process[0]), int(device[0]))]
-    codes, uniques = pd.factorize((process.astype(np.int64) << 32) | device.astype(np.int64) & 0xFFFFFFFF)
-    return codes, [(int(pair >> 32), int(np.int32(pair & 0xFFFFFFFF))) for pair in uniques]
 
 
 # --- what is not there -------------------------------------------------------------------------------------------

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 
 import pytest
+
+from perfgate.workload import declaration_of
 
 OPTIONS = (
     ("--perfgate-runs", {"metavar": "N", "help": "runs of the first look (default: 3, or [tool.perfgate] runs)"}),
@@ -43,12 +46,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Load the side that this process is on."""
-    if config.getoption("perfgate_worker"):
-        config.pluginmanager.import_plugin("perfgate.plugin.worker_side")
-        return
-    if config.getoption("perfgate"):
-        config.pluginmanager.import_plugin("perfgate.plugin.gate_side")
+    side = "worker_side" if config.getoption("perfgate_worker") else "gate_side" if config.getoption("perfgate") else ""
+    if side:
+        # Not pluginmanager.import_plugin: it warns where `perfgate doctor` has imported the side before, to no purpose.
+        name = f"perfgate.plugin.{side}"
+        config.pluginmanager.register(importlib.import_module(name), name)
         return
     given = [flag for flag, _ in OPTIONS if config.getoption(flag.removeprefix("--").replace("-", "_")) is not None]
     if given:
         raise pytest.UsageError(f"{given[0]} does nothing without --perfgate. Add --perfgate, or leave it out.")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pycollect_makeitem(collector: pytest.Collector, obj: object) -> list[pytest.Item] | None:
+    """Leave workloads alone without `--perfgate`, whatever their names: they are no tests."""
+    ours = collector.config.getoption("perfgate") or collector.config.getoption("perfgate_worker")
+    return None if ours or declaration_of(obj) is None else []

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -27,6 +28,7 @@ from perfgate.nsys.tool import find_nsys
 from perfgate.plugin.progress import Progress
 from perfgate.render.document import DocumentRun, DocumentWorkload, GateDocument, document_text
 from perfgate.render.junit import properties
+from perfgate.render.page import Page
 from perfgate.render.text import summary, verdict_table
 from perfgate.store import Store
 
@@ -117,7 +119,7 @@ class PytestGate:
             return gate.as_not_measured(workload.id, refused)
         self._folders[workload.id] = folder
         series = _Series(bench=bench, workload=workload, folder=folder, progress=self._progress)
-        with ExitStack() as held:
+        with self._progress.of(workload.id), ExitStack() as held:
             try:
                 held.enter_context(
                     gpu_lock(
@@ -128,9 +130,9 @@ class PytestGate:
                     )
                 )
             except PerfgateError as taken:
+                _remove_if_empty(folder)
                 return gate.as_not_measured(workload.id, taken)
-            with self._progress.of(workload.id):
-                checked = gate.check(expectation, self._policy(workload), series)
+            checked = gate.check(expectation, self._policy(workload), series)
         checked = checked.model_copy(update={"verdict": series.annotated(checked.verdict)})
         self._checked[workload.id] = checked
         try:
@@ -165,8 +167,7 @@ class PytestGate:
         checked: gate.Checked,
         started_at: datetime,
     ) -> None:
-        if not checked.runs:
-            return
+        # Kept without runs as well: bless must not take an older result for this one.
         result = Result(
             workload=workload,
             machine=series.machine,
@@ -216,44 +217,58 @@ class PytestGate:
 
     def close(self, collected: Sequence[Workload], *, whole: bool) -> gate.Closing:
         """What the whole invocation amounts to; `whole` tells that every workload of the project was asked for."""
-        orphans = self.orphans(collected) if whole and collected else ()
+        orphans = self.orphans(collected) if whole else ()
         return gate.close(self.missed(collected), self.verdicts, self._policy(None), orphans=orphans)
 
-    def told(self, closing: gate.Closing, *, interrupted: bool) -> str:
-        """The terminal summary: tables of what let the gate open with a remark, then a line a workload."""
-        noteworthy = [
-            verdict
-            for verdict in self.verdicts.values()
-            if verdict.outcome is not Outcome.PASSED and self.opens(verdict)
-        ]
-        missing = [line for line in closing.shut_by if line.partition(":")[0] not in self.verdicts]
-        why = "interrupted" if interrupted else "; ".join(missing)
-        return "\n".join(
-            [
-                *(self.table(verdict) for verdict in noteworthy),
-                summary(
-                    list(self.verdicts.values()),
-                    opens=closing.opens and not interrupted,
-                    width=self._width,
-                    colour=self._colour,
-                    on_inconclusive=self.settings.inconclusive,
-                    on_new=self.settings.new,
-                    why=why,
-                ),
-            ]
-        )
+    def told(self, closing: gate.Closing, *, hidden: Sequence[str] = (), why: str = "") -> str:
+        """The terminal summary: tables that nothing above has shown, a line a workload, and what else shuts the gate.
 
-    def write_document(self, file: Path, closing: gate.Closing, *, exit_status: int) -> None:
-        """Write everything found as JSON.
-
-        Raises:
-            StoreFailed: the file cannot be written.
+        `hidden` are workloads whose failure pytest does not show; `why` comes before all other reasons.
         """
+        tables = [
+            self.table(verdict)
+            for name, verdict in self.verdicts.items()
+            if name in hidden or (verdict.outcome is not Outcome.PASSED and self.opens(verdict))
+        ]
+        judged = {f"{name}: {verdict.outcome}" for name, verdict in self.verdicts.items()}
+        missing = [] if why else [line for line in closing.shut_by if line not in judged]
+        shutting = Counter(verdict.outcome for verdict in self.verdicts.values() if not self.opens(verdict))
+        alone = len(missing) == 1 and not shutting
+        if missing:
+            judged_shut = ", ".join(f"{count} {outcome}" for outcome, count in shutting.items())
+            others = f"{len(missing)} {'other ' if shutting else ''}reason{'s' if len(missing) > 1 else ''} above"
+            why = missing[0] if alone else ", and ".join(part for part in (judged_shut, others) if part)
+        closed = summary(
+            list(self.verdicts.values()),
+            opens=closing.opens,
+            width=self._width,
+            colour=self._colour,
+            on_inconclusive=self.settings.inconclusive,
+            on_new=self.settings.new,
+            why="" if closing.opens else why,
+        ).splitlines()
+        page = Page(width=self._width, colour=self._colour)
+        for line in () if alone else missing:
+            page.prose(line, indent=0)
+        return "\n".join([*tables, *closed[:-1], *page.text.splitlines(), closed[-1]])
+
+    def document(self, file: Path | None, closing: gate.Closing, *, exit_status: int) -> gate.Closing:
+        """Write everything found as JSON, if asked; a document that cannot be written keeps the gate shut."""
+        if file is None:
+            return closing
+        try:
+            self._write_document(file, closing, exit_status=exit_status)
+        except StoreFailed as refused:
+            return gate.Closing(opens=False, shut_by=(*closing.shut_by, str(refused).replace("\n", " ")))
+        return closing
+
+    def _write_document(self, file: Path, closing: gate.Closing, *, exit_status: int) -> None:
         workloads = tuple(
             DocumentWorkload(
                 verdict=verdict,
                 opens_gate=self._policy(None).opens(verdict.outcome),
                 runs=tuple(DocumentRun.of(run) for run in self._runs_of(name)),
+                baseline=self._baseline_file(name),
                 files=self._files(name),
             )
             for name, verdict in self.verdicts.items()
@@ -282,11 +297,22 @@ class PytestGate:
         checked = self._checked.get(workload)
         return checked.runs if checked is not None else ()
 
+    def _baseline_file(self, workload: str) -> str | None:
+        if not isinstance(self._bench, runner.Bench):
+            return None
+        file = self.store.baseline_path(self._bench.machine.slug, workload)
+        return os.path.relpath(file, self.root) if file.exists() else None
+
     def _files(self, workload: str) -> str | None:
         folder = self._folders.get(workload)
-        if folder is None or not folder.exists():
+        if folder is None or not folder.is_dir():
             return None
         return os.path.relpath(folder, self.root)
+
+
+def _remove_if_empty(folder: Path) -> None:
+    with suppress(OSError):
+        folder.rmdir()
 
 
 class _Series:

@@ -20,7 +20,7 @@ class WorkloadModule(pytest.Module):
         """Whether an object is a workload, and declared in this file rather than imported from a sister file."""
         if declaration_of(obj) is None or not inspect.isfunction(obj):
             return False
-        declared_in = Path(obj.__code__.co_filename)
+        declared_in = Path(inspect.unwrap(obj).__code__.co_filename)
         return declared_in == self.path or not declared_in.is_relative_to(self.path.parent)
 
     def istestclass(self, obj: object, name: str) -> bool:  # noqa: ARG002 - the signature is pytest's
@@ -35,6 +35,11 @@ class WorkloadModule(pytest.Module):
 def holds_workloads(file_path: Path) -> bool:
     """Whether a file is a Python file of workloads by its name."""
     return file_path.suffix == ".py" and file_path.name != "conftest.py" and not file_path.name.startswith("_")
+
+
+def holds_command(file_path: Path) -> bool:
+    """Whether a file is the YAML file of one workload by its name."""
+    return file_path.suffix in {".yaml", ".yml"} and not file_path.name.startswith(("_", "."))
 
 
 def parameters_of(function: pytest.Function) -> dict[str, str]:

@@ -13,8 +13,8 @@ from perfgate.gate import Closing
 from perfgate.model.errors import PerfgateError
 from perfgate.model.workload import Workload
 from perfgate.plugin.bench import GATE, PytestGate
-from perfgate.plugin.collect import holds_workloads, spared_by_timeouts
-from perfgate.plugin.items import CommandCollector, CommandItem, GatedModule, WorkloadItem
+from perfgate.plugin.collect import holds_command, holds_workloads, spared_by_timeouts
+from perfgate.plugin.items import CommandCollector, CommandItem, GatedModule, GateShut, WorkloadItem
 from perfgate.plugin.progress import Progress
 from perfgate.settings import load_settings
 
@@ -22,6 +22,17 @@ EXPECTED = pytest.StashKey[Sequence[Workload]]()
 CLOSING = pytest.StashKey[Closing]()
 WHOLE = pytest.StashKey[bool]()
 """Whether all workloads of the project were asked for, so that a missing one is missed."""
+HIDDEN = pytest.StashKey[list[str]]()
+"""Workloads whose failure pytest does not show: those marked xfail."""
+BROKEN = pytest.StashKey[bool]()
+"""Whether files could not be collected."""
+
+SELECTING = ("lf", "ignore", "ignore_glob")
+"""Options that leave workloads out without a word to `pytest_deselected`."""
+COMPLETE = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
+"""Exit statuses of a pytest that came to its end."""
+LOOKING = ("collectonly", "showfixtures", "show_fixtures_per_test")
+"""Options under which nothing is to be measured."""
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -34,7 +45,9 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     except PerfgateError as invalid:
         raise pytest.UsageError(str(invalid)) from None
     choose_arguments(config, config.rootpath / settings.workloads)
+    refuse_unwritable(document_of(config))
     writer = config.get_terminal_writer()
+    config.stash[HIDDEN] = []
     config.stash[GATE] = PytestGate(
         root=config.rootpath,
         settings=settings,
@@ -55,6 +68,8 @@ def refuse_distribution(config: pytest.Config) -> None:
         pytest.UsageError: pytest-xdist was asked to distribute.
     """
     workers = config.getoption("numprocesses", None)
+    if config.option.collectonly:
+        return
     if workers or config.getoption("tx", None) or hasattr(config, "workerinput"):
         raise pytest.UsageError(
             "--perfgate: pytest-xdist was asked to run workloads side by side. They would measure one another.\n"
@@ -81,7 +96,7 @@ def choose_arguments(config: pytest.Config, workloads: Path) -> None:
         pytest.UsageError: there is no folder of workloads.
     """
     named = config.args_source is pytest.Config.ArgsSource.ARGS
-    config.stash[WHOLE] = not named
+    config.stash[WHOLE] = not named and not any(config.getoption(option, None) for option in SELECTING)
     if named:
         return
     if not workloads.is_dir():
@@ -90,6 +105,27 @@ def choose_arguments(config: pytest.Config, workloads: Path) -> None:
             "Make one with a workload in it, or set workloads in [tool.perfgate]."
         )
     config.args = [str(workloads)]
+
+
+def document_of(config: pytest.Config) -> Path | None:
+    """Where `--perfgate-json` wants its document."""
+    given = config.getoption("perfgate_json")
+    return config.invocation_params.dir / given if given else None
+
+
+def refuse_unwritable(document: Path | None) -> None:
+    """Find out before hours of measuring that the document has no place.
+
+    Raises:
+        pytest.UsageError: it cannot be written there.
+    """
+    if document is None:
+        return
+    folder = next(parent for parent in document.parents if parent.exists())
+    if document.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise pytest.UsageError(
+            f"--perfgate-json: {document} cannot be written. Give it a file in a folder that can be written to."
+        )
 
 
 def worker_options(config: pytest.Config) -> tuple[str, ...]:
@@ -113,7 +149,7 @@ def pytest_collect_file(
         return []
     if holds_workloads(file_path):
         return [GatedModule.from_parent(parent, path=file_path)]
-    if file_path.suffix in {".yaml", ".yml"}:
+    if holds_command(file_path):
         return [CommandCollector.from_parent(parent, path=file_path)]
     return []
 
@@ -126,7 +162,19 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Note what is expected: from here on, what is missing is missed."""
     expected = [item.workload for item in session.items if isinstance(item, WorkloadItem | CommandItem)]
+    refuse_twins(expected)
     session.config.stash[EXPECTED] = tuple(expected)
+    session.config.stash[BROKEN] = bool(session.testsfailed)
+    # A file that cannot be collected hides its workloads; they are not gone.
+    session.config.stash[WHOLE] &= not session.testsfailed
+
+
+def refuse_twins(expected: Sequence[Workload]) -> None:
+    """Refuse workloads that would share a baseline.
+
+    Raises:
+        pytest.UsageError: two bear one name.
+    """
     for workload in expected:
         twins = [other.source for other in expected if other.id == workload.id]
         if len(twins) > 1:
@@ -142,20 +190,38 @@ def pytest_deselected(items: list[pytest.Item]) -> None:
         items[0].config.stash[WHOLE] = False
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Note failures that an xfail mark hides."""
+    report = yield
+    if hasattr(report, "wasxfail") and call.excinfo is not None and isinstance(call.excinfo.value, GateShut):
+        item.config.stash[HIDDEN].append(call.excinfo.value.verdict.workload)
+    return report
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Hold the exit status against the verdicts, and write the document."""
     config = session.config
-    if config.option.collectonly:
+    gate = config.stash.get(GATE, None)
+    if gate is None or any(config.getoption(option) for option in LOOKING):
         return
-    gate = config.stash[GATE]
-    closing = gate.close(config.stash.get(EXPECTED, ()), whole=config.stash[WHOLE])
-    config.stash[CLOSING] = closing
+    whole = config.stash[WHOLE] and session.exitstatus in COMPLETE
+    closing = gate.close(config.stash.get(EXPECTED, ()), whole=whole)
+    closing = with_exit_status(closing, session.exitstatus)
     if not closing.opens and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
-    if config.getoption("perfgate_json"):
-        file = config.invocation_params.dir / config.getoption("perfgate_json")
-        gate.write_document(file, closing, exit_status=int(session.exitstatus))
+    config.stash[CLOSING] = gate.document(document_of(config), closing, exit_status=int(session.exitstatus))
+    session.exitstatus = max(session.exitstatus, config.stash[CLOSING].exit_status)
+
+
+def with_exit_status(closing: Closing, status: int) -> Closing:
+    """A gate does not open where pytest itself failed: at a file that it cannot collect, or in another plugin."""
+    if not closing.opens or status == pytest.ExitCode.OK:
+        return closing
+    return Closing(opens=False, shut_by=(f"pytest failed beside the workloads, see above (exit status {int(status)})",))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, exitstatus: int, config: pytest.Config) -> None:
@@ -163,10 +229,26 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, exitstatu
     closing = config.stash.get(CLOSING, None)
     if closing is None:
         return
-    terminalreporter.section("perfgate")
-    interrupted = exitstatus == pytest.ExitCode.INTERRUPTED
-    for line in config.stash[GATE].told(closing, interrupted=interrupted).splitlines():
+    terminalreporter.write_sep("=", "perfgate")
+    hidden = config.stash.get(HIDDEN, [])
+    told = config.stash[GATE].told(
+        closing, hidden=hidden, why=why_ended(exitstatus, broken=config.stash.get(BROKEN, False))
+    )
+    for line in told.splitlines():
         terminalreporter.write_line(line)
+
+
+def why_ended(status: int, *, broken: bool) -> str:
+    """Why pytest ended before it had measured what it should, in a phrase; empty where it did not."""
+    match status:
+        case pytest.ExitCode.INTERRUPTED:
+            return "files that cannot be collected, see above" if broken else "interrupted"
+        case pytest.ExitCode.USAGE_ERROR:
+            return "pytest did not start, see its error"
+        case pytest.ExitCode.INTERNAL_ERROR:
+            return "pytest broke down, see its traceback"
+        case _:
+            return ""
 
 
 def _progress(config: pytest.Config) -> Progress:

@@ -29,7 +29,7 @@ def collected_workloads(root: Path) -> tuple[Workload, ...]:
     """The project's workloads, in the order of a gate.
 
     Raises:
-        ConfigInvalid: they cannot be collected, with pytest's own words.
+        ConfigInvalid: they cannot be collected, with the gist of pytest's words.
     """
     listener, said = _Listener(), io.StringIO()
     with redirect_stdout(said), redirect_stderr(said):
@@ -38,7 +38,17 @@ def collected_workloads(root: Path) -> tuple[Workload, ...]:
     if status not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
         raise ConfigInvalid(
             subject="workloads",
-            fact=f"they cannot be collected: {said.getvalue().strip()}",
-            next_step="Correct what pytest complains about: pytest --perfgate --collect-only",
+            fact=f"they cannot be collected ({_last_words(said.getvalue())})",
+            next_step="See what pytest says: pytest --perfgate --collect-only",
         )
     return tuple(listener.workloads)
+
+
+def _last_words(said: str) -> str:
+    """What pytest complained of, in a line: the first error in its summary, or its usage error."""
+    lines = [line.strip() for line in said.splitlines()]
+    errors = [line.removeprefix("ERROR").lstrip(": ") for line in lines if line.startswith("ERROR")]
+    causes = [line.removeprefix("E ").strip() for line in lines if line.startswith("E ")]
+    if errors and " - " in errors[0]:
+        return errors[0]
+    return ": ".join([*errors[:1], *causes[-1:]]) or "pytest does not say why"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Protocol, TextIO
 
 from rich.console import Console
+from rich.text import Text
 
 from perfgate.model.metric import Metric
 from perfgate.model.sample import Run
@@ -25,11 +26,12 @@ class Progress:
     """Tells of the runs of one workload after another."""
 
     def __init__(self, stream: TextIO, *, live: bool, width: int, suspend: Suspend = nullcontext) -> None:
-        self._console = Console(file=stream, width=width, force_terminal=live, highlight=False, soft_wrap=True)
+        self._console = Console(
+            file=stream, width=width, force_terminal=live, highlight=False, emoji=False, soft_wrap=True
+        )
         self._live = live
         self._suspend = suspend
         self._workload = ""
-        self._fresh_line: Callable[[], None] = lambda: None
 
     @contextmanager
     def of(self, workload: str) -> Iterator[None]:
@@ -45,7 +47,7 @@ class Progress:
             if not self._live:
                 yield
                 return
-            with self._console.status(f"{self._shown} run {index + 1} of {planned} under nsys ..."):
+            with self._console.status(Text(f"{self._shown} run {index + 1} of {planned} under nsys ...")):
                 yield
 
     def done(self, index: int, planned: int, run: Run) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Generator
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from perfgate.plugin.collect import WorkloadModule, holds_workloads, spared_by_t
 
 ORDER = pytest.StashKey[Order]()
 STEPS = pytest.StashKey[worker.MeasuredSteps]()
+TOLD_WHOLE = (worker.Deaf, worker.StepsMisused)
+"""Errors whose message says all; a traceback would only show perfgate's own frames."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -63,13 +66,25 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
         raise
     except SystemExit as left:
         status = left.code if isinstance(left.code, int) else int(left.code is not None)
-        worker.tell(order, steps, Ending.EXITED, message=f"it called sys.exit({left.code!r})", exit_status=status)
-        pytest.exit(f"the workload called sys.exit({left.code!r})", returncode=status)
+        said = "" if left.code is None else repr(left.code)
+        worker.tell(order, steps, Ending.EXITED, message=f"it called sys.exit({said})", exit_status=status)
+        raise
     except BaseException as raised:
         worker.tell(order, steps, Ending.RAISED, message=f"{type(raised).__name__}: {raised}")
         raise
     worker.tell(order, steps, Ending.FINISHED)
     return result
+
+
+def pytest_report_teststatus() -> tuple[str, str, str]:
+    """Print no letter: what a workload printed is to be the last that its log shows."""
+    return "", "", ""
+
+
+def pytest_collectreport(report: pytest.CollectReport) -> None:
+    """Say why a file cannot be collected; pytest's own summary is off."""
+    if report.failed:
+        sys.stderr.write(f"{report.longreprtext}\n")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -79,6 +94,8 @@ def pytest_runtest_makereport(
     """Tell of fixtures that fail or skip: then the workload itself never ran."""
     report = yield
     order, steps = item.config.stash[ORDER], item.config.stash[STEPS]
+    if report.failed and call.excinfo is not None and not isinstance(call.excinfo.value, TOLD_WHOLE):
+        sys.stderr.write(f"{report.longreprtext}\n")
     if call.when == "setup" and call.excinfo is not None and not Path(order.account).exists():
         skipped = call.excinfo.errisinstance(pytest.skip.Exception)
         worker.tell(

@@ -1,6 +1,12 @@
 """Verdicts and records as text, JSON and JUnit properties; returns what a door prints or writes."""
 
-from perfgate.render.document import DocumentRun, DocumentWorkload, GateDocument, document_text, read_document
+from perfgate.render.document import (
+    DocumentRun,
+    DocumentWorkload,
+    GateDocument,
+    document_text,
+    read_document,
+)
 from perfgate.render.junit import properties
 from perfgate.render.records import Side, baseline_text, bless_text, comparison_text
 from perfgate.render.samples import sample_text

@@ -83,7 +83,7 @@ def document_text(document: GateDocument) -> str:
 
 
 def read_document(text: str) -> GateDocument:
-    """Return the document in a JSON text.
+    """Return the gate's document in a JSON text.
 
     Raises:
         pydantic.ValidationError: the text is not one of this format.

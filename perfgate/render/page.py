@@ -142,12 +142,13 @@ class Page:
         """Write a text wrapped at the width, under a label to its left; a command in it gets a line of its own."""
         lead = label.ljust(LABEL) if label else ""
         room = self.width - indent - len(lead)
-        lines = [wrapped for line in inert_prose(text) for wrapped in self._wrapped(line, room)]
+        lines = [wrapped for line in inert_prose(text) for wrapped in self.wrapped(line, room)]
         for number, line in enumerate(lines):
             before = _styled(lead if number == 0 else " " * len(lead), "dim")
             self.line(before, _styled(line, style), indent=indent)
 
-    def _wrapped(self, line: str, room: int) -> list[str]:
+    def wrapped(self, line: str, room: int) -> list[str]:
+        """Return one line wrapped at so many cells; a number stays with its unit, a command on a line of its own."""
         if cell_len(line) <= room:
             return [line.replace(HELD, " ")]
         sentence, *command = _COMMAND.split(line, maxsplit=1)

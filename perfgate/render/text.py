@@ -10,7 +10,7 @@ from perfgate.model.metric import METRICS, Basis, Kind, Metric
 from perfgate.model.outcome import OnInconclusive, OnNew, Outcome, opens_gate
 from perfgate.model.verdict import Dropped, MetricVerdict, Verdict
 from perfgate.render import numbers
-from perfgate.render.page import HELD, Cell, Column, Page, Row, cut, inert, shortened
+from perfgate.render.page import HELD, Cell, Column, Page, Row, inert, shortened
 
 INTERVAL: Final = "95 %, adjusted for looking more than once"
 SHARES: Final = {Metric.GAP_MS: "gap_share", Metric.H2D_MS: "h2d_share"}
@@ -107,8 +107,11 @@ def summary(
         for verdict in ordered:
             name = shortened(inert(verdict.workload), names).ljust(names)
             outcome = Cell(text=verdict.outcome.ljust(outcomes), style=STYLES[verdict.outcome])
-            reason = cut(inert(_first_line(verdict), longest=1000), page.width - outcomes - names - 4)
-            page.line(outcome, "  ", name, "  ", reason)
+            reason = inert(_first_line(verdict), longest=1000)
+            first, *more = page.wrapped(reason, page.width - outcomes - names - 4)
+            page.line(outcome, "  ", name, "  ", first)
+            for line in more:
+                page.line(line, indent=outcomes + names + 4)
     counted = Counter(verdict.outcome for verdict in ordered)
     shutting = [o for o in counted if not opens_gate(o, on_inconclusive=on_inconclusive, on_new=on_new)]
     passing = [o for o in counted if o in (Outcome.PASSED, Outcome.IMPROVED)]
@@ -206,7 +209,8 @@ def _below(page: Page, rows: Sequence[MetricVerdict], *, wide: bool) -> None:
         if shown:
             page.prose(f"{', '.join(shown)} (the smallest loss these runs could have shown)", label="could show")
     for row in rows:
-        if row.reason and row.change is None and METRICS[row.metric].kind is Kind.CLOCK:
+        gated_clock = METRICS[row.metric].kind is Kind.CLOCK and row.outcome is not None
+        if row.reason and row.change is None and gated_clock:
             page.prose(f"{row.metric}: {row.reason}", label="remark")
 
 

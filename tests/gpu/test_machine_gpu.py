@@ -7,9 +7,11 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -34,11 +36,11 @@ while time.monotonic() < end:
 
 LAUNCH = """
 import subprocess, sys
-command = [sys.executable, "-c", *sys.argv[1:]]
-child = subprocess.Popen(
-    command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True
-)
-child.stdout.readline()
+command = [sys.executable, "-c", *sys.argv[2:]]
+with open(sys.argv[1], "wb") as said:
+    child = subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.DEVNULL, start_new_session=True
+    )
 print(child.pid, flush=True)
 """
 
@@ -63,20 +65,29 @@ def env_of(run_id: str, gpu: Gpu) -> dict[str, str]:
 
 @contextmanager
 def loop_of_nobody(run_id: str, gpu: Gpu) -> Iterator[int]:
-    """Run the loop in a session of its own, its parent gone: as nsys may leave a workload, or a stranger may run."""
-    launched = subprocess.run(
-        [sys.executable, "-c", LAUNCH, LOOP, "60"],
-        env=env_of(run_id, gpu),
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=120,
-    )
-    pid = int(launched.stdout)
-    try:
-        yield pid
-    finally:
-        os.kill(pid, signal.SIGKILL)
+    """Run the loop in a session of its own, its parent gone: as nsys may leave a workload, or a stranger may run.
+
+    The parent is gone before the loop is on the GPU: from then on, descent would make it one of ours.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        said = Path(folder) / "said"
+        launched = subprocess.run(
+            [sys.executable, "-c", LAUNCH, str(said), LOOP, "60"],
+            env=env_of(run_id, gpu),
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=120,
+        )
+        pid = int(launched.stdout)
+        try:
+            deadline = time.monotonic() + 60
+            while said.read_text() != "up\n":
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+            yield pid
+        finally:
+            os.kill(pid, signal.SIGKILL)
 
 
 def test_the_machine_names_its_gpu_as_nvidia_smi_does(gpu: Gpu) -> None:

@@ -8,7 +8,9 @@ import os
 import subprocess
 import sys
 import textwrap
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -18,7 +20,7 @@ from hypothesis import strategies as st
 from support import records
 
 from perfgate.model.baseline import Baseline, Result
-from perfgate.model.errors import BaselineUnreadable, ResultMissing, ResultUnreadable, StoreFailed
+from perfgate.model.errors import BaselineMissing, BaselineUnreadable, ResultMissing, ResultUnreadable, StoreFailed
 from perfgate.model.metric import Metric
 from perfgate.store import Store, baseline_content, baseline_text, file_name, seal_of, workload_of
 
@@ -234,6 +236,28 @@ def test_baseline_of_another_workload_is_refused(store: Store) -> None:
     )
 
 
+def test_baseline_under_any_name_can_be_looked_at(store: Store, tmp_path: Path) -> None:
+    baseline = records.baseline(name="resnet")
+    (tmp_path / "theirs.json").write_text(baseline_text(baseline))
+    assert store.read_baseline(tmp_path / "theirs.json") == baseline
+
+
+def test_baseline_to_look_at_must_be_there_and_whole(store: Store, tmp_path: Path) -> None:
+    with pytest.raises(BaselineMissing) as missing:
+        store.read_baseline(tmp_path / "theirs.json")
+    assert str(missing.value) == (
+        "theirs.json: there is no such file. A baseline was expected there.\n"
+        "Check the path; perfgate show lists the baselines of this project."
+    )
+    (tmp_path / "theirs.json").write_text("")
+    with pytest.raises(BaselineUnreadable) as broken:
+        store.read_baseline(tmp_path / "theirs.json")
+    assert str(broken.value) == (
+        "theirs.json: the baseline is broken: it is empty.\n"
+        'Restore it (git checkout -- theirs.json), or delete it and bless anew: perfgate bless WORKLOAD --reason "..."'
+    )
+
+
 def test_folder_in_the_place_of_a_baseline_is_refused(store: Store) -> None:
     store.baseline_path(SLUG, "mlp").mkdir(parents=True)
     assert refusal(store) == (
@@ -274,6 +298,26 @@ def test_first_baseline_is_not_written_over_one_that_appeared(store: Store) -> N
     store.save_baseline(records.baseline(), replacing=None)
     with pytest.raises(StoreFailed, match="another baseline was written"):
         store.save_baseline(records.baseline(reason="new"), replacing=None)
+
+
+def test_of_eight_that_bless_at_once_one_wins(store: Store) -> None:
+    old = records.baseline()
+    store.save_baseline(old, replacing=None)
+    news = [records.baseline(reason=f"blessed by {n}") for n in range(8)]
+    start = threading.Barrier(8)
+
+    def save(new: Baseline) -> bool:
+        start.wait()
+        try:
+            store.save_baseline(new, replacing=old)
+        except StoreFailed:
+            return False
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        saved = list(pool.map(save, news))
+    assert sum(saved) == 1
+    assert store.load_baseline(SLUG, "mlp") == news[saved.index(True)]
 
 
 def test_unrounded_predecessor_is_recognised(store: Store) -> None:
@@ -390,6 +434,26 @@ def test_listing_names_a_workload_whose_name_was_cut(store: Store) -> None:
     name = "mlp[" + "x" * 300 + "]"
     store.save_baseline(records.baseline(name=name), replacing=None)
     assert [entry.workload for entry in store.baselines()] == [name]
+
+
+def test_link_to_nowhere_is_listed_with_its_error(store: Store) -> None:
+    path = store.baseline_path(SLUG, "mlp")
+    path.parent.mkdir(parents=True)
+    path.symlink_to("nowhere")
+    (listed,) = store.baselines()
+    assert str(listed.found) == (
+        "baselines/nvidia-h200/mlp.json: the file was listed and is gone, or is a link to nowhere.\n"
+        "Run again; if it stays, delete the link."
+    )
+
+
+def test_folder_that_cannot_be_listed_is_told(store: Store, tmp_path: Path) -> None:
+    (tmp_path / "baselines").write_text("")
+    with pytest.raises(BaselineUnreadable) as caught:
+        store.baselines()
+    assert str(caught.value) == (
+        "baselines: the folder cannot be listed (Not a directory).\nMake it a folder that this user may read."
+    )
 
 
 def test_other_machines_are_those_with_a_baseline_of_the_workload(store: Store) -> None:
@@ -548,6 +612,17 @@ def test_result_that_does_not_fit_is_named_with_its_place(store: Store, tmp_path
     assert str(caught.value) == (
         "result.json: the kept result does not fit: runs[2].wall_s: "
         "input should be a valid number, unable to parse string as a number.\nMeasure again: pytest --perfgate"
+    )
+
+
+def test_result_that_is_a_folder_cannot_be_read(store: Store, tmp_path: Path) -> None:
+    folder = store.new_folder("mlp", SLUG, at=records.NOON)
+    (folder / "result.json").mkdir()
+    told = (folder / "result.json").relative_to(tmp_path)
+    with pytest.raises(ResultUnreadable) as caught:
+        store.load_result(folder)
+    assert str(caught.value) == (
+        f"{told}: the kept result cannot be read (Is a directory).\nMeasure again: pytest --perfgate"
     )
 
 

@@ -37,63 +37,63 @@ def verdict(*rows: MetricVerdict) -> Verdict:
             {"forward": {M.SYNCS: 1.0}, "loss_log": {M.SYNCS: 0.0}},
             {"forward": {M.SYNCS: 1.0}, "loss_log": {M.SYNCS: 1.0}},
             moved(M.SYNCS, 1.0, 2.0),
-            "syncs +1: +1 under loss_log",
+            "+1: +1 under loss_log",
             id="all of it under one range",
         ),
         pytest.param(
             {"data_load": {M.GAP_MS: 0.5}, "forward": {M.GAP_MS: 0.1}},
             {"data_load": {M.GAP_MS: 4.4}, "forward": {M.GAP_MS: 0.2}},
             moved(M.GAP_MS, 0.6, 4.7),
-            "gap_ms +4.1 ms, of which +3.9 under data_load",
+            "+4.1 ms, of which +3.9 under data_load",
             id="most of it under one range, the rest too small to name",
         ),
         pytest.param(
             {"a": {M.KERNEL_MS: 1.0}, "b": {M.KERNEL_MS: 1.0}, "c": {M.KERNEL_MS: 1.0}, "d": {M.KERNEL_MS: 1.0}},
             {"a": {M.KERNEL_MS: 1.1}, "b": {M.KERNEL_MS: 1.4}, "c": {M.KERNEL_MS: 1.2}, "d": {M.KERNEL_MS: 1.3}},
             moved(M.KERNEL_MS, 4.0, 5.0),
-            "kernel_ms +1 ms, of which +0.4 under b, +0.3 under d, +0.2 under c",
+            "+1 ms, of which +0.4 under b, +0.3 under d, +0.2 under c",
             id="three at most",
         ),
         pytest.param(
             {"a": {M.KERNEL_MS: 1.0}, "b": {M.KERNEL_MS: 2.0}},
             {"a": {M.KERNEL_MS: 2.5}, "b": {M.KERNEL_MS: 1.5}},
             moved(M.KERNEL_MS, 3.0, 4.0),
-            "kernel_ms +1 ms: +1.5 under a",
+            "+1 ms: +1.5 under a",
             id="only what went the way of the whole",
         ),
         pytest.param(
             {"a": {M.H2D_MS: 2.0}, "b": {M.H2D_MS: 1.0}},
             {"b": {M.H2D_MS: 1.0}},
             moved(M.H2D_MS, 3.0, 1.0, Outcome.IMPROVED),
-            "h2d_ms -2 ms: -2 under a",
+            "-2 ms: -2 under a",
             id="a range that is gone, for the better",
         ),
         pytest.param(
             {"a": {M.LAUNCHES: 10.0}},
             {"a": {M.LAUNCHES: 10.0}, "b": {M.LAUNCHES: 2.0}},
             moved(M.LAUNCHES, 10.0, 12.0),
-            "launches +2: +2 under b (new)",
+            "+2: +2 under b (new)",
             id="a new range, of a baseline whose ranges account for all of it",
         ),
         pytest.param(
             {"a": {M.LAUNCHES: 10.0}},
             {"a": {M.LAUNCHES: 10.0}, "b": {M.LAUNCHES: 2.0}},
             moved(M.LAUNCHES, 11.0, 12.0),
-            "launches +1: +2 under b (not among the baseline's largest)",
+            "+1: +2 under b (not among the baseline's largest)",
             id="a range that the baseline may have had and not kept",
         ),
         pytest.param(
             {OUTSIDE_RANGES: {M.H2D_BYTES: 0.0}},
             {OUTSIDE_RANGES: {M.H2D_BYTES: 1572864.0}},
             moved(M.H2D_BYTES, 0.0, 1572864.0),
-            "h2d_bytes +1572864 B: +1572864 outside any range",
+            "+1572864 B: +1572864 outside any range",
             id="outside any range",
         ),
         pytest.param(
             {"a": {M.SYNCS: 0.0}},
             {"a": {M.SYNCS: 0.0005}},
             moved(M.SYNCS, 0.0, 0.0005),
-            "syncs +0.0005: +0.0005 under a",
+            "+0.0005: +0.0005 under a",
             id="a small number",
         ),
     ],
@@ -116,7 +116,7 @@ def test_step_time_is_told_by_the_kernel_and_idle_time_of_ranges() -> None:
         moved(M.GAP_MS, 0.5, 2.3, Outcome.PASSED),
     )
     assert where(before, now, verdict(*rows)) == {
-        M.STEP_MS: "step_ms +2 ms: gap_ms +1.8 under data_load, kernel_ms +0.2 under forward"
+        M.STEP_MS: "+2 ms: gap_ms +1.8 under data_load, kernel_ms +0.2 under forward"
     }
 
 
@@ -130,7 +130,7 @@ def test_an_inconclusive_metric_is_told_from_half_its_budget_on(
         metric=M.KERNEL_MS, outcome=Outcome.INCONCLUSIVE, baseline=1.0, now=1.5, change=change, budget=budget
     )
     found = where(ranges({"a": {M.KERNEL_MS: 1.0}}), ranges({"a": {M.KERNEL_MS: 1.5}}), verdict(row))
-    assert found == ({M.KERNEL_MS: "kernel_ms +0.5 ms: +0.5 under a"} if told else {})
+    assert found == ({M.KERNEL_MS: "+0.5 ms: +0.5 under a"} if told else {})
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def test_step_time_leaves_out_a_part_that_the_baseline_never_measured() -> None:
 def test_ranges_of_one_name_are_added_up() -> None:
     twice = (*ranges({"a": {M.SYNCS: 1.0}}), *ranges({"a": {M.SYNCS: 2.0}}))
     found = where(ranges({"a": {M.SYNCS: 1.0}}), twice, verdict(moved(M.SYNCS, 1.0, 3.0)))
-    assert found == {M.SYNCS: "syncs +2: +2 under a"}
+    assert found == {M.SYNCS: "+2: +2 under a"}
 
 
 def test_of_a_run_with_several_processes_the_slowest_is_asked() -> None:
@@ -192,12 +192,12 @@ def test_of_a_run_with_several_processes_the_slowest_is_asked() -> None:
     run = Run(started_at=MOMENT, wall_s=1.0, processes=(process(0, 10.0, "fast"), process(1, 12.0, "slow")))
     assert [sample.name for sample in ranges_of(run)] == ["slow"]
     found = where(ranges({"slow": {M.SYNCS: 0.0}}), run, verdict(moved(M.SYNCS, 0.0, 1.0)))
-    assert found == {M.SYNCS: "syncs +1: +1 under slow"}
+    assert found == {M.SYNCS: "+1: +1 under slow"}
     assert ranges_of(Run(started_at=MOMENT, wall_s=1.0, processes=())) == ()
 
 
 @pytest.mark.parametrize(
-    ("now", "text"), [(1e20, "syncs +1e+20: +1e+20 under a"), (1e-6, "syncs +1e-06: +1e-06 under a")]
+    ("now", "text"), [(1e20, "+1e+20: +1e+20 under a"), (1e-6, "+1e-06: +1e-06 under a")]
 )
 def test_numbers_of_any_size_stay_short(now: float, text: str) -> None:
     found = where(ranges({"a": {M.SYNCS: 0.0}}), ranges({"a": {M.SYNCS: now}}), verdict(moved(M.SYNCS, 0.0, now)))

@@ -49,11 +49,18 @@ def told(judgement: Judgement) -> tuple[Outcome, int, str, str]:
     return verdict.outcome, judgement.wanted_runs, verdict.reason, verdict.next_step
 
 
-ACCEPT = 'If this is meant, bless it: perfgate bless matmul --reason "..." --accept-regression'
+ACCEPT = 'If this is meant, gate with --perfgate-runs=5 (what a baseline needs) and bless it: perfgate bless matmul --reason "..." --accept-regression'
 BLESS = 'perfgate bless matmul --reason "..."'
-HOLD = f"To hold the gain, bless it: {BLESS}"
+HOLD = f"To hold the gain, gate with --perfgate-runs=5 (what a baseline needs) and bless it: {BLESS}"
 NEITHER = "neither shown to be within it nor beyond it"
-AGAIN = f"Measure the baseline's commit again: if it moved too, it was the machine, and a bless settles it: {BLESS}"
+AGAIN = (
+    "Gate the baseline's commit again: if it moved too, it was the machine. Then delete the baseline's file, "
+    f"gate once more and bless anew: {BLESS}"
+)
+FULLER = (
+    "Bless a fuller baseline of its commit (this one has 5 runs; 10 are wanted): delete its file, "
+    f"gate that commit twice, and bless: {BLESS}"
+)
 
 
 @pytest.mark.parametrize("runs", [1, 2, 3, 10])
@@ -163,8 +170,9 @@ def test_a_metric_that_runs_lack_is_not_measured_with_the_runs_own_reason() -> N
     assert told(judgement) == (
         Outcome.NOT_MEASURED,
         3,
-        "The baseline has what these runs lack. gap_ms: not measured in 1 of 3 runs: no GPU operation.",
-        f"See the runs' captures and logs for the cause. If this is meant, bless it: {BLESS}",
+        "Not all that the baseline gates could be judged: gap_ms (not measured in 1 of 3 runs: no GPU operation).",
+        "See the runs' captures and logs for the cause. If this is meant, delete the baseline's file, gate once more "
+        f"and bless anew: {BLESS}",
     )
     row = judgement.verdict.of(M.GAP_MS)
     assert row is not None
@@ -173,8 +181,8 @@ def test_a_metric_that_runs_lack_is_not_measured_with_the_runs_own_reason() -> N
 
 def test_only_three_missing_metrics_are_told() -> None:
     assert judged({M.NCCL_MS: [1.0] * 3}).verdict.reason == (
-        "The baseline has what these runs lack. step_ms: not measured in 3 of 3 runs; "
-        "kernel_ms: not measured in 3 of 3 runs; gap_ms: not measured in 3 of 3 runs; and 1 more."
+        "Not all that the baseline gates could be judged: step_ms (not measured in 3 of 3 runs), "
+        "kernel_ms (not measured in 3 of 3 runs), gap_ms (not measured in 3 of 3 runs) and 1 more."
     )
 
 
@@ -307,15 +315,27 @@ def noisy_ms(spread: float, runs: int, shift: float = 0.0) -> list[float]:
     return [10.0 * (1 + shift + spread * (-1 if run % 2 else 1)) for run in range(runs)]
 
 
-def test_a_few_runs_more_are_asked_for_where_they_would_do() -> None:
+def test_more_runs_are_asked_for_where_they_would_show_it_within_budget() -> None:
     baseline = blessed({M.STEP_MS: noisy_ms(0.008, 10)}, occasions=5)
     now = {M.STEP_MS: noisy_ms(0.008, 4, shift=0.006)}
+    reason = f"step_ms 0.6 % slower (-1.3 to 2.5), budget 2 %: {NEITHER}. {SMALLEST.format(4, '2.1')}"
     assert told(judge(baseline, measured(now), budgets={}, max_runs=4)) == (
         Outcome.INCONCLUSIVE,
         4,
-        f"step_ms 0.6 % slower (-1.3 to 2.5), budget 2 %: {NEITHER}. {SMALLEST.format(4, '2.1')}"
-        " About 2 runs more would settle it.",
+        f"{reason} About 2 runs more would settle it.",
         "Allow 6 runs: pytest --perfgate --perfgate-max-runs=6",
+    )
+
+
+def test_more_runs_are_asked_for_where_they_would_show_the_loss() -> None:
+    baseline = blessed({M.STEP_MS: noisy_ms(0.008, 10)}, occasions=5)
+    now = {M.STEP_MS: noisy_ms(0.008, 4, shift=0.019)}
+    reason = f"step_ms 1.9 % slower (0.01 to 3.8), budget 2 %: {NEITHER}. {SMALLEST.format(4, '2.1')}"
+    assert told(judge(baseline, measured(now), budgets={}, max_runs=4)) == (
+        Outcome.INCONCLUSIVE,
+        4,
+        f"{reason} About 6 runs more would settle it.",
+        "Allow 10 runs: pytest --perfgate --perfgate-max-runs=10",
     )
 
 
@@ -356,7 +376,7 @@ def test_a_few_runs_more_are_asked_for_where_they_would_do() -> None:
             noisy_ms(0.02, 10, shift=0.001),
             f"step_ms 0.11 % faster (-2.9 to 3), budget 2 %: {NEITHER}. {SMALLEST.format(10, '3.4')}"
             " It would take about 18 runs, more than the 10 of one gate.",
-            f"Bless a fuller baseline (this one has 5 runs; 10 are wanted): {BLESS}",
+            FULLER,
             id="more runs than one gate has",
         ),
         pytest.param(
@@ -365,7 +385,7 @@ def test_a_few_runs_more_are_asked_for_where_they_would_do() -> None:
             noisy_ms(0.05, 10),
             f"step_ms 1 % faster (-7.1 to 8.5), budget 2 %: {NEITHER}. {SMALLEST.format(10, '9.5')}"
             " Not even 60 runs would settle it.",
-            f"Bless a fuller baseline (this one has 5 runs; 10 are wanted): {BLESS}",
+            FULLER,
             id="few baseline runs",
         ),
         pytest.param(

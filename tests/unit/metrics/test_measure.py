@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
+
+import numpy as np
 import pytest
 from support.timelines import Call, Op, Range, build, draw
 
 from perfgate.metrics.measure import measure
 from perfgate.model.metric import METRICS, Metric
 from perfgate.model.sample import OUTSIDE_RANGES, ProcessSample
-from perfgate.model.timeline import CapturedGpu, Timeline
+from perfgate.model.timeline import CapturedGpu, SmallInts, Timeline
 
 
 def only(timeline: Timeline, step: str | None = "step", **options: int) -> ProcessSample:
@@ -533,3 +536,75 @@ def test_a_window_without_any_range_is_measured_too() -> None:
     sample = only(draw("launch ^a\nkernel  |--a--|"), None)
     assert sample.values[Metric.KERNEL_MS] == 6.0
     assert [row.name for row in sample.ranges] == [OUTSIDE_RANGES]
+
+
+def test_a_process_without_gpu_operations_has_a_window_and_says_why_it_has_no_more() -> None:
+    other, own = measure(draw("range |--epoch--|\nkernel pid7 |--z|"), step=None)
+    assert other.values[Metric.KERNEL_MS] == 4.0
+    assert own.absent[Metric.GAP_MS] == "process 100 launched no GPU operation"
+
+
+def test_names_are_found_under_sparse_and_negative_keys() -> None:
+    timeline = draw("""
+        range   |----step----|  |----step----|  |----step----|
+        launch     ^a              ^b              ^c
+        kernel      |a|             |b|             |c|
+        """)
+    keys = dict(zip(sorted(timeline.names), (-1, 5, 2_000_000_000, 7), strict=True))
+    kernels, calls = timeline.kernels, timeline.calls
+
+    def renamed(old: SmallInts) -> SmallInts:
+        return np.array([keys[key] for key in old.tolist()], np.int32)
+
+    sparse = dataclasses.replace(
+        timeline,
+        names={keys[key]: name for key, name in timeline.names.items()},
+        kernels=dataclasses.replace(kernels, name=renamed(kernels.name)),
+        calls=dataclasses.replace(calls, name=renamed(calls.name)),
+    )
+    assert only(sparse) == only(timeline)
+
+
+def test_an_unnamed_kernel_is_told_by_its_key() -> None:
+    timeline = dataclasses.replace(draw(NODE_MODE), names={})
+    assert {row.name for row in only(timeline).kernels} == {"(name 1)", "(name 2)", "(name 3)"}
+
+
+def test_a_window_is_what_steps_make_of_their_first_kept_completion_to_their_last() -> None:
+    # window_ms is the sum of the kept periods, and gap_ms is per period of it.
+    sample = only(
+        draw("""
+        range   |---step---|  |---step---|     |---step---|   |---step---|
+        launch     ^a            ^b               ^c             ^d
+        kernel      |-a-|         |-b-|            |-c-|          |-d-|
+        """)
+    )
+    assert sample.window_ms == sum(sample.periods_ms) == 32.0
+    assert sample.values[Metric.GAP_MS] == (32.0 - 8.0) / 2
+
+
+def test_processes_that_share_a_device_expose_only_what_neither_hides() -> None:
+    # The other process's compute kernel hides half of the first's NCCL kernel; NCCL hides no NCCL.
+    one, two = measure(
+        draw("""
+        range pid1   |----step----|  |----step----|  |----step----|
+        range pid2   |----step----|  |----step----|  |----step----|
+        launch pid1   ^n              ^o              ^p
+        nccl pid1      |---n---|       |---o---|       |---p---|
+        kernel pid2    |-k-|           |-l-|           |-m-|
+        nccl pid2          |-x-|           |-y-|           |-z-|
+        """),
+        step="step",
+    )
+    assert one.values[Metric.NCCL_MS] == 8.0
+    assert one.values[Metric.NCCL_EXPOSED_MS] == two.values[Metric.NCCL_EXPOSED_MS] == 4.0
+    assert one.values[Metric.GAP_MS] == two.values[Metric.GAP_MS]
+    assert two.absent == dict.fromkeys(
+        (Metric.LAUNCHES, Metric.GRAPH_LAUNCHES, Metric.SYNCS), "the capture holds no CUDA API calls of process 2"
+    )
+
+
+def test_a_process_that_left_no_trace_has_no_window() -> None:
+    timeline = draw("kernel |--k--|")
+    (sample,) = measure(dataclasses.replace(timeline, processes=(*timeline.processes, 999)), step=None)
+    assert sample.pid == 100

@@ -53,6 +53,7 @@ def test_a_program_that_ends_leaves_its_status_its_lines_and_a_log(tmp_path: Pat
     finished, lines = run("import sys; print('out'); print('err', file=sys.stderr); sys.exit(3)", tmp_path)
     assert finished.returncode == 3
     assert not finished.timed_out
+    assert finished.left == ()
     assert 0 < finished.wall_s < 10
     assert lines == ["out", "err"]
     assert (tmp_path / "log").read_text() == "out\nerr\n"
@@ -171,6 +172,7 @@ def test_a_child_that_holds_the_output_open_does_not_hold_up_the_run(tmp_path: P
     finished, lines = run("import subprocess; subprocess.Popen(['sleep', '60']); print('done')", tmp_path)
     assert finished.returncode == 0
     assert finished.wall_s < 5
+    assert finished.left == ("sleep",)
     assert lines == ["done"]
 
 

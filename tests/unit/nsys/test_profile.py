@@ -308,6 +308,13 @@ NO_IMPORTER = "nsys 2024.2.3 recorded the workload but could not import its reco
             id="disk full",
         ),
         pytest.param(
+            'echo "FATAL ERROR: /dvs/QuadD/Common/Stream.cpp(720): Throw in function void serialize()"; exit 139',
+            CaptureMode.ALL,
+            "nsys 2024.2.3 itself failed: FATAL ERROR: /dvs/QuadD/Common/Stream.cpp(720): Throw in function void "
+            "serialize(). All it printed is in {run}/nsys.log",
+            id="nsys failed",
+        ),
+        pytest.param(
             "kill -ABRT $$",
             CaptureMode.ALL,
             "nsys 2024.2.3 itself was ended by SIGABRT and left no capture. Its last words are in {run}/nsys.log",
@@ -395,6 +402,15 @@ def test_too_little_space_is_said_before_nsys_is_run(fake: Fake, monkeypatch: py
     )
 
 
+def test_a_capture_made_while_the_disk_was_full_is_not_taken(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+    usage = type(shutil.disk_usage("/"))
+    left = iter([usage(10**12, 0, 10**12), usage(10**12, 0, 10**9), usage(10**12, 10**12, 4096)])
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: next(left, usage(10**12, 0, 10**12)))
+    outcome = outcome_of(fake.make(profile=f"{CAPTURES}; exit 139"), fake)
+    assert (outcome.captures, outcome.exit_status, outcome.signal) == ((), 139, "SIGSEGV")
+    assert outcome.problem == f"The disk ran full while nsys wrote the capture into {fake.run}. Free some space."
+
+
 def test_a_folder_that_cannot_be_made_is_a_problem(fake: Fake) -> None:
     fake.run.write_text("a file stands here")
     assert outcome_of(fake.make(), fake).problem == (
@@ -437,6 +453,18 @@ def test_a_helper_that_the_workload_left_behind_is_ended(fake: Fake) -> None:
     outcome = outcome_of(fake.make(profile=left), fake)
     assert outcome.wall_s < 10
     assert not [path for path in Path("/proc").glob("[0-9]*/environ") if outcome.tail[0].encode() in _bytes_of(path)]
+
+
+@pytest.mark.parametrize(
+    ("capture", "status"), [(CaptureWindow(delay=1, duration=1), None), (CaptureMode.CUDA_PROFILER_API, 0)]
+)
+def test_a_workload_that_outlives_its_window_by_the_clock_has_no_status(
+    fake: Fake, capture: CaptureMode | CaptureWindow, status: int | None
+) -> None:
+    tool = fake.make(profile=f"setsid sleep 60 >/dev/null 2>&1 & {CAPTURES}")
+    outcome = outcome_of(tool, fake, capture=capture)
+    assert len(outcome.captures) == 1
+    assert (outcome.exit_status, outcome.problem) == (status, None)
 
 
 def _bytes_of(path: Path) -> bytes:

@@ -12,7 +12,13 @@ from support import records
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.settings import Settings
-from perfgate.render.document import DocumentRun, DocumentWorkload, GateDocument, document_text, read_document
+from perfgate.render.document import (
+    DocumentRun,
+    DocumentWorkload,
+    GateDocument,
+    document_text,
+    read_document,
+)
 
 
 def document() -> GateDocument:

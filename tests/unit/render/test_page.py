@@ -25,8 +25,8 @@ def test_prose_is_wrapped_under_its_label() -> None:
 
 def test_number_stays_with_its_unit() -> None:
     told = page()
-    told.prose("x" * 70 + " 3.1 % more")
-    assert told.text == f"  {'x' * 70}\n  3.1 % more\n"
+    told.prose("x" * 73 + " 3.1 % more")
+    assert told.text == f"  {'x' * 73}\n  3.1 % more\n"
 
 
 def test_lines_of_a_traceback_stay_lines() -> None:
@@ -39,10 +39,7 @@ def test_table_leaves_out_what_is_empty_and_shortens_what_may_be() -> None:
     told = page()
     columns = (Column(title="name", flexible=True), Column(title="none"), Column(title="ms", right=True))
     told.table(columns, [("a" * 60 + "b" * 60, "", "1.5"), (Cell(text="c", style="red"), "", "12.5")])
-    assert told.text == (
-        f"  name{' ' * 70}ms\n  {'-' * 73} ----\n  {'a' * 46}...{'b' * 23 + ' '}   1.5\n".replace("    1.5", "  1.5")
-        + f"  c{' ' * 73}12.5\n"
-    )
+    assert told.text == (f"  name{' ' * 72}ms\n  {'-' * 73} ----\n  {'a' * 46}...{'b' * 23}   1.5\n  c{' ' * 73}12.5\n")
 
 
 def test_wide_characters_take_two_cells() -> None:
@@ -60,7 +57,6 @@ def test_column_that_is_too_wide_for_the_page_takes_the_indent_first() -> None:
 @given(st.text(max_size=300), st.integers(min_value=10, max_value=120))
 def test_inert_text_is_printable_and_short(text: str, longest: int) -> None:
     told = inert(text, longest=longest)
-    assert told.isascii() or all(c.isprintable() or c.isspace() for c in told) or not any(c in "\n\r\x1b" for c in told)
     assert not {"\n", "\r", "\x1b", "\x07", "\u202e", "\u2028"} & set(told)
     assert cell_len(told) <= longest
 

@@ -393,10 +393,16 @@ def test_summary_at_80_columns_puts_the_worst_first() -> None:
     assert (
         summary(verdicts, opens=False, width=80, colour=False)
         == """\
-REGRESSED     mlp[64-True]            syncs rose from 1 to 2 per step...
-NOT_MEASURED  train                   the workload exited with status 3. Its...
-NO_BASELINE   mlp                     there is no baseline of it for NVIDIA...
-INCONCLUSIVE  resnet18_input[pinned]  10 runs could have shown no loss below...
+REGRESSED     mlp[64-True]            syncs rose from 1 to 2 per step. step_ms
+                                      rose 3.1 % (95 % interval 2.5 to 3.7 %),
+                                      budget 2 %.
+NOT_MEASURED  train                   the workload exited with status 3. Its
+                                      last lines:
+NO_BASELINE   mlp                     there is no baseline of it for NVIDIA
+                                      H200.
+INCONCLUSIVE  resnet18_input[pinned]  10 runs could have shown no loss below
+                                      2.4 %, and its budget is 2 %. 16 more runs
+                                      would do.
 PASSED        transformer             within budget
 GATE SHUT: 1 REGRESSED, 1 NOT_MEASURED, 1 NO_BASELINE of 5 workloads
 """

@@ -1,0 +1,92 @@
+"""What the unused plugin adds to a pytest start, by pairs of starts with and without it. Knows nothing of GPUs.
+
+    python benchmarks/plugin_start.py [PAIRS]
+
+Each pair runs `python -m pytest` on a project of one empty test, once with the plugin and once with
+`-p no:perfgate`, in alternating order; exits 1 if the median of the differences is above the limit.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from math import comb
+from pathlib import Path
+from typing import Final
+
+LIMIT_MS: Final = 20.0
+"""What a project that merely has perfgate installed may pay at each start."""
+FEWEST_PAIRS: Final = 20
+WARM_UP_PAIRS: Final = 3
+"""Pairs that fill the file cache and write bytecode; not counted."""
+COVERAGE: Final = 0.95
+
+WITH: Final = ()
+WITHOUT: Final = ("-p", "no:perfgate")
+
+
+def start_ms(project: Path, options: tuple[str, ...]) -> float:
+    """Start pytest once in `project`, and return the wall time, ms."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options]
+    began = time.perf_counter()
+    done = subprocess.run(command, cwd=project, env=env, capture_output=True, text=True, check=False)
+    taken = time.perf_counter() - began
+    if done.returncode != 0 or "1 passed" not in done.stdout:
+        sys.exit(f"{' '.join(command)} failed:\n{done.stdout}{done.stderr}")
+    return taken * 1000
+
+
+def differences_ms(project: Path, pairs: int) -> list[tuple[float, float]]:
+    """Measure `pairs` pairs of (with, without), ms; every other pair starts with the other one."""
+    measured: list[tuple[float, float]] = []
+    for pair in range(-WARM_UP_PAIRS, pairs):
+        if pair % 2:
+            without = start_ms(project, WITHOUT)
+            with_plugin = start_ms(project, WITH)
+        else:
+            with_plugin = start_ms(project, WITH)
+            without = start_ms(project, WITHOUT)
+        if pair >= 0:
+            measured.append((with_plugin, without))
+    return measured
+
+
+def interval_of_median(values: list[float], coverage: float = COVERAGE) -> tuple[float, float]:
+    """The order statistics that hold the median with at least `coverage`, whatever the distribution (sign test)."""
+    ordered, n = sorted(values), len(values)
+    outside, rank = 0.0, 0
+    while rank < n // 2 and outside + 2 * comb(n, rank) / 2**n <= 1 - coverage:
+        outside += 2 * comb(n, rank) / 2**n
+        rank += 1
+    if rank == 0:
+        raise ValueError(f"{n} values do not hold the median with a coverage of {coverage}")
+    return ordered[rank - 1], ordered[n - rank]
+
+
+def main() -> int:
+    """Measure, print, and return the exit status."""
+    pairs = int(sys.argv[1]) if len(sys.argv) > 1 else 40
+    if pairs < FEWEST_PAIRS:
+        sys.exit(f"{pairs} pairs are too few: at least {FEWEST_PAIRS}")
+    with tempfile.TemporaryDirectory(prefix="perfgate-start-") as folder:
+        project = Path(folder)
+        (project / "test_nothing.py").write_text("def test_nothing():\n    pass\n", encoding="utf-8")
+        (project / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
+        measured = differences_ms(project, pairs)
+    differences = [with_plugin - without for with_plugin, without in measured]
+    low, high = interval_of_median(differences)
+    median = statistics.median(differences)
+    print(f"pytest without the plugin: {statistics.median(without for _, without in measured):.1f} ms (median)")
+    print(f"pytest with it, unused:    {statistics.median(with_plugin for with_plugin, _ in measured):.1f} ms (median)")
+    print(f"difference, {pairs} pairs: {median:+.1f} ms (median; {COVERAGE:.0%} interval {low:+.1f} to {high:+.1f} ms)")
+    print(f"limit: {LIMIT_MS:.0f} ms: {'kept' if median <= LIMIT_MS else 'broken'}")
+    return 0 if median <= LIMIT_MS else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,107 @@
+"""Judges every metric of a gate, a row each, in the table's order; knows nothing of what the rows come to."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from perfgate.judge.clocks import ClockJudgement, ClockRule, judge_clock
+from perfgate.judge.compare import middle
+from perfgate.judge.counts import CountJudgement, judge_count
+from perfgate.judge.words import plural
+from perfgate.model.baseline import Baseline
+from perfgate.model.metric import GATED_CLOCKS, METRICS, Basis, ClockSpec, Metric
+from perfgate.model.outcome import Outcome
+from perfgate.model.sample import Run
+from perfgate.model.verdict import MetricVerdict
+
+
+@dataclass(kw_only=True, slots=True)
+class Rows:
+    """What was judged so far, in the order of the metrics table."""
+
+    rows: list[MetricVerdict] = field(default_factory=list)
+    clocks: list[ClockJudgement] = field(default_factory=list)
+    counts: list[CountJudgement] = field(default_factory=list)
+
+    def of(self, outcome: Outcome) -> list[MetricVerdict]:
+        """Return the rows of one outcome."""
+        return [row for row in self.rows if row.outcome is outcome]
+
+
+def judge_rows(baseline: Baseline, runs: Sequence[Run], *, budgets: Mapping[Metric, float], max_runs: int) -> Rows:
+    """Judge what the baseline holds, and show what it lacks; no rows without runs."""
+    judged = Rows()
+    if not runs:
+        return judged
+    sharing = sum(bool(baseline.values(metric)) for metric in GATED_CLOCKS)
+    steps = baseline.values(Metric.STEP_MS)
+    step_ms = middle(steps) if steps else None
+    for metric, spec in METRICS.items():
+        blessed = baseline.values(metric)
+        found = [value for run in runs if (value := run.value(metric)) is not None]
+        missing = len(found) < len(runs)
+        if not blessed:
+            if found or any(metric in run.values for run in baseline.runs):
+                judged.rows.append(_new(metric, baseline, found))
+        elif not spec.gated:
+            judged.rows.append(_shown(metric, blessed, found, why=_why_missing(metric, runs) if missing else None))
+        elif missing:
+            reason = _why_missing(metric, runs)
+            row = MetricVerdict(metric=metric, outcome=Outcome.NOT_MEASURED, baseline=middle(blessed), reason=reason)
+            judged.rows.append(row)
+        elif spec.clock is None:
+            count = judge_count(metric, blessed, found, max_runs=max_runs)
+            judged.counts.append(count)
+            judged.rows.append(count.row)
+        else:
+            rule = _rule(metric, spec.clock, baseline, budgets, clocks=sharing)
+            clock = judge_clock(rule, blessed, found, step_ms=step_ms)
+            judged.clocks.append(clock)
+            judged.rows.append(clock.row)
+    return judged
+
+
+def _rule(
+    metric: Metric, spec: ClockSpec, baseline: Baseline, budgets: Mapping[Metric, float], *, clocks: int
+) -> ClockRule:
+    calibrated = baseline.calibration.get(metric)
+    return ClockRule(
+        metric=metric,
+        basis=spec.basis,
+        budget=budgets.get(metric, spec.budget),
+        prior_sd=spec.prior_sd if calibrated is None else calibrated.run_sd,
+        occasion_sd=spec.occasion_sd if calibrated is None else calibrated.occasion_sd,
+        occasions=len(baseline.occasions),
+        clocks=clocks,
+    )
+
+
+def _new(metric: Metric, baseline: Baseline, found: Sequence[float]) -> MetricVerdict:
+    having = sum(metric in run.values for run in baseline.runs)
+    told = f"in {having} of {plural(len(baseline.runs), 'baseline run')} only" if having else "new"
+    reason = f"{told}, not gated: bless to gate it" if METRICS[metric].gated else f"{told}; shown, not gated"
+    return MetricVerdict(metric=metric, outcome=None, now=middle(found) if found else None, reason=reason)
+
+
+def _shown(metric: Metric, blessed: Sequence[float], found: Sequence[float], *, why: str | None) -> MetricVerdict:
+    there = middle(blessed)
+    here = middle(found) if found else None
+    ratio = here / there - 1 if here is not None and there > 0 else math.nan
+    change = ratio if math.isfinite(ratio) else None
+    return MetricVerdict(
+        metric=metric,
+        outcome=None,
+        baseline=there,
+        now=here,
+        basis=None if change is None else Basis.LOG,
+        change=change,
+        reason=why or "shown, not gated",
+    )
+
+
+def _why_missing(metric: Metric, runs: Sequence[Run]) -> str:
+    without = [run for run in runs if run.value(metric) is None]
+    why = next((told for run in without if (told := run.why_absent(metric)) is not None), None)
+    return f"not measured in {len(without)} of {plural(len(runs), 'run')}" + (f": {why}" if why else "")

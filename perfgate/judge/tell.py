@@ -1,0 +1,166 @@
+"""Tells a verdict: the reason and the next step, in whole sentences; decides nothing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from perfgate.judge.clocks import ClockJudgement
+from perfgate.judge.rows import Rows
+from perfgate.judge.stages import FEWEST_TO_FAIL, MOST_RUNS
+from perfgate.judge.words import bless_command, listed, percent, plural, told_move
+from perfgate.model.baseline import FEWEST_RUNS, Baseline
+from perfgate.model.metric import METRICS, Kind
+from perfgate.model.outcome import Outcome
+from perfgate.model.sample import Run
+from perfgate.model.verdict import MetricVerdict
+
+_FARTHEST_RUNS = 60
+"""How far to look for a number of runs that would settle a gate."""
+_OCCASIONS_WANTED = 5
+_MOST_TOLD = 3
+"""Metrics that a reason names; the rows name all."""
+_NEXT_TO_NOTHING = 1e-9
+"""Stands for a budget of zero where one must be divided by."""
+
+
+def tell(outcome: Outcome, judged: Rows, baseline: Baseline, runs: Sequence[Run], *, wanted: int) -> tuple[str, str]:
+    """Say why, and what to do next; `wanted` runs, if more than there are, make it an interim word."""
+    bless = bless_command(baseline.workload)
+    match outcome:
+        case Outcome.REGRESSED:
+            accept = bless_command(baseline.workload, "--accept-regression")
+            told = f"If this is meant, {_to_bless(runs)}: {accept}"
+            return _headline(judged, outcome, also="Also regressed"), told
+        case Outcome.IMPROVED:
+            return _headline(judged, outcome, also="Also improved"), f"To hold the gain, {_to_bless(runs)}: {bless}"
+        case Outcome.NOT_MEASURED:
+            return _tell_not_measured(judged, runs, bless)
+        case Outcome.INCONCLUSIVE if wanted > len(runs):
+            worst = _worst(judged.of(outcome))
+            return (
+                f"Not settled by {plural(len(runs), 'run')}: {worst.metric} {worst.reason}.",
+                f"Measure up to {wanted} runs and judge again.",
+            )
+        case Outcome.INCONCLUSIVE:
+            return _tell_inconclusive(judged, baseline, runs)
+        case _:  # PASSED: rows never come to the gate's own outcomes, such as NO_BASELINE
+            parts = [
+                plural(len(kind), name) for kind, name in ((judged.clocks, "clock"), (judged.counts, "count")) if kind
+            ]
+            against = f"{plural(len(runs), 'run')} against {len(baseline.runs)} blessed"
+            return f"Within budget: {listed(parts)}, {against}.", ""
+
+
+def _to_bless(runs: Sequence[Run]) -> str:
+    """Say how to come to a result that can be blessed."""
+    if len(runs) >= FEWEST_RUNS:
+        return "bless it"
+    return f"gate with --perfgate-runs={FEWEST_RUNS} (what a baseline needs) and bless it"
+
+
+def _headline(judged: Rows, outcome: Outcome, *, also: str) -> str:
+    """Tell the worst row, or the best gain, and name the others."""
+    rows = judged.of(outcome)
+    worst = _worst(rows)
+    told = f"{worst.metric} {_moved(worst)}."
+    others = [str(row.metric) for row in rows if row is not worst]
+    return f"{told} {also}: {listed(others)}." if others else told
+
+
+def _moved(row: MetricVerdict) -> str:
+    if row.change is None or row.low is None or row.high is None or row.basis is None or row.budget is None:
+        return row.reason
+    moved = told_move(row.change, row.low, row.high, basis=row.basis)
+    return f"{moved}, budget {percent(row.budget)} %" if row.outcome is Outcome.REGRESSED else moved
+
+
+def _worst(rows: Sequence[MetricVerdict]) -> MetricVerdict:
+    """Return the row that says most: counts before clocks, as they are exact; then by size, in budgets for clocks."""
+
+    def size(row: MetricVerdict) -> tuple[bool, float]:
+        is_count = METRICS[row.metric].kind is Kind.COUNT
+        reach = row.high if row.outcome is Outcome.INCONCLUSIVE and not is_count else row.change
+        change = math.inf if reach is None else abs(reach)
+        return is_count, change if is_count else change / (row.budget or _NEXT_TO_NOTHING)
+
+    return max(rows, key=size)
+
+
+def _tell_not_measured(judged: Rows, runs: Sequence[Run], bless: str) -> tuple[str, str]:
+    if not runs:
+        return "There is no run to judge.", "Measure again: pytest --perfgate"
+    missing = judged.of(Outcome.NOT_MEASURED)
+    if not missing:
+        return "The baseline holds no metric that is gated.", f"Bless a baseline that does: {bless}"
+    told = [f"{row.metric} ({row.reason})" for row in missing[:_MOST_TOLD]]
+    told += [f"{len(missing) - _MOST_TOLD} more"] if len(missing) > _MOST_TOLD else []
+    return (
+        f"Not all that the baseline gates could be judged: {listed(told)}.",
+        "See the runs' captures and logs for the cause. If this is meant, delete the baseline's file, gate once more "
+        f"and bless anew: {bless}",
+    )
+
+
+def _tell_inconclusive(judged: Rows, baseline: Baseline, runs: Sequence[Run]) -> tuple[str, str]:
+    """Say how small a change this workload can show, and how many runs more would do."""
+    worst = _worst(judged.of(Outcome.INCONCLUSIVE))
+    if len(runs) < FEWEST_TO_FAIL:
+        return (
+            f"{worst.metric} {worst.reason}: {plural(len(runs), 'run')} can pass a clock, never fail it.",
+            f"Allow at least {FEWEST_TO_FAIL} runs: pytest --perfgate --perfgate-max-runs={FEWEST_TO_FAIL}",
+        )
+    clock = next((clock for clock in judged.clocks if clock.row is worst), None)
+    if clock is None or clock.comparison is None:
+        return (
+            f"{worst.metric} {worst.reason}.",
+            "More runs do not help while this lasts: see the runs' captures and logs for the cause.",
+        )
+    comparison = clock.comparison
+    told = (
+        f"{worst.metric} {worst.reason}: neither shown to be within it nor beyond it. The smallest loss that "
+        f"{len(runs)} runs can show here is {percent(clock.rule.smallest(comparison))} %."
+    )
+    needed = _runs_needed(judged.clocks, len(runs))
+    if needed is not None and needed <= MOST_RUNS:
+        return (
+            f"{told} About {plural(needed - len(runs), 'run')} more would settle it.",
+            f"Allow {needed} runs: pytest --perfgate --perfgate-max-runs={needed}",
+        )
+    if needed is not None:
+        told += f" It would take about {needed} runs, more than the {MOST_RUNS} of one gate."
+    if comparison.occasion_share > 0.5:
+        occasions = len(baseline.occasions)
+        few = f", of which the baseline spans {occasions}" if occasions < _OCCASIONS_WANTED else ""
+        if needed is None:
+            share = percent(comparison.occasion_share)
+            told += f" No number of runs would settle it: {share} % of its variance lies between occasions{few}."
+        return told, (
+            "Gate the baseline's commit again: if it moved too, it was the machine. Then delete the baseline's file, "
+            f"gate once more and bless anew: {bless_command(baseline.workload)}"
+        )
+    if needed is None:
+        told += f" Not even {_FARTHEST_RUNS} runs would settle it."
+    if len(baseline.runs) < MOST_RUNS:
+        has = f"{plural(len(baseline.runs), 'run')}; {MOST_RUNS} are wanted"
+        return told, (
+            f"Bless a fuller baseline of its commit (this one has {has}): delete its file, "
+            f"gate that commit twice, and bless: {bless_command(baseline.workload)}"
+        )
+    spread = percent(comparison.run_sd)
+    return told, f"Its runs differ by {spread} % (SD): steady the workload, or set a wider budget for {worst.metric}."
+
+
+def _runs_needed(clocks: Sequence[ClockJudgement], runs: int) -> int | None:
+    """Return with how many runs the gate would be settled, if estimates and SDs stayed as they are."""
+    for wanted in range(runs + 1, _FARTHEST_RUNS + 1):
+        then = [
+            (clock.rule, clock.comparison.with_more_runs(wanted - runs))
+            for clock in clocks
+            if clock.comparison is not None
+        ]
+        if any(rule.fails(comparison, runs=wanted, separated=False) for rule, comparison in then):
+            return wanted
+        if all(rule.passes(comparison) for rule, comparison in then):
+            return wanted
+    return None

@@ -1,0 +1,27 @@
+"""What the tests of `perfgate` share."""
+
+from __future__ import annotations
+
+import lzma
+from pathlib import Path
+
+import pytest
+from support.project import Project
+
+GOLDEN = Path(__file__).parent.parent / "golden" / "data" / "mlp-h200-nsys2024.2.3.sqlite.xz"
+
+
+@pytest.fixture
+def here(project: Project) -> Project:
+    """A project with a workload on an H200; commands run in it."""
+    project.gpus()
+    project.workload()
+    return project
+
+
+@pytest.fixture
+def capture(project: Project) -> Path:
+    """A recorded capture of an MLP on an H200, as `mlp.sqlite` in the project."""
+    file = project.root / "mlp.sqlite"
+    file.write_bytes(lzma.decompress(GOLDEN.read_bytes()))
+    return file

@@ -1,0 +1,279 @@
+"""`perfgate bless`: what was measured becomes the baseline, with a reason, or a sentence says why not."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+import pytest
+from support import records
+from support.project import LOOP, Project
+
+from perfgate.model.baseline import Baseline
+from perfgate.model.metric import Metric
+from perfgate.model.sample import Run
+
+MORE_COPIES = records.run({Metric.H2D_COPIES: 3})
+
+
+@pytest.fixture(autouse=True)
+def ada(project: Project) -> None:
+    """Whoever runs these tests, Ada blesses."""
+    project.patch.setenv("GIT_AUTHOR_NAME", "Ada")
+    project.patch.setenv("GIT_AUTHOR_EMAIL", "ada@example.org")
+
+
+def measure(project: Project, *outcomes: Run, name: str = "loop", options: Sequence[str] = ()) -> None:
+    """Gate the one workload of a file; five runs where it has no baseline."""
+    file = project.root / "workloads" / f"{name}s.py"
+    code = {f"workloads/{name}s.py": hashlib.sha256(file.read_bytes()).hexdigest()}
+    project.measures(*(outcomes or records.runs()), code=[code])
+    project.gate(f"workloads/{name}s.py", *options)
+
+
+def blessed(project: Project, name: str = "loop") -> Baseline | None:
+    return project.store.load_baseline("nvidia-h200", name)
+
+
+def test_a_first_baseline_is_shown_with_what_its_few_runs_cost(here: Project) -> None:
+    measure(here)
+    seen = here.perfgate("bless", "loop", "--reason", "first H200 baseline")
+    assert seen.err == ""
+    assert (
+        seen.out
+        == """\
+loop: first baseline on NVIDIA H200
+  reason      first H200 baseline
+
+  metric                now
+  ---------------  --------
+  step_ms             12.34
+  kernel_ms           9.100
+  gap_ms              1.851
+    gap_share        15.0 %
+  h2d_ms              1.389
+    h2d_share        11.3 %
+  h2d_exposed_ms     0.0421
+  launches               46
+  graph_launches          0
+  h2d_copies              2
+  h2d_bytes        38.54 MB
+  d2h_copies              1
+  pageable_copies         0
+  syncs                   1
+
+  anchor      best step ever blessed here 12.34 ms: this one
+  runs        5 runs over 1 occasion: the smallest slowdown of step_ms that a gate of 3 runs can
+              show is 2.7 %; with 10 over 5 it would be 2.1 %.
+  file        baselines/nvidia-h200/loop.json
+Commit the baselines in a commit of their own.
+"""
+    )
+    assert seen.status == 0
+    made = blessed(here)
+    assert made is not None
+    assert (made.blessing.by, made.blessing.reason) == ("Ada <ada@example.org>", "first H200 baseline")
+    assert here.gate().status == 0
+
+
+def test_without_names_all_kept_results_are_blessed(here: Project) -> None:
+    here.workload(LOOP.replace("def loop", "def other"), file="others.py")
+    measure(here)
+    measure(here, name="other")
+    seen = here.perfgate("bless", "--reason", "both")
+    assert seen.status == 0
+    assert [line for line in seen.out.splitlines() if line.startswith("  file")] == [
+        "  file        baselines/nvidia-h200/loop.json",
+        "  file        baselines/nvidia-h200/other.json",
+    ]
+    assert blessed(here)
+    assert blessed(here, "other")
+
+
+def test_one_refusal_leaves_every_file_as_it_is(here: Project) -> None:
+    here.workload(LOOP.replace("def loop", "def other"), file="others.py")
+    measure(here)
+    measure(here, name="other")
+    here.workload(LOOP.replace("def loop", "def other").replace("0.001", "0.002"), file="others.py")
+    assert here.perfgate("bless", "--reason", "both").status == 22
+    assert (blessed(here), blessed(here, "other")) == (None, None)
+
+
+def test_one_workload_named_twice_is_blessed_once(here: Project) -> None:
+    measure(here)
+    seen = here.perfgate("bless", "loop", "loop", "--reason", "first")
+    assert (seen.status, seen.out.count("first baseline on")) == (0, 1)
+
+
+def test_blessing_again_shows_what_it_replaces(here: Project) -> None:
+    measure(here)
+    here.perfgate("bless", "loop", "--reason", "first")
+    seen = here.perfgate("bless", "loop", "--reason", "second")
+    assert seen.status == 0
+    lines = seen.out.splitlines()
+    assert lines[0] == "loop: new baseline on NVIDIA H200"
+    assert lines[2].endswith("by Ada <ada@example.org>: first")
+    again = blessed(here)
+    assert again is not None
+    assert again.blessing.reason == "second"
+
+
+def refused(project: Project, *arguments: str) -> tuple[str, int]:
+    seen = project.perfgate("bless", *arguments)
+    assert seen.out == ""
+    return seen.err, seen.status
+
+
+def test_an_unknown_workload_is_named_beside_those_that_are_kept(here: Project) -> None:
+    measure(here)
+    assert refused(here, "loops", "--reason", "x") == (
+        "perfgate: loops: no result of it is kept. Kept are: loop.\nMeasure it first: pytest --perfgate\n",
+        20,
+    )
+
+
+def test_nothing_measured_is_nothing_to_bless(project: Project) -> None:
+    assert refused(project, "--reason", "x") == (
+        (
+            "perfgate: bless: no result is kept in this project. It makes a baseline of what a gate has measured.\n"
+            "Measure first: pytest --perfgate\n"
+        ),
+        20,
+    )
+
+
+def test_a_blank_reason_is_none(here: Project) -> None:
+    measure(here)
+    assert refused(here, "loop", "--reason", " \t") == (
+        (
+            "perfgate: loop: no reason was given. A baseline says why it is one.\n"
+            'Say why: perfgate bless loop --reason "..."\n'
+        ),
+        22,
+    )
+
+
+def test_a_reason_is_required(here: Project) -> None:
+    assert refused(here, "loop") == (
+        (
+            "Usage: perfgate bless [OPTIONS] [WORKLOADS]...\nTry 'perfgate bless --help' for help.\n\n"
+            "Error: Missing option '--reason'.\n"
+        ),
+        2,
+    )
+
+
+@pytest.mark.parametrize("value", ["true", "1"])
+def test_ci_does_not_bless_unless_it_is_told_to(here: Project, value: str) -> None:
+    measure(here)
+    here.patch.setenv("CI", value)
+    assert refused(here, "loop", "--reason", "x") == (
+        (
+            "perfgate: loop: this is CI. A baseline is blessed by someone who looked at what it changes.\n"
+            "Bless at a desk and commit the file, or say that CI may: --allow-ci\n"
+        ),
+        22,
+    )
+    assert here.perfgate("bless", "loop", "--reason", "x", "--allow-ci").status == 0
+
+
+def test_code_that_changed_since_is_not_what_was_measured(here: Project) -> None:
+    measure(here)
+    here.workload(LOOP.replace("0.001", "0.002"))
+    assert refused(here, "loop", "--reason", "x") == (
+        (
+            "perfgate: loop: the kept result is of other code: workloads/loops.py changed since it was measured. "
+            "A baseline must be of the code beside it.\n"
+            "Measure what is there now: pytest --perfgate workloads/loops.py::loop\n"
+        ),
+        22,
+    )
+
+
+def test_too_few_runs_make_no_baseline(here: Project) -> None:
+    measure(here, *records.runs(12.3, 12.4))
+    kept = here.store.latest_result("loop")
+    assert kept is not None
+    few = kept.result.model_copy(update={"runs": kept.result.runs[:2]})
+    here.store.save_result(few, kept.folder)
+    assert refused(here, "loop", "--reason", "x") == (
+        (
+            "perfgate: loop: 2 runs over 1 occasion can be blessed. A baseline needs at least 5; runs of the same code "
+            "and machine are joined.\n"
+            "Measure more: pytest --perfgate --perfgate-runs=5 workloads/loops.py::loop\n"
+        ),
+        22,
+    )
+
+
+def test_a_regression_is_blessed_only_when_it_is_called_one(here: Project) -> None:
+    measure(here)
+    here.perfgate("bless", "loop", "--reason", "first")
+    here.workload(LOOP + "# one copy more a step\n")
+    measure(here, MORE_COPIES, options=["--perfgate-runs=5"])
+    told, status = refused(here, "loop", "--reason", "slower")
+    assert told == (
+        "perfgate: loop: it REGRESSED: h2d_copies rose from 2 to 3 per step (exact). "
+        "A loss beyond budget is not blessed by the way.\n"
+        'Mend it, or say that it is meant: perfgate bless loop --accept-regression --reason "..."\n'
+    )
+    assert status == 22
+    seen = here.perfgate("bless", "loop", "--accept-regression", "--reason", "a copy for the new loss")
+    assert "  h2d_copies              2         3  +1 (+50.0 %)" in seen.out.splitlines()
+    assert here.gate().status == 0
+
+
+def test_an_invalid_result_is_no_baseline_even_where_an_older_one_was_good(here: Project) -> None:
+    measure(here)
+    here.measures(records.run(neighbours=["python (4711)"]))
+    here.gate()
+    told, status = refused(here, "loop", "--reason", "x")
+    assert told == (
+        "perfgate: loop: the kept result is INVALID: run 1 does not count: GPU GPU-0 was shared with python (4711). "
+        "Only a sound measurement can be a baseline.\n"
+        "Measure again: pytest --perfgate workloads/loops.py::loop\n"
+    )
+    assert status == 22
+
+
+def test_nan_in_a_kept_result_is_refused_when_it_is_read(here: Project) -> None:
+    measure(here)
+    kept = here.store.latest_result("loop")
+    assert kept is not None
+    file = kept.folder / "result.json"
+    file.write_text(file.read_text("utf-8").replace("12.34", "NaN"), encoding="utf-8")
+    told, status = refused(here, "loop", "--reason", "x")
+    assert told == (
+        "perfgate: .perfgate/results/nvidia-h200/loop/TIME/result.json: the kept result is broken: it holds NaN, "
+        "which is not a number.\nMeasure again: pytest --perfgate\n"
+    )
+    assert status == 21
+
+
+def test_a_baseline_edited_by_hand_is_not_overwritten_by_the_way(here: Project) -> None:
+    measure(here)
+    here.perfgate("bless", "loop", "--reason", "first")
+    file = here.root / "baselines" / "nvidia-h200" / "loop.json"
+    file.write_text(file.read_text("utf-8").replace("12.34", "99.99"), encoding="utf-8")
+    spoilt = file.read_bytes()
+    assert refused(here, "loop", "--reason", "second")[1] == 19
+    assert file.read_bytes() == spoilt
+
+
+def test_a_full_disk_loses_no_baseline(here: Project) -> None:
+    measure(here)
+    here.perfgate("bless", "loop", "--reason", "first")
+    before = blessed(here)
+
+    def fsync(_handle: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    here.patch.setattr("perfgate.store.os.fsync", fsync)
+    assert refused(here, "loop", "--reason", "second") == (
+        (
+            "perfgate: baselines/nvidia-h200/loop.json: the disk is full. What was there before is unchanged.\n"
+            "Free some space (old captures lie under .perfgate/results), then run again.\n"
+        ),
+        23,
+    )
+    assert blessed(here) == before

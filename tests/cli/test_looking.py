@@ -1,0 +1,346 @@
+"""`perfgate show`, `compare` and `inspect`: what is there, as it is, and a sentence where there is nothing."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from support import records
+from support.project import LOOP, Project
+
+from perfgate.model.metric import Metric
+
+
+def complaint(project: Project, *arguments: str) -> tuple[str, int]:
+    seen = project.perfgate(*arguments)
+    assert seen.out == ""
+    return seen.err, seen.status
+
+
+# show
+
+
+def test_show_lists_a_line_a_baseline(here: Project) -> None:
+    here.bless(here.baseline())
+    here.bless(
+        records.baseline(name="resnet18_input[pinned]", on=records.machine("NVIDIA H100 80GB HBM3"), reason="r" * 60)
+    )
+    seen = here.perfgate("show")
+    assert (
+        seen.out
+        == """\
+machine               workload               step_ms runs blessed    reason
+--------------------- ---------------------- ------- ---- ---------- -------------------------------
+nvidia-h100-80gb-hbm3 resnet18_input[pinned]   12.34    5 2026-03-02 rrrrrrrrrrrrrrrrrrrrrrrrrrrr...
+nvidia-h200           loop                     12.34    5 2026-03-02 first baseline
+"""
+    )
+    assert seen.status == 0
+
+
+def test_show_tells_all_of_one_baseline(here: Project) -> None:
+    here.bless(here.baseline())
+    lines = here.perfgate("show", "loop").out.splitlines()
+    assert lines[:4] == [
+        "loop on NVIDIA H200",
+        "  blessed     2026-03-02 12:05 UTC by Ada <ada@example.org> at 0123456789ab",
+        "  reason      first baseline",
+        "  measured    2026-03-02 12:00 UTC: 5 runs at 0123456789ab, SM clock 1980 MHz",
+    ]
+    assert "  file        baselines/nvidia-h200/loop.json" in lines
+
+
+def test_show_of_nothing_is_an_error(project: Project) -> None:
+    assert complaint(project, "show") == (
+        (
+            "perfgate: baselines: there is no baseline.\n"
+            'Make one: pytest --perfgate, then perfgate bless --reason "..."\n'
+        ),
+        18,
+    )
+
+
+def test_show_of_an_unknown_workload_names_those_there_are(here: Project) -> None:
+    here.bless(here.baseline())
+    assert complaint(here, "show", "lop") == (
+        (
+            "perfgate: lop: there is no baseline. There are baselines of: loop.\n"
+            'Make one: pytest --perfgate, then perfgate bless --reason "..."\n'
+        ),
+        18,
+    )
+
+
+def test_show_lists_an_unreadable_baseline_and_exits_with_its_code(here: Project) -> None:
+    here.bless(here.baseline())
+    here.write("baselines/nvidia-h200/other.json", "{")
+    seen = here.perfgate("show")
+    assert (
+        seen.out
+        == """\
+machine     workload step_ms runs blessed    reason
+----------- -------- ------- ---- ---------- -------------------------------------------------------
+nvidia-h200 loop       12.34    5 2026-03-02 first baseline
+nvidia-h200 other                            unreadable: the baseline is broken: its JSON ends...
+"""
+    )
+    assert seen.status == 19
+
+
+# compare
+
+
+def test_compare_puts_a_baseline_beside_the_kept_result(here: Project) -> None:
+    here.bless(here.baseline())
+    here.measures(records.run({Metric.STEP_MS: 13.0, Metric.H2D_COPIES: 4}))
+    here.gate()
+    seen = here.perfgate("compare", "loop", "loop:kept")
+    lines = seen.out.splitlines()
+    assert (seen.status, lines[0]) == (0, "a: loop (5 runs)")
+    assert "  step_ms             12.34     13.00  +5.3 %" in lines
+    assert "  h2d_copies              2         4  +2 (+100 %)" in lines
+
+
+def test_compare_takes_files_and_folders(here: Project) -> None:
+    file = here.bless(here.baseline())
+    folder = here.keep(records.result(of=here.declared()))
+    for side in (folder, folder / "result.json"):
+        seen = here.perfgate("compare", file, side)
+        assert (seen.status, seen.out.splitlines()[0]) == (0, "a: /project/baselines/nvidia-h200/loop.json (5 runs)")
+
+
+def test_compare_needs_the_steps_of_a_capture_beside_a_baseline(here: Project, capture: Path) -> None:
+    here.bless(here.baseline())
+    assert complaint(here, "compare", "loop", "mlp.sqlite") == (
+        (
+            "perfgate: mlp.sqlite: without --step, a capture is measured as one window. The other side is per step.\n"
+            "Name the range of its steps: --step REGEX (of perfgate's own captures: --step step)\n"
+        ),
+        10,
+    )
+    seen = here.perfgate("compare", "loop", "mlp.sqlite", "--step", "step")
+    assert (seen.status, seen.out.splitlines()[1]) == (0, "b: mlp.sqlite (1 run)")
+
+
+def test_compare_of_two_captures_says_where_they_differ_nowhere(project: Project, capture: Path) -> None:
+    seen = project.perfgate("compare", "mlp.sqlite", "mlp.sqlite", "--step", "step")
+    assert seen.status == 0
+    assert "  step_ms             7.269     7.269  0 %" in seen.out.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("word", "says", "status"),
+    [
+        (
+            "nothing",
+            (
+                "perfgate: nothing: there is neither such a file nor such a workload with a baseline. It takes a "
+                "baseline's file, a kept result, a capture, WORKLOAD or WORKLOAD:kept.\nSee what there is: perfgate show\n"
+            ),
+            18,
+        ),
+        (
+            "loop:kept",
+            "perfgate: loop: no result of it is kept. Kept are: none.\nMeasure it first: pytest --perfgate\n",
+            20,
+        ),
+    ],
+)
+def test_compare_says_what_it_does_not_find(here: Project, word: str, says: str, status: int) -> None:
+    here.bless(here.baseline())
+    assert complaint(here, "compare", "loop", word) == (says, status)
+
+
+def test_compare_asks_which_of_two_machines_is_meant(here: Project) -> None:
+    here.bless(here.baseline())
+    here.bless(here.baseline(on=records.machine("NVIDIA L4")))
+    assert complaint(here, "compare", "loop", "loop") == (
+        (
+            "perfgate: loop: it has 2 baselines. One of them can be compared.\n"
+            "Name its file: baselines/nvidia-h200/loop.json, baselines/nvidia-l4/loop.json\n"
+        ),
+        18,
+    )
+
+
+# inspect
+
+
+def test_inspect_measures_a_whole_window(project: Project, capture: Path) -> None:
+    seen = project.perfgate("inspect", "mlp.sqlite")
+    lines = seen.out.splitlines()
+    assert lines[:3] == ["mlp.sqlite: 1 process", "", "process 548: the whole captured window, as one, 148.9 ms"]
+    assert "  unmeasured  step_ms: the captured window was measured as one, without steps" in lines
+    assert (seen.status, seen.err) == (0, "")
+
+
+def test_inspect_measures_steps(project: Project, capture: Path) -> None:
+    lines = project.perfgate("inspect", "mlp.sqlite", "--step", "step").out.splitlines()
+    assert lines[2] == "process 548: 20 steps, 130.9 ms"
+    assert "  step_ms            7.269             median period between step completions on the GPU timeline" in lines
+
+
+def test_inspect_leaves_out_warm_up_steps(project: Project, capture: Path) -> None:
+    lines = project.perfgate("inspect", "mlp.sqlite", "--step", "st.p", "--warmup", "5").out.splitlines()
+    assert lines[2].startswith("process 548: 15 steps")
+
+
+def test_inspect_prints_json(project: Project, capture: Path) -> None:
+    told = json.loads(project.perfgate("inspect", "mlp.sqlite", "--step", "step", "--json").out)
+    (process,) = told["processes"]
+    assert (told["format"], told["source"], process["pid"], process["steps"]) == (1, "mlp.sqlite", 548, 20)
+    assert process["values"]["launches"] == 46
+    assert process["values"]["step_ms"] == pytest.approx(7.269, abs=0.001)
+    assert process["absent"] == {"nccl_ms": "no NCCL kernels", "nccl_exposed_ms": "no NCCL kernels"}
+
+
+LFS = "version https://git-lfs.github.com/spec/v1\noid sha256:abc\nsize 12345\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "says"),
+    [
+        ("gone.sqlite", None, "there is no such file. It takes a .nsys-rep or .sqlite file.\nCheck the path.\n"),
+        ("workloads", None, "this is a folder. It takes a .nsys-rep or .sqlite file.\nCheck the path.\n"),
+        (
+            "notes.txt",
+            "hello\n",
+            (
+                "this is no SQLite file. perfgate reads SQLite exports of nsys.\n"
+                "Export it again: nsys export --type sqlite --force-overwrite true CAPTURE.nsys-rep\n"
+            ),
+        ),
+        (
+            "lfs.sqlite",
+            LFS,
+            (
+                "this is a Git LFS pointer, not the capture itself.\n"
+                "Fetch the capture first: git lfs pull --include lfs.sqlite\n"
+            ),
+        ),
+        (
+            "lfs.nsys-rep",
+            LFS,
+            "is a Git LFS pointer, not the capture itself.\nFetch it: git lfs pull --include=lfs.nsys-rep\n",
+        ),
+    ],
+)
+def test_inspect_says_what_is_no_capture(here: Project, name: str, text: str | None, says: str) -> None:
+    if text is not None:
+        here.write(name, text)
+    assert complaint(here, "inspect", name) == (f"perfgate: {name}: {says}", 14)
+
+
+def test_inspect_of_a_report_needs_an_nsys_and_says_so(project: Project) -> None:
+    project.write("run.nsys-rep", "x" * 5000)
+    project.patch.setenv("PERFGATE_NSYS", "/nowhere/nsys")
+    assert complaint(project, "inspect", "run.nsys-rep") == (
+        (
+            "perfgate: nsys /bin/nsys (from PERFGATE_NSYS): does not exist. Expected the nsys program.\n"
+            "Correct PERFGATE_NSYS, or leave it out to search PATH and NVIDIA's usual folders.\n"
+        ),
+        11,
+    )
+
+
+def test_inspect_names_ranges_that_were_perhaps_meant(project: Project, capture: Path) -> None:
+    told, status = complaint(project, "inspect", "mlp.sqlite", "--step", "forwrd")
+    assert told.startswith("perfgate: mlp.sqlite: no closed NVTX range matches 'forwrd'. Perhaps you meant ")
+    assert "'forward' (20 times)" in told
+    assert status == 26
+
+
+def test_inspect_refuses_what_is_no_pattern(project: Project, capture: Path) -> None:
+    assert complaint(project, "inspect", "mlp.sqlite", "--step", "(") == (
+        (
+            "perfgate: step '(': not a regular expression: missing ), unterminated subpattern at position 0.\n"
+            "Correct the pattern, or escape what is meant literally with a backslash.\n"
+        ),
+        10,
+    )
+
+
+@pytest.mark.nsys
+@pytest.mark.usefixtures("real_nsys")
+def test_inspect_reads_a_report_that_a_gate_kept(project: Project) -> None:
+    project.workload()
+    project.gate("--perfgate-runs=1", "--perfgate-keep-captures")
+    (report,) = (project.root / ".perfgate").rglob("*.nsys-rep")
+    shutil.copy(report, project.root / "mine.nsys-rep")
+    seen = project.perfgate("inspect", "mine.nsys-rep", "--step", "step")
+    assert (seen.status, seen.out.splitlines()[0]) == (0, "mine.nsys-rep: 1 process")
+
+
+# doctor and help
+
+
+def test_doctor_names_a_baseline_whose_workload_is_gone(here: Project) -> None:
+    here.bless(here.baseline())
+    here.bless(here.baseline("gone"))
+    seen = here.perfgate("doctor")
+    assert seen.status == 1
+    assert seen.out.split("baselines\n", 1)[1].splitlines()[:3] == [
+        "      1 without a workload: baselines/nvidia-h200/gone.json",
+        "      do          Bring the workload back under its name or, if it is gone for good:",
+        "                    git rm baselines/nvidia-h200/gone.json",
+    ]
+
+
+def test_doctor_takes_the_baselines_of_a_folder_that_is_gone_for_orphans(here: Project) -> None:
+    here.bless(here.baseline())
+    shutil.rmtree(here.root / "workloads")
+    assert "1 without a workload: baselines/nvidia-h200/loop.json" in here.perfgate("doctor").out
+
+
+def test_doctor_tells_of_workloads_that_cannot_be_collected_beside_all_else(here: Project) -> None:
+    here.bless(here.baseline())
+    here.workload(LOOP + "raise RuntimeError('no such data set')\n")
+    seen = here.perfgate("doctor")
+    assert seen.out.splitlines()[-5:-1] == [
+        "FAIL  workloads",
+        "      they cannot be collected (workloads/loops.py - RuntimeError: no such data set)",
+        "      do          See what pytest says: pytest --perfgate --collect-only",
+        "",
+    ]
+    assert seen.status == 1
+
+
+def test_doctor_collects_under_the_projects_own_options(here: Project) -> None:
+    here.bless(here.baseline())
+    here.write("pytest.ini", "[pytest]\naddopts = -n 2 -v --strict-markers\n")
+    assert "      each belongs to a workload" in here.perfgate("doctor").out.splitlines()
+
+
+def test_the_help_fits_a_screen(project: Project) -> None:
+    seen = project.perfgate("--help")
+    assert seen.status == 0
+    assert (
+        seen.out
+        == """\
+Usage: perfgate [OPTIONS] COMMAND [ARGS]...
+
+  A CI gate for GPU performance. The gate itself is `pytest --perfgate`.
+
+Options:
+  --version   Show the version and exit.
+  -h, --help  Show this message and exit.
+
+Commands:
+  bless    Make the kept result of each WORKLOAD (default: of all) its baseline.
+  compare  Show how B differs from A, without judging.
+  demo     Replay a gate on captures recorded on an NVIDIA H200.
+  doctor   Check all that a first run needs, and say what to do about each failure.
+  inspect  Measure any CAPTURE, a .nsys-rep or .sqlite file, whoever made it.
+  show     Show the baselines of WORKLOAD, or list all.
+"""
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"), [(("nonsense",), "No such command 'nonsense'."), (("compare", "a"), "Missing argument 'B'.")]
+)
+def test_a_wrong_word_is_a_usage_error(project: Project, arguments: tuple[str, ...], says: str) -> None:
+    told, status = complaint(project, *arguments)
+    assert (told.splitlines()[-1], status) == (f"Error: {says}", 2)

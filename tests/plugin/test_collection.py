@@ -1,0 +1,348 @@
+"""What a gate collects, and what plain pytest leaves alone."""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+
+import pytest
+from support import records
+from support.project import LOOP, Project
+
+from perfgate.model.metric import Metric
+
+PARAMETRISED = """\
+import pytest
+from perfgate import workload
+
+@workload(steps=4, warmup=1)
+@pytest.mark.parametrize("pinned", [False, True], ids=["pageable", "pinned"])
+@pytest.mark.parametrize("batch", [4, 64])
+def copies(steps, batch, pinned):
+    for _ in steps:
+        pass
+"""
+
+
+@pytest.fixture
+def measured(project: Project) -> list[str]:
+    """A machine with a GPU, and the ids of the workloads that were measured on it."""
+    project.gpus()
+    return project.measures(records.run())
+
+
+def test_every_parameter_set_is_a_workload_of_its_own(project: Project, measured: list[str]) -> None:
+    project.workload(PARAMETRISED)
+    assert project.gate().status == 1
+    assert dict.fromkeys(measured) == dict.fromkeys(
+        ["copies[4-pageable]", "copies[4-pinned]", "copies[64-pageable]", "copies[64-pinned]"]
+    )
+
+
+def test_parameters_are_part_of_what_a_baseline_is_for(project: Project, measured: list[str]) -> None:
+    project.workload(PARAMETRISED)
+    project.gate("-k", "64-pinned")
+    kept = project.store.latest_result("copies[64-pinned]")
+    assert kept is not None
+    assert kept.result.workload.comparable_parameters() == {
+        "capture": "cudaProfilerApi",
+        "parameter batch": "64",
+        "parameter pinned": "True",
+        "step": "step",
+        "steps": "4",
+        "warmup": "1",
+    }
+
+
+def test_k_chooses_among_workloads_and_the_gate_opens_on_those(project: Project, measured: list[str]) -> None:
+    project.workload(LOOP)
+    project.workload(LOOP.replace("def loop", "def other"), file="other.py")
+    project.bless(project.baseline())
+    project.bless(project.baseline("other"))
+    seen = project.gate("-k", "loop and not other")
+    assert (seen.status, set(measured)) == (0, {"loop"})
+    assert seen.summary.splitlines()[-1] == "GATE OPEN: 1 PASSED"
+
+
+def test_a_node_id_names_one_workload(project: Project, measured: list[str]) -> None:
+    project.workload(PARAMETRISED)
+    project.gate("workloads/loops.py::copies[4-pinned]")
+    assert set(measured) == {"copies[4-pinned]"}
+
+
+def test_a_file_outside_the_folder_is_collected_where_it_is_named(project: Project, measured: list[str]) -> None:
+    project.write("elsewhere/mine.py", LOOP)
+    project.gate("elsewhere/mine.py")
+    assert set(measured) == {"loop"}
+
+
+def test_only_decorated_functions_are_workloads(project: Project, measured: list[str]) -> None:
+    project.workload(
+        LOOP
+        + textwrap.dedent("""
+        import unittest
+
+        def test_like_a_test(): ...
+        def helper(steps): ...
+        class TestClass:
+            def test_method(self): ...
+        class Case(unittest.TestCase):
+            def test_case(self): ...
+        class Loops:
+            loop = loop
+        """)
+    )
+    project.gate()
+    assert set(measured) == {"loop"}
+
+
+def test_a_workload_imported_from_a_sister_file_is_collected_once(project: Project, measured: list[str]) -> None:
+    project.write("pytest.ini", "[pytest]\npythonpath = workloads\n")
+    project.workload(LOOP)
+    project.workload("from loops import loop\n" + LOOP.replace("def loop", "def other"), file="more.py")
+    project.gate()
+    assert set(measured) == {"loop", "other"}
+
+
+def test_a_workload_wrapped_by_a_helper_of_another_file_is_collected(project: Project, measured: list[str]) -> None:
+    project.write("pytest.ini", "[pytest]\npythonpath = workloads\n")
+    project.write(
+        "workloads/_helpers.py",
+        "import functools\n\ndef quiet(function):\n    @functools.wraps(function)\n"
+        "    def inner(steps):\n        return function(steps)\n    return inner\n",
+    )
+    project.workload(
+        LOOP.replace("@workload", "@quiet\n@workload").replace("import time", "import time\nfrom _helpers import quiet")
+    )
+    project.gate()
+    assert set(measured) == {"loop"}
+
+
+def test_files_that_begin_with_an_underscore_hold_no_workloads(project: Project, measured: list[str]) -> None:
+    project.workload(LOOP, file="_helpers.py")
+    project.workload("command: [true]\n", file="_base.yaml")
+    project.workload(LOOP.replace("def loop", "def other"), file="other.py")
+    project.gate()
+    assert set(measured) == {"other"}
+
+
+def test_a_project_with_tests_and_testpaths_is_gated_by_its_workloads(project: Project, measured: list[str]) -> None:
+    project.write("pytest.ini", "[pytest]\ntestpaths = tests\n")
+    project.write("tests/test_it.py", "def test_it(): raise AssertionError\n")
+    project.workload(LOOP)
+    seen = project.gate()
+    assert set(measured) == {"loop"}
+    assert "test_it" not in seen.out
+
+
+def test_the_folder_of_workloads_is_a_setting(project: Project, measured: list[str]) -> None:
+    project.write("pyproject.toml", '[tool.perfgate]\nworkloads = "bench/gpu"\n')
+    project.write("bench/gpu/loops.py", LOOP)
+    project.gate()
+    assert set(measured) == {"loop"}
+
+
+def test_a_subfolder_is_as_good_a_place_to_start_from(project: Project, measured: list[str]) -> None:
+    project.write("pytest.ini", "[pytest]\n")
+    project.workload(LOOP)
+    (project.root / "src").mkdir()
+    project.patch.chdir(project.root / "src")
+    project.gate()
+    assert set(measured) == {"loop"}
+    assert (project.root / ".perfgate" / "results" / "nvidia-h200" / "loop").is_dir()
+
+
+def test_the_gate_sets_up_no_fixture_itself(project: Project, measured: list[str]) -> None:
+    fixture = "import pytest\n\n@pytest.fixture{}\ndef model():\n    raise MemoryError\n"
+    project.workload(LOOP.replace("loop(steps)", "loop(steps, model)") + fixture.format(""))
+    project.write("workloads/conftest.py", fixture.format("(autouse=True)"))
+    project.bless(project.baseline())
+    assert project.gate().status == 0
+
+
+def test_pytest_timeout_does_not_end_a_gate(project: Project, measured: list[str]) -> None:
+    project.write("pytest.ini", "[pytest]\ntimeout = 0.001\n")
+    project.workload(LOOP)
+    project.bless(project.baseline())
+    assert project.gate().status == 0
+
+
+def test_doctests_and_python_files_patterns_change_nothing(project: Project, measured: list[str]) -> None:
+    project.write("pytest.ini", "[pytest]\naddopts = --doctest-modules\npython_files = *.py\npython_functions = *\n")
+    project.workload(LOOP + '\ndef documented():\n    """\n    >>> 1 + 1\n    3\n    """\n')
+    project.bless(project.baseline())
+    assert project.gate().status == 0
+    assert set(measured) == {"loop"}
+
+
+def test_lf_runs_what_failed_and_does_not_take_the_rest_for_deleted(project: Project) -> None:
+    project.gpus()
+    project.workload(LOOP)
+    project.workload(LOOP.replace("def loop", "def other"), file="other.py")
+    project.bless(project.baseline())
+    project.bless(project.baseline("other"))
+    slower = records.run({Metric.H2D_COPIES: 3})
+    project.measures(slower, slower, records.run())
+    assert project.gate("-p", "cacheprovider").status == 1
+    measured = project.measures(records.run())
+    seen = project.gate("-p", "cacheprovider", "--lf")
+    assert (seen.status, set(measured)) == (0, {"loop"})
+    assert seen.summary.splitlines()[-1] == "GATE OPEN: 1 PASSED"
+
+
+def test_ignoring_a_file_is_a_selection(project: Project, measured: list[str]) -> None:
+    project.workload(LOOP)
+    project.workload(LOOP.replace("def loop", "def other"), file="other.py")
+    project.bless(project.baseline())
+    project.bless(project.baseline("other"))
+    assert project.gate("--ignore=workloads/other.py").status == 0
+
+
+def test_collect_only_lists_workloads_and_measures_nothing(project: Project, measured: list[str]) -> None:
+    project.workload(PARAMETRISED)
+    project.workload('command: [python, train.py]\nstep: "Batch \\\\d+"\nsteps: 5\n', file="train.yaml")
+    seen = project.gate("--collect-only", "-q")
+    assert seen.out.splitlines()[:5] == [
+        "workloads/loops.py::copies[4-pageable]",
+        "workloads/loops.py::copies[4-pinned]",
+        "workloads/loops.py::copies[64-pageable]",
+        "workloads/loops.py::copies[64-pinned]",
+        "workloads/train.yaml::train",
+    ]
+    assert (seen.status, seen.summary, measured) == (0, "", [])
+
+
+def test_fixtures_can_be_listed(project: Project) -> None:
+    project.workload(LOOP)
+    assert (seen := project.gate("--fixtures")).status == 0
+    assert seen.summary == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (
+            "command: python train.py\nstep: x\nsteps: 5\n",
+            (
+                "workloads/train.yaml command: it is the text 'python train.py'. Expected a list of words: no shell is "
+                'involved.\nWrite command: ["python", "train.py"]'
+            ),
+        ),
+        (
+            'command: [python]\nstep: "("\nsteps: 5\n',
+            (
+                "workloads/train.yaml step: '(' is no regular expression (missing ), unterminated subpattern at position "
+                "0).\nEscape what is meant literally with a backslash."
+            ),
+        ),
+    ],
+)
+def test_a_broken_yaml_workload_is_an_error_of_collection(project: Project, text: str, says: str) -> None:
+    project.workload(text, file="train.yaml")
+    seen = project.gate()
+    assert seen.status == 2
+    assert seen.failures == f"__ ERROR collecting workloads/train.yaml __\n{says}\n"
+    assert seen.summary == "GATE SHUT: files that cannot be collected, see above\n"
+
+
+def test_an_unknown_budget_is_an_error_of_collection(project: Project) -> None:
+    project.workload(LOOP.replace("warmup=1", 'warmup=1, budgets={"speed": 0.1}'))
+    seen = project.gate()
+    assert seen.status == 2
+    assert seen.failures == (
+        "__ ERROR collecting workloads/loops.py __\n"
+        "workloads/loops.py: @workload of loop: budgets: 'speed' is not a valid Metric. Known are step_ms, kernel_ms, "
+        "gap_ms, h2d_ms, h2d_exposed_ms, nccl_ms, nccl_exposed_ms, launches, graph_launches, h2d_copies, h2d_bytes, "
+        "d2h_copies, pageable_copies, syncs.\n"
+    )
+
+
+# Without --perfgate
+
+
+@pytest.mark.parametrize("arguments", [(), ("workloads",), ("workloads/test_loops.py",)], ids=" ".join)
+def test_plain_pytest_ignores_workloads_whatever_their_names(project: Project, arguments: tuple[str, ...]) -> None:
+    project.workload(LOOP.replace("def loop", "def test_loop"), file="test_loops.py")
+    project.workload("not: a workload", file="broken.yaml")
+    project.write("test_it.py", "def test_it(): pass\n")
+    seen = project.pytest("-q", *arguments)
+    assert seen.out.splitlines()[-1] == ("no tests ran in 0.00s" if arguments else "1 passed in 0.00s")
+
+
+def test_plain_pytest_imports_nothing_heavy(project: Project) -> None:
+    project.write(
+        "test_it.py",
+        "import sys\n\ndef test_it():\n"
+        "    assert not {'torch', 'pandas', 'scipy', 'numpy', 'pydantic', 'rich', 'yaml', 'nvtx'} & set(sys.modules)\n",
+    )
+    seen = project.run("-q", "-p", "no:hypothesispytest", "-p", "no:xdist")
+    assert (seen.status, seen.out.splitlines()[-1]) == (0, "1 passed in 0.00s")
+
+
+@pytest.mark.parametrize(
+    "option",
+    ["--perfgate-runs=3", "--perfgate-max-runs=3", "--perfgate-timeout=3", "--perfgate-new=allow", "--perfgate-json=x"],
+)
+def test_an_option_without_perfgate_is_a_usage_error(project: Project, option: str) -> None:
+    seen = project.pytest(option)
+    flag = option.partition("=")[0]
+    assert (seen.complaint, seen.status) == (
+        f"ERROR: {flag} does nothing without --perfgate. Add --perfgate, or leave it out.\n",
+        4,
+    )
+
+
+# Under a real nsys
+
+
+@pytest.mark.nsys
+@pytest.mark.usefixtures("real_nsys")
+def test_fixtures_and_parameters_reach_the_workload_in_its_own_process(project: Project) -> None:
+    project.write("tests/test_it.py", "")
+    project.write(
+        "pytest.ini",
+        "[pytest]\ntestpaths = tests\naddopts = -p no:cacheprovider -ra --strict-markers -x\ntimeout = 1\n"
+        "filterwarnings = error\n",
+    )
+    project.write(
+        "workloads/conftest.py",
+        "import os, pytest\n\n@pytest.fixture\ndef model(seeded):\n    return 0.002\n\n"
+        "@pytest.fixture(autouse=True)\ndef seeded():\n    os.environ['SEEDED'] = 'yes'\n    yield\n",
+    )
+    project.workload(
+        "import os, time\nimport pytest\nfrom perfgate import workload\n\n"
+        "@workload(steps=4, warmup=1)\n@pytest.mark.parametrize('factor', [2], ids=['twice as long'])\n"
+        "def loop(steps, model, factor):\n    assert os.environ['SEEDED'] == 'yes'\n    time.sleep(1.2)\n"
+        "    for _ in steps:\n        time.sleep(model * factor)\n"
+    )
+    seen = project.gate("--perfgate-runs=1", "--perfgate-new=allow")
+    assert seen.status == 0
+    kept = project.store.latest_result("loop[twice as long]")
+    assert kept is not None
+    step_ms = kept.result.runs[0].value(Metric.STEP_MS)
+    assert step_ms is not None
+    assert 4.0 < step_ms < 40
+    assert set(kept.result.code) == {"workloads/conftest.py", "workloads/loops.py"}
+
+
+@pytest.mark.nsys
+@pytest.mark.usefixtures("real_nsys")
+def test_a_script_is_measured_untouched(project: Project) -> None:
+    project.write(
+        "train.py",
+        "import sys, time, nvtx\nfor n in range(int(sys.argv[1])):\n"
+        "    with nvtx.annotate(f'Batch {n}'):\n        time.sleep(0.003)\n",
+    )
+    project.workload(
+        f'command: [{sys.executable}, train.py, "9"]\nstep: "Batch \\\\d+"\nwarmup: 4\nsteps: 5\ncapture: all\n',
+        file="train.yaml",
+    )
+    seen = project.gate("--perfgate-runs=1", "--perfgate-new=allow")
+    assert (
+        seen.summary.splitlines()[-1]
+        == "GATE OPEN: nothing was shown to be slower; 1 NO_BASELINE let through by the settings"
+    )
+    kept = project.store.latest_result("train")
+    assert kept is not None
+    assert kept.result.runs[0].processes[0].steps == 5
+    assert set(kept.result.code) == {"train.py"}

@@ -1,0 +1,313 @@
+"""How a gate behaves as a guest in pytest: what it shows, where, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from xml.etree import ElementTree
+
+import psutil
+import pytest
+from support import records
+from support.project import LOOP, Project
+
+from perfgate.machine import gpu_lock
+from perfgate.model.metric import Metric
+from perfgate.model.outcome import Outcome
+from perfgate.render.document import read_document
+
+MORE_COPIES = records.run({Metric.H2D_COPIES: 3})
+WORKER = "--perfgate-worker="
+SLEEPER = """\
+import os, time
+from perfgate import workload
+
+@workload(steps=4, warmup=1)
+def loop(steps):
+    for _ in steps:
+        print("at work", flush=True)
+        time.sleep(60)
+"""
+
+
+@pytest.fixture
+def blessed(project: Project) -> Project:
+    """A project whose one workload has a baseline, on an H200, and is unchanged."""
+    project.gpus()
+    project.workload()
+    project.bless(project.baseline())
+    project.measures(records.run())
+    return project
+
+
+def test_a_gate_that_opens_says_so_in_its_last_line(blessed: Project) -> None:
+    seen = blessed.gate()
+    assert seen.status == 0
+    assert seen.summary == (
+        "PASSED  loop  Within budget: 5 clocks and 7 counts, 3 runs against 5 blessed.\nGATE OPEN: 1 PASSED\n"
+    )
+
+
+def test_progress_is_a_plain_line_a_run_where_nobody_watches(blessed: Project) -> None:
+    lines = blessed.gate(columns=80).out.splitlines()
+    start = lines.index("workloads/loops.py ")
+    assert lines[start : start + 4] == [
+        "workloads/loops.py ",
+        "  loop run 1 of 3: step_ms 12.34, kernel_ms 9.100, gap_ms 1.851 (0.0 s)",
+        "  loop run 2 of 3: step_ms 12.34, kernel_ms 9.100, gap_ms 1.851 (0.0 s)",
+        "  loop run 3 of 3: step_ms 12.34, kernel_ms 9.100, gap_ms 1.851 (0.0 s)",
+    ]
+
+
+def test_a_failing_workload_shows_its_table_and_no_traceback(blessed: Project) -> None:
+    blessed.measures(MORE_COPIES)
+    seen = blessed.gate(columns=100)
+    assert seen.failures.splitlines()[:6] == [
+        "__ loop __",
+        "loop: REGRESSED (2 runs against 5 blessed)",
+        "  h2d_copies rose from 2 to 3 per step (exact).",
+        "",
+        "  metric          baseline     now  change                   budget  outcome       p",
+        "  --------------  --------  ------  -----------------------  ------  ---------  ----",
+    ]
+    assert "Traceback" not in seen.out
+    assert "bench.py" not in seen.out
+    assert "FAILED workloads/loops.py::loop - loop: REGRESSED (2 runs against 5 blessed)" in seen.out
+
+
+@pytest.mark.parametrize(
+    "option", ["-v", "-q", "-qq", "-vv", "-rA", "--tb=no", "--tb=native", "--tb=line", "-s", "--color=yes"]
+)
+@pytest.mark.parametrize("status", [0, 1])
+def test_the_gate_is_told_open_or_shut_under_every_kind_of_output(blessed: Project, option: str, status: int) -> None:
+    blessed.measures(MORE_COPIES if status else records.run())
+    seen = blessed.gate(option)
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", seen.out)
+    assert ("GATE SHUT: 1 REGRESSED of 1 workload" if status else "GATE OPEN: 1 PASSED") in plain.splitlines()
+    assert (seen.status, "Traceback" in plain) == (status, False)
+
+
+def test_colour_follows_pytest(blessed: Project) -> None:
+    assert "\x1b[1;32mGATE OPEN\x1b[0m: 1 PASSED" in blessed.gate("--color=yes").out.splitlines()
+    assert "\x1b" not in blessed.gate("--color=no").out
+
+
+def test_each_run_is_told_on_its_own_line_under_v(blessed: Project) -> None:
+    lines = blessed.gate("-v", columns=80).out.splitlines()
+    start = lines.index("workloads/loops.py::loop ")
+    assert lines[start + 1] == "  loop run 1 of 3: step_ms 12.34, kernel_ms 9.100, gap_ms 1.851 (0.0 s)"
+    assert re.fullmatch(r"PASSED +\[100%\]", lines[start + 4])
+
+
+def test_names_with_brackets_and_colons_are_shown_as_they_are(project: Project) -> None:
+    project.gpus()
+    project.workload(
+        LOOP.replace("@workload", "import pytest\n@workload").replace(
+            "def loop(steps)", "@pytest.mark.parametrize('mode', [1], ids=['[bold]:smile:[/x]'])\ndef loop(steps, mode)"
+        )
+    )
+    project.measures(records.run())
+    assert "  loop[[bold]:smile:[/x]] run 1 of 5: step_ms 12.34" in project.gate().out
+
+
+def test_an_outcome_that_the_settings_let_through_is_shown_with_its_table(blessed: Project) -> None:
+    (blessed.root / "baselines" / "nvidia-h200" / "loop.json").unlink()
+    seen = blessed.gate("--perfgate-new=allow", columns=100)
+    assert seen.status == 0
+    assert seen.summary.splitlines()[:3] == [
+        "loop: NO_BASELINE (5 runs)",
+        "  there is no baseline to compare with on this machine (NVIDIA H200).",
+        "",
+    ]
+    assert seen.summary.splitlines()[-1] == (
+        "GATE OPEN: nothing was shown to be slower; 1 NO_BASELINE let through by the settings"
+    )
+
+
+def test_several_workloads_are_summed_up_worst_first(blessed: Project) -> None:
+    blessed.workload(LOOP.replace("def loop", "def later"), file="later.py")
+    blessed.measures(records.run(), records.run(), records.run(), MORE_COPIES)
+    blessed.bless(blessed.baseline("later"))
+    seen = blessed.gate(columns=100)
+    assert seen.status == 1
+    assert [line.split()[:2] for line in seen.summary.splitlines()] == [
+        ["REGRESSED", "loop"],
+        ["PASSED", "later"],
+        ["GATE", "SHUT:"],
+    ]
+
+
+def test_secrets_that_were_withheld_are_named(blessed: Project) -> None:
+    blessed.measures(MORE_COPIES, withheld=("HF_TOKEN", "WANDB_API_KEY"))
+    assert (
+        "  remark      Not passed to the workload, for their names or values look like secrets: HF_TOKEN, "
+        "WANDB_API_KEY. Name those it needs in pass_env.\n"
+    ) in blessed.gate().failures
+
+
+# Documents
+
+
+def test_junit_xml_bears_the_numbers(blessed: Project) -> None:
+    blessed.measures(MORE_COPIES)
+    blessed.gate("--junit-xml=out.xml")
+    (case,) = ElementTree.parse(blessed.root / "out.xml").iter("testcase")
+    told = {entry.get("name"): entry.get("value") for entry in case.iter("property")}
+    assert told["perfgate.outcome"] == "REGRESSED"
+    assert told["perfgate.h2d_copies.baseline"] == "2.0"
+    assert told["perfgate.h2d_copies.now"] == "3.0"
+    failure = case.find("failure")
+    assert failure is not None
+    assert (failure.text or "").startswith("loop: REGRESSED (2 runs against 5 blessed)\n")
+
+
+def test_the_json_document_holds_verdicts_and_runs(blessed: Project) -> None:
+    blessed.measures(MORE_COPIES)
+    assert blessed.gate("--perfgate-json=out/gate.json").status == 1
+    document = read_document((blessed.root / "out" / "gate.json").read_text("utf-8"))
+    (told,) = document.workloads
+    assert (document.opens_gate, document.exit_status) == (False, 1)
+    assert document.machine is not None
+    assert document.machine.gpu_name == "NVIDIA H200"
+    assert (told.verdict.workload, told.verdict.outcome, told.opens_gate) == ("loop", Outcome.REGRESSED, False)
+    assert told.baseline == "baselines/nvidia-h200/loop.json"
+    assert told.files is not None
+    assert (blessed.root / told.files / "result.json").is_file()
+    assert [run.values[Metric.H2D_COPIES] for run in told.runs] == [3.0, 3.0]
+
+
+def test_the_json_document_is_written_where_nothing_could_be_measured(project: Project) -> None:
+    project.workload()
+    project.nsys(version="2020.1.1")
+    project.gate("--perfgate-json=gate.json")
+    document = json.loads((project.root / "gate.json").read_text("utf-8"))
+    assert (document["opens_gate"], document["machine"], document["exit_status"]) == (False, None, 1)
+    assert document["workloads"][0]["verdict"]["outcome"] == "NOT_MEASURED"
+
+
+def test_the_json_document_is_written_from_where_pytest_was_started(blessed: Project) -> None:
+    blessed.write("pytest.ini", "[pytest]\n")
+    (blessed.root / "sub").mkdir()
+    blessed.patch.chdir(blessed.root / "sub")
+    blessed.gate("--perfgate-json=gate.json")
+    assert (blessed.root / "sub" / "gate.json").is_file()
+
+
+def test_a_result_is_kept_and_git_is_told_to_leave_it_alone(blessed: Project) -> None:
+    blessed.gate()
+    kept = blessed.store.latest_result("loop", "nvidia-h200")
+    assert kept is not None
+    assert len(kept.result.runs) == 3
+    assert (blessed.root / ".perfgate" / ".gitignore").read_text("utf-8") == "*\n"
+
+
+# Side by side
+
+
+@pytest.mark.parametrize("addopts", ["-n auto", "-n 2", "--tx=2*popen --dist=load"])
+def test_xdist_in_the_projects_options_is_a_usage_error_with_its_way_out(blessed: Project, addopts: str) -> None:
+    blessed.write("pytest.ini", f"[pytest]\naddopts = {addopts}\n")
+    seen = blessed.gate()
+    assert seen.complaint == (
+        "ERROR: --perfgate: pytest-xdist was asked to run workloads side by side. They would measure one another.\n"
+        "Leave -n out, or pass -n 0.\n"
+    )
+    assert seen.status == 4
+
+
+def test_n_0_turns_xdist_off(blessed: Project) -> None:
+    blessed.write("pytest.ini", "[pytest]\naddopts = -n 2\n")
+    assert blessed.gate("-n", "0").status == 0
+
+
+def test_a_second_gate_says_whom_it_waits_for_and_takes_its_turn(blessed: Project) -> None:
+    first = gpu_lock(blessed.machine.gpus, timeout_s=1, on_wait=print, workload="resnet18")
+    first.__enter__()
+    threading.Timer(0.7, first.__exit__, (None, None, None)).start()
+    started = time.monotonic()
+    seen = blessed.gate()
+    assert time.monotonic() - started > 0.6
+    assert seen.status == 0
+    assert (
+        "GPU GPU-11111111-aaaa-bbbb-cccc-000000000001 is held by process 1 of ada for resnet18 since THEN; "
+        "waiting up to 3600 s for it\n"
+    ) in seen.out
+
+
+# Real processes
+
+
+def running_below(folder: Path) -> list[str]:
+    """Command lines of processes that name a folder or stand in it."""
+    found: list[str] = []
+    for process in psutil.process_iter():
+        try:
+            words = process.cmdline()
+            if process.pid != os.getpid() and any(str(folder) in word for word in [*words, process.cwd()]):
+                found.append(" ".join(words))
+        except (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess):
+            continue
+    return found
+
+
+def wait_until(true: Callable[[], bool], *, timeout_s: float = 60) -> None:
+    """Wait, or fail."""
+    deadline = time.monotonic() + timeout_s
+    while not true():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.1)
+
+
+@pytest.mark.nsys
+@pytest.mark.usefixtures("real_nsys")
+def test_ctrl_c_ends_all_that_was_started_and_the_gate_is_shut(project: Project) -> None:
+    project.workload(SLEEPER)
+    gate = project.start("--perfgate", stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    try:
+        wait_until(
+            lambda: any("--perfgate-worker" in line and "profile" not in line for line in running_below(project.root))
+        )
+        time.sleep(1)
+        gate.send_signal(signal.SIGINT)
+        out, _ = gate.communicate(timeout=60)
+    finally:
+        gate.kill()
+    seen = project.alike(out).splitlines()
+    assert "GATE SHUT: interrupted" in seen
+    assert gate.returncode == 2
+    wait_until(lambda: not running_below(project.root), timeout_s=10)
+
+
+@pytest.mark.nsys
+@pytest.mark.usefixtures("real_nsys")
+def test_a_terminal_shows_a_live_line_and_keeps_one_line_a_run(project: Project) -> None:
+    project.workload()
+    project.patch.setenv("TERM", "xterm-256color")
+    project.patch.delenv("PY_COLORS")
+    ours, theirs = pty.openpty()
+    gate = project.start("--perfgate", "--perfgate-runs=1", stdin=theirs, stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    raw = b""
+    while True:
+        ready, _, _ = select.select([ours], [], [], 60)
+        assert ready, "it said nothing for a minute"
+        try:
+            raw += os.read(ours, 65536)
+        except OSError:  # the other end was closed
+            break
+    os.close(ours)
+    text = raw.decode()
+    assert gate.wait(60) == 1
+    assert "loop run 1 of 1 under nsys ..." in text
+    assert "\x1b[1;31mGATE SHUT\x1b[0m: 1 NO_BASELINE of 1 workload" in text
+    plain = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", text)
+    assert re.search(r"^\r?  loop run 1 of 1: step_ms \d\.\d\d\d \(\d+\.\d s\)\r?$", plain, re.MULTILINE)

@@ -1,0 +1,303 @@
+"""Scratch projects with workloads, gates run in them, and what a user sees of those, with times and folders made alike.
+
+`project` is the fixture. A gate runs in this process, so that a machine or runs can be put in its place at the border;
+the workloads' own processes are real ones.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import pytest
+from support import records
+from support.fake_nvml import FakeGpu, FakeNvml
+
+from perfgate import cli, runner
+from perfgate.machine import read_machine, wait_until_idle
+from perfgate.model.baseline import Baseline, Result
+from perfgate.model.errors import NsysNotFound
+from perfgate.model.machine import Machine
+from perfgate.model.order import Account, Ending
+from perfgate.model.sample import Run
+from perfgate.model.settings import GraphTrace
+from perfgate.model.workload import Workload
+from perfgate.nsys.command import trace_options
+from perfgate.nsys.environment import withhold_secrets
+from perfgate.nsys.tool import VARIABLE, find_nsys
+from perfgate.plugin import bench
+from perfgate.store import Store
+
+LOOP = """\
+import time
+from perfgate import workload
+
+@workload(steps=4, warmup=1)
+def loop(steps):
+    for _ in steps:
+        time.sleep(0.001)
+"""
+"""The smallest workload that nsys can see: its steps' NVTX ranges, and no GPU."""
+
+WIDE = 900
+"""Columns at which perfgate wraps nothing, so that the length of a temporary folder's name does not show."""
+PAGE = 110
+"""Columns at which what a user sees is wrapped here, once folders are made alike."""
+
+FAKE_NSYS = """\
+#!{python} -B
+import json, os, subprocess, sys
+words = sys.argv[1:]
+if words == ["--version"]:
+    print("NVIDIA Nsight Systems version {version}")
+    sys.exit(0)
+{body}
+"""
+"""An nsys of our own: answers with a version, then does as a test needs."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seen:
+    """What the user of a command sees."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def failures(self) -> str:
+        """The blocks of failing items."""
+        found = re.search(r"^=+ (?:FAILURES|ERRORS) =+\n(.*?)(?=^=+ )", self.out, re.MULTILINE | re.DOTALL)
+        return "" if found is None else re.sub(r"^_{5,} (.*?) _{5,}$", r"__ \1 __", found[1], flags=re.MULTILINE)
+
+    @property
+    def summary(self) -> str:
+        """perfgate's own section at the end."""
+        found = re.search(r"^=+ perfgate =+\n(.*?)(?=^=+ |\Z)", self.out, re.MULTILINE | re.DOTALL)
+        return "" if found is None else found[1]
+
+    @property
+    def complaint(self) -> str:
+        """What pytest refused to start for, or an internal error."""
+        return "".join(line for line in self.err.splitlines(keepends=True) if line.strip())
+
+    @property
+    def message(self) -> str:
+        """All of these, wrapped."""
+        lines = "\n".join([*self.failures.splitlines(), *self.summary.splitlines(), *self.complaint.splitlines()])
+        return "\n".join(_wrapped(line) for line in lines.splitlines() if line.strip())
+
+
+class Project:
+    """A project in a folder of its own."""
+
+    def __init__(self, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.root = pytester.path
+        self._pytester = pytester
+        self.patch = monkeypatch
+        self.held: object = None
+        """What must stay alive while the project does."""
+        self._nvml = FakeNvml()
+        (self.root / "workloads").mkdir()
+        self.write("pyproject.toml", '[project]\nname = "scratch"\nversion = "1"\n')
+
+    # What is in it
+
+    def write(self, name: str, text: str) -> Path:
+        """Write a file, by its path from the root."""
+        file = self.root / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+        return file
+
+    def workload(self, text: str = LOOP, *, file: str = "loops.py") -> Path:
+        """Write a file of workloads."""
+        return self.write(f"workloads/{file}", text)
+
+    @property
+    def store(self) -> Store:
+        """The project's baselines and kept results."""
+        return Store(self.root, "baselines")
+
+    def bless(self, baseline: Baseline) -> Path:
+        """Put a baseline where a gate looks for it."""
+        return self.store.save_baseline(baseline, replacing=None)
+
+    def keep(self, result: Result) -> Path:
+        """Put a result where bless looks for it."""
+        folder = self.store.new_folder(result.workload.id, result.machine.slug, at=result.measured_at)
+        self.store.save_result(result, folder)
+        return folder
+
+    def declared(self, name: str = "loop", *, file: str = "workloads/loops.py", steps: int = 4) -> Workload:
+        """The record of a workload like `LOOP`."""
+        return Workload(id=name, source=file, nodeid=f"{file}::{name}", steps=steps, warmup=1)
+
+    # What it stands on
+
+    def nsys(self, body: str = "", *, version: str = "2024.2.3.38") -> Path:
+        """Put an nsys of our own in place of a real one."""
+        program = self.root / "bin" / "nsys"
+        program.parent.mkdir(exist_ok=True)
+        text = FAKE_NSYS.format(python=sys.executable, version=version, body=textwrap.dedent(body))
+        program.write_text(text, encoding="utf-8")
+        program.chmod(0o755)
+        self.patch.setenv(VARIABLE, str(program))
+        return program
+
+    def gpus(self, *gpus: FakeGpu) -> Machine:
+        """Put GPUs into the machine, one H200 unless told, and an nsys that answers; return the machine."""
+        self._nvml = FakeNvml(gpus=gpus or (FakeGpu(utilisation=0),))
+        self.patch.setattr(bench, "read_machine", partial(read_machine, library=self._nvml))
+        self.patch.setattr(bench, "wait_until_idle", partial(wait_until_idle, library=self._nvml))
+        self.patch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+        self.nsys()
+        return self.machine
+
+    @property
+    def machine(self) -> Machine:
+        """The machine as a gate with runs of our own sees it."""
+        options = trace_options(trace_osrt=False, graph_trace=GraphTrace.GRAPH)
+        read = read_machine(os.environ, nsys="2024.2.3", nsys_options=options, library=self._nvml)
+        return read.model_copy(update={"torch": "2.6.0", "cuda": "12.4", "nvtx": "0.2.11"})
+
+    def measures(
+        self,
+        *outcomes: Run | BaseException | Callable[[], Run],
+        code: Sequence[Mapping[str, str]] = (records.CODE,),
+        withheld: tuple[str, ...] = (),
+    ) -> list[str]:
+        """Put runs in place of measured ones, in this order and then the last for ever; return who was measured.
+
+        `code` is what each of them has loaded, the last again for ever; `withheld` what was not passed to them.
+        """
+        left, codes = list(outcomes), list(code)
+        asked: list[str] = []
+
+        def measure_run(_bench: runner.Bench, workload: Workload, folder: Path) -> runner.Measured:
+            asked.append(workload.id)
+            folder.mkdir(parents=True)
+            now = left.pop(0) if len(left) > 1 else left[0]
+            if isinstance(now, BaseException):
+                raise now
+            account = Account(ending=Ending.FINISHED, pid=1, torch="2.6.0", cuda="12.4", nvtx="0.2.11")
+            made = now if isinstance(now, Run) else now()
+            loaded = codes.pop(0) if len(codes) > 1 else codes[0]
+            return runner.Measured(run=made, account=account, code=loaded, withheld=withheld)
+
+        self.patch.setattr(runner, "measure_run", measure_run)
+        return asked
+
+    def baseline(self, name: str = "loop", *, steps: int = 4, on: Machine | None = None) -> Baseline:
+        """A baseline of five runs of a workload like `LOOP`, on this machine unless told."""
+        return records.baseline(of=self.declared(name, steps=steps), on=on or self.machine)
+
+    # What is done in it
+
+    def gate(self, *arguments: str | Path, columns: int = WIDE) -> Seen:
+        """Run `pytest --perfgate` here, in this process."""
+        return self.pytest("--perfgate", *arguments, columns=columns)
+
+    def pytest(self, *arguments: str | Path, columns: int = WIDE) -> Seen:
+        """Run pytest here, in this process."""
+        self.patch.setenv("COLUMNS", str(columns))
+        done = self._pytester.runpytest_inprocess("-p", "no:cacheprovider", *map(str, arguments))
+        return self._seen(int(done.ret), "\n".join(done.outlines) + "\n", "\n".join(done.errlines) + "\n")
+
+    def perfgate(self, *arguments: str | Path, columns: int = 100) -> Seen:
+        """Run `perfgate` here, in this process."""
+        self.patch.setenv("COLUMNS", str(columns))
+        capture = pytest.MonkeyPatch()
+        out, err = self.root / ".out", self.root / ".err"
+        try:
+            with out.open("w", encoding="utf-8") as stdout, err.open("w", encoding="utf-8") as stderr:
+                capture.setattr(sys, "stdout", stdout)
+                capture.setattr(sys, "stderr", stderr)
+                status = 0
+                try:
+                    cli.main([str(argument) for argument in arguments])
+                except SystemExit as left:
+                    status = left.code if isinstance(left.code, int) else int(left.code is not None)
+            return self._seen(status, out.read_text("utf-8"), err.read_text("utf-8"))
+        finally:
+            capture.undo()
+            out.unlink()
+            err.unlink()
+
+    def start(self, *arguments: str, columns: int = 100, **more: object) -> subprocess.Popen[str]:
+        """Start `pytest` here in a process and a process group of its own; `more` goes to Popen."""
+        process: subprocess.Popen[str] = subprocess.Popen(
+            [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments],
+            cwd=self.root,
+            env={**os.environ, "COLUMNS": str(columns)},
+            text=True,
+            start_new_session=True,
+            **more,  # type: ignore[call-overload]
+        )
+        return process
+
+    def run(self, *arguments: str, columns: int = 100, timeout_s: float = 120) -> Seen:
+        """Run `pytest` here in a process of its own."""
+        process = self.start(*arguments, columns=columns, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        try:
+            out, err = process.communicate(timeout=timeout_s)
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+        return self._seen(process.returncode, out, err)
+
+    def _seen(self, status: int, out: str, err: str) -> Seen:
+        return Seen(status=status, out=self.alike(out), err=self.alike(err))
+
+    def alike(self, text: str) -> str:
+        """Make times and folders of a text the same on every machine."""
+        text = text.replace(os.environ.get(VARIABLE, "\0"), "/bin/nsys")
+        text = text.replace(str(self.root), "/project")
+        text = re.sub(r"process \d+ of \S+", "process 1 of ada", text)
+        text = re.sub(r"process \d+ shows", "process 1 shows", text)
+        text = re.sub(r"(step_ms +)\d\.\d\d\d$", r"\g<1>1.234", text, flags=re.MULTILINE)
+        text = re.sub(r"since \d{4}-[-:.+\dTZ ]*\d(?: UTC|Z)?", "since THEN", text)
+        text = re.sub(r"\d{8}T\d{6}\.\d{6}Z-[0-9a-f]{6}", "TIME", text)
+        text = re.sub(r"\(\d+\.\d s\)", "(0.0 s)", text)
+        return re.sub(r"\bin \d+\.\d\ds( \(\d+:\d\d:\d\d\))?", "in 0.00s", text)
+
+
+def _wrapped(line: str) -> str:
+    indent = line[: len(line) - len(line.lstrip())] + "    "
+    return "\n".join(
+        textwrap.wrap(line.rstrip(), PAGE, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False)
+    )
+
+
+@pytest.fixture
+def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Project]:
+    """An empty project on a machine without a GPU, outside CI, with locks of its own."""
+    for name in ("CI", "GITHUB_ACTIONS", "NO_COLOR", "FORCE_COLOR", "PYTEST_ADDOPTS", "PYTEST_DEBUG"):
+        monkeypatch.delenv(name, raising=False)
+    for name in withhold_secrets(os.environ, ())[1]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    locks = tmp_path / "locks"
+    monkeypatch.setattr("perfgate.machine.lock.machine_folder", lambda: locks)
+    yield Project(pytester, monkeypatch)
+    shutil.rmtree(pytester.path / ".perfgate", ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def real_nsys() -> Sequence[str]:
+    """Version of the nsys that perfgate would find here; skips the test where there is none and none was promised."""
+    try:
+        return str(find_nsys(None, os.environ).version).split(".")
+    except NsysNotFound as error:
+        if os.environ.get(VARIABLE):
+            raise
+        pytest.skip(f"no nsys here. {error.next_step}")

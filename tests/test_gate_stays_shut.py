@@ -1,0 +1,1418 @@
+"""The gate stays shut: a row a case, each with its exit status and all that the user reads.
+
+Nothing known is not a pass. Where a case needs a GPU that no test machine has, the machine and the runs are put in at
+the border; where it needs a workload that misbehaves, the workload is a real one under a real nsys.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+import pytest
+from support import records
+from support.exports import write_export
+from support.project import LOOP, Project
+
+from perfgate.machine import gpu_lock
+from perfgate.model.metric import Metric
+from perfgate.model.sample import Run
+from perfgate.nsys import tool
+from perfgate.nsys.sqlite import read_timeline
+from perfgate.plugin import bench
+
+SLOWER = records.run({Metric.H2D_COPIES: 3})
+"""One copy a step more than any baseline here has: a count, so that one run shows it and a second confirms it."""
+
+OTHER = LOOP.replace("def loop", "def other")
+SKIPPED = LOOP.replace("@workload", '@pytest.mark.skip(reason="not today")\n@workload').replace(
+    "import time", "import time\nimport pytest"
+)
+XFAIL = SKIPPED.replace('skip(reason="not today")', 'xfail(reason="known to be slow")')
+SCRIPT = """\
+import time, nvtx
+for number in range(5):
+    with nvtx.annotate(f"Batch {number}"):
+        time.sleep(0.001)
+"""
+DEAF = """\
+import os, nvtx
+class DummyDomain: ...
+if "NSYS_PROFILING_SESSION_ID" in os.environ:
+    nvtx.get_domain = lambda name: DummyDomain()
+"""
+"""What the nvtx package is from 0.2.12 on under an nsys up to 2024.2."""
+
+
+def loop(body: str, *, more: str = "") -> str:
+    """A workload whose function has this body."""
+    return f"import os, signal, sys, time\nfrom perfgate import workload\n\n@workload(steps=4, warmup=1{more})\n" + (
+        "def loop(steps):\n" + "".join(f"    {line}\n" for line in body.splitlines())
+    )
+
+
+WORKS = """\
+if words[0] != "profile":
+    sys.exit(0)
+status = subprocess.run(words[words.index(PYTHON):]).returncode
+folder = os.path.dirname(next(word.partition("=")[2] for word in words if word.startswith("--output=")))
+""".replace("PYTHON", repr(sys.executable))
+"""An nsys that runs the workload and passes on its exit status, and so far writes nothing."""
+UNIMPORTED = 'open(os.path.join(folder, "capture.qdstrm"), "wb").write(b"x" * 5000)\n'
+CORRUPT = 'open(os.path.join(folder, "capture.nsys-rep"), "wb").write(b"not a report" * 500)\n'
+
+
+def blessed(project: Project, *outcomes: Run, text: str = LOOP, steps: int = 4) -> None:
+    """A workload with a baseline of this machine, an H200, that measures these runs now."""
+    project.gpus()
+    project.workload(text)
+    project.bless(project.baseline(steps=steps))
+    project.measures(*(outcomes or (records.run(),)))
+
+
+def real(project: Project, body: str, *, more: str = "") -> None:
+    """A workload that runs under the real nsys."""
+    project.workload(loop(body, more=more))
+
+
+def under(project: Project, nsys: str, *, version: str = "2024.2.3.38") -> None:
+    """A good workload under an nsys that is none."""
+    project.workload()
+    project.nsys(nsys, version=version)
+
+
+def no_baseline(project: Project) -> None:
+    project.workload()
+
+
+def other_gpu(project: Project) -> None:
+    blessed(project)
+    shutil.rmtree(project.root / "baselines")
+    h100 = records.machine("NVIDIA H100 80GB HBM3").gpus
+    project.bless(project.baseline(on=project.machine.model_copy(update={"gpus": h100})))
+
+
+def other_nsys(project: Project) -> None:
+    blessed(project)
+    shutil.rmtree(project.root / "baselines")
+    project.bless(project.baseline(on=project.machine.model_copy(update={"nsys": "2025.3.1"})))
+
+
+def other_steps(project: Project) -> None:
+    blessed(project, steps=30)
+
+
+def spoilt(project: Project, spoil: Callable[[str], str]) -> None:
+    """A baseline whose file was changed behind perfgate's back."""
+    blessed(project)
+    file = project.root / "baselines" / "nvidia-h200" / "loop.json"
+    file.write_text(spoil(file.read_text("utf-8")), encoding="utf-8")
+
+
+def renamed(project: Project) -> None:
+    blessed(project)
+    project.workload(LOOP.replace("def loop", "def new_name"))
+
+
+def deleted(project: Project) -> None:
+    blessed(project)
+    project.bless(project.baseline("gone"))
+
+
+def whole_file_deleted(project: Project) -> None:
+    blessed(project)
+    (project.root / "workloads" / "loops.py").unlink()
+
+
+def one_of_two_regressed(project: Project) -> None:
+    blessed(project, SLOWER, SLOWER, records.run())
+    project.bless(project.baseline("other"))
+    project.workload(OTHER, file="others.py")
+
+
+def deaf(project: Project) -> None:
+    project.workload()
+    project.write("workloads/conftest.py", DEAF)
+
+
+def script(project: Project, *, step: str = "Batch \\\\d+", steps: int = 5, text: str = SCRIPT) -> None:
+    project.write("train.py", text)
+    project.write(
+        "workloads/train.yaml",
+        f'command: [{sys.executable}, train.py]\nstep: "{step}"\nsteps: {steps}\ncapture: all\ntimeout_s: 60\n',
+    )
+
+
+def blind(project: Project) -> None:
+    absent = {
+        metric: "the capture holds no GPU operation: does the process use CUDA?"
+        for metric in records.VALUES
+        if metric is not Metric.STEP_MS
+    }
+    blessed(project, records.run(absent=absent))
+
+
+def nsys_is_nowhere(project: Project) -> None:
+    project.workload()
+    project.patch.setenv("PERFGATE_NSYS", str(project.root / "bin" / "nsys"))
+
+
+def nsys_hangs(project: Project) -> None:
+    under(project, "")
+    program = Path(os.environ["PERFGATE_NSYS"])
+    program.write_text("#!/bin/sh\nsleep 60\n", encoding="utf-8")
+    project.patch.setattr(bench, "find_nsys", partial(tool.find_nsys, timeout_s=0.3))
+
+
+def corrupt_export(project: Project) -> None:
+    """What reading a capture says whose SQLite export was cut."""
+    blessed(project)
+    export = write_export(project.root / "run-1.sqlite")
+    export.write_bytes(export.read_bytes()[:3000])
+
+    def read() -> Run:
+        read_timeline(export)
+        raise AssertionError("it was read")
+
+    project.measures(read)
+
+
+def full_disk(project: Project) -> None:
+    blessed(project)
+
+    def fsync(_handle: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    project.patch.setattr("perfgate.store.os.fsync", fsync)
+
+
+def unwritable_document(project: Project) -> None:
+    blessed(project)
+
+    def write_text(*_arguments: object, **_more: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    project.patch.setattr(bench, "document_text", lambda _document: write_text())
+
+
+def nearly_full_disk(project: Project) -> None:
+    project.workload()
+    usage = shutil.disk_usage(project.root)._replace(free=30_000_000)
+    project.patch.setattr("perfgate.nsys.profile.shutil.disk_usage", lambda _path: usage)
+
+
+def same_to_the_last_digit(project: Project) -> None:
+    """Baseline and runs without any spread: no division by it, and no loss hidden by it."""
+    project.gpus()
+    project.workload()
+    project.bless(records.baseline([{} for _ in range(5)], of=project.declared(), on=project.machine))
+    project.measures(records.run({Metric.STEP_MS: 12.34 * 1.05}))
+
+
+def taken(project: Project) -> None:
+    """Another gate holds the GPU and does not let go."""
+    blessed(project)
+    project.write("pyproject.toml", "[tool.perfgate]\nlock_timeout_s = 0.5\n")
+    held = gpu_lock(project.machine.gpus, timeout_s=1, on_wait=print, workload="resnet18")
+    held.__enter__()
+    project.patch.setattr(bench, "IDLE_PATIENCE_S", 0.0)
+    project.held = held
+
+
+def inconclusive(project: Project) -> None:
+    """Three percent slower, and so noisy that nothing is shown either way."""
+    blessed(project, *records.runs(12.5, 12.7, 12.3, 12.7, 12.5, 12.4, 12.65, 12.5, 12.6, 12.55))
+
+
+def changed_meanwhile(project: Project) -> None:
+    blessed(project)
+    project.measures(records.run(), records.run(), code=[{"model.py": "a" * 64}, {"model.py": "b" * 64}])
+
+
+def two_of_one_name(project: Project) -> None:
+    blessed(project)
+    project.workload(LOOP, file="more.py")
+
+
+def broken_file(project: Project) -> None:
+    blessed(project)
+    project.workload('raise RuntimeError("no such data set")\n', file="broken.py")
+
+
+def settings(project: Project, line: str) -> None:
+    blessed(project)
+    project.write("pyproject.toml", f"[tool.perfgate]\n{line}\n")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """One way in which a gate must not open."""
+
+    name: str
+    arrange: Callable[[Project], None]
+    arguments: tuple[str, ...] = ()
+    status: int = 1
+    nsys: bool = False
+    """Whether it takes a real nsys."""
+    says: str = field(repr=False)
+
+
+CASES = (
+    Case(
+        name="no baseline",
+        arrange=no_baseline,
+        nsys=True,
+        says="""
+__ loop __
+loop: NO_BASELINE (1 run)
+  there is no baseline to compare with on this machine (no GPU).
+  metric     now
+  -------  -----
+  step_ms  1.234
+  next        If these numbers are right, make them the baseline: perfgate bless "loop" --reason "..."
+  files       .perfgate/results/no-gpu/loop/TIME
+NO_BASELINE  loop  there is no baseline to compare with on this machine (no GPU).
+GATE SHUT: 1 NO_BASELINE of 1 workload
+""",
+    ),
+    Case(
+        name="baseline of another GPU model",
+        arrange=other_gpu,
+        says="""
+__ loop __
+loop: INCOMPARABLE (5 runs)
+  its baseline is for NVIDIA H100 80GB HBM3, this machine is NVIDIA H200. Their times are not comparable.
+  metric                now
+  ---------------  --------
+  step_ms             12.34
+  kernel_ms           9.100
+  gap_ms              1.851
+    gap_share        15.0 %
+  h2d_ms              1.389
+    h2d_share        11.3 %
+  h2d_exposed_ms     0.0421
+  launches               46
+  graph_launches          0
+  h2d_copies              2
+  h2d_bytes        38.54 MB
+  d2h_copies              1
+  pageable_copies         0
+  syncs                   1
+  next        Run where it was blessed, or bless one for this machine: perfgate bless "loop" --reason "..."
+  files       .perfgate/results/nvidia-h200/loop/TIME
+INCOMPARABLE  loop  its baseline is for NVIDIA H100 80GB HBM3, this machine is NVIDIA H200. Their times are
+    not comparable.
+GATE SHUT: 1 INCOMPARABLE of 1 workload
+""",
+    ),
+    Case(
+        name="baseline of another nsys",
+        arrange=other_nsys,
+        says="""
+__ loop __
+loop: INCOMPARABLE (5 runs against 5 blessed)
+  baseline was captured by nsys 2025.3.1, this is nsys 2024.2.3. Their times are not comparable.
+  metric           baseline       now  outcome
+  ---------------  --------  --------  -------
+  step_ms             12.34     12.34  shown
+  kernel_ms           9.100     9.100  shown
+  gap_ms              1.851     1.851  shown
+    gap_share        15.0 %    15.0 %
+  h2d_ms              1.389     1.389  shown
+    h2d_share        11.3 %    11.3 %
+  h2d_exposed_ms     0.0421    0.0421  shown
+  launches               46        46  shown
+  graph_launches          0         0  shown
+  h2d_copies              2         2  shown
+  h2d_bytes        38.54 MB  38.54 MB  shown
+  d2h_copies              1         1  shown
+  pageable_copies         0         0  shown
+  syncs                   1         1  shown
+  next        Run as it was blessed, or bless anew: perfgate bless "loop" --reason "..."
+  files       .perfgate/results/nvidia-h200/loop/TIME
+INCOMPARABLE  loop  baseline was captured by nsys 2025.3.1, this is nsys 2024.2.3. Their times are not
+    comparable.
+GATE SHUT: 1 INCOMPARABLE of 1 workload
+""",
+    ),
+    Case(
+        name="baseline of another step count",
+        arrange=other_steps,
+        says="""
+__ loop __
+loop: INCOMPARABLE (5 runs against 5 blessed)
+  the baseline is of other parameters: steps was 30 and is 4.
+  metric           baseline       now  outcome
+  ---------------  --------  --------  -------
+  step_ms             12.34     12.34  shown
+  kernel_ms           9.100     9.100  shown
+  gap_ms              1.851     1.851  shown
+    gap_share        15.0 %    15.0 %
+  h2d_ms              1.389     1.389  shown
+    h2d_share        11.3 %    11.3 %
+  h2d_exposed_ms     0.0421    0.0421  shown
+  launches               46        46  shown
+  graph_launches          0         0  shown
+  h2d_copies              2         2  shown
+  h2d_bytes        38.54 MB  38.54 MB  shown
+  d2h_copies              1         1  shown
+  pageable_copies         0         0  shown
+  syncs                   1         1  shown
+  next        Restore them, or bless the workload as it is now: perfgate bless "loop" --reason "..."
+  files       .perfgate/results/nvidia-h200/loop/TIME
+INCOMPARABLE  loop  the baseline is of other parameters: steps was 30 and is 4.
+GATE SHUT: 1 INCOMPARABLE of 1 workload
+""",
+    ),
+    Case(
+        name="baseline that is cut short",
+        arrange=partial(spoilt, spoil=lambda text: text[:200]),
+        says="""
+__ loop __
+loop: INCOMPARABLE
+  baselines/nvidia-h200/loop.json: the baseline is broken: its JSON ends too early (line 9: Unterminated
+      string starting at).
+  next        Restore it (git checkout -- baselines/nvidia-h200/loop.json), or delete it and bless anew:
+      perfgate bless loop --reason "..."
+  files       .perfgate/results/nvidia-h200/loop/TIME
+INCOMPARABLE  loop  baselines/nvidia-h200/loop.json: the baseline is broken: its JSON ends too early (line 9:
+    Unterminated string starting at).
+GATE SHUT: 1 INCOMPARABLE of 1 workload
+""",
+    ),
+    Case(
+        name="baseline that is empty",
+        arrange=partial(spoilt, spoil=lambda _text: ""),
+        says="""
+__ loop __
+loop: INCOMPARABLE
+  baselines/nvidia-h200/loop.json: the baseline is broken: it is empty.
+  next        Restore it (git checkout -- baselines/nvidia-h200/loop.json), or delete it and bless anew:
+      perfgate bless loop --reason "..."
+  files       .perfgate/results/nvidia-h200/loop/TIME
+INCOMPARABLE  loop  baselines/nvidia-h200/loop.json: the baseline is broken: it is empty.
+GATE SHUT: 1 INCOMPARABLE of 1 workload
+""",
+    ),
+    Case(
+        name="baseline of a newer format",
+        arrange=partial(spoilt, spoil=lambda text: text.replace('"format": 1', '"format": 2')),
+        says="""
+__ loop __
+loop: INCOMPARABLE
+  baselines/nvidia-h200/loop.json: the baseline has format 2. This perfgate reads format 1.
+  next        Upgrade perfgate, or delete the file and bless anew: perfgate bless loop --reason "..."
+  files       .perfgate/results/nvidia-h200/loop/TIME
+INCOMPARABLE  loop  baselines/nvidia-h200/loop.json: the baseline has format 2. This perfgate reads format 1.
+GATE SHUT: 1 INCOMPARABLE of 1 workload
+""",
+    ),
+    Case(
+        name="baseline edited by hand",
+        arrange=partial(spoilt, spoil=lambda text: text.replace("12.34", "99.99")),
+        says="""
+__ loop __
+loop: INCOMPARABLE
+  baselines/nvidia-h200/loop.json: the baseline was changed after it was blessed. Its seal must match its
+      content: a baseline is measured and blessed, never edited.
+  next        Restore it (git checkout -- baselines/nvidia-h200/loop.json), or delete it and bless anew:
+      perfgate bless loop --reason "..."
+  files       .perfgate/results/nvidia-h200/loop/TIME
+INCOMPARABLE  loop  baselines/nvidia-h200/loop.json: the baseline was changed after it was blessed. Its seal
+    must match its content: a baseline is measured and blessed, never edited.
+GATE SHUT: 1 INCOMPARABLE of 1 workload
+""",
+    ),
+    Case(
+        name="NaN in the baseline",
+        arrange=partial(spoilt, spoil=lambda text: text.replace("12.34", "NaN")),
+        says="""
+__ loop __
+loop: INCOMPARABLE
+  baselines/nvidia-h200/loop.json: the baseline is broken: it holds NaN, which is not a number.
+  next        Restore it (git checkout -- baselines/nvidia-h200/loop.json), or delete it and bless anew:
+      perfgate bless loop --reason "..."
+  files       .perfgate/results/nvidia-h200/loop/TIME
+INCOMPARABLE  loop  baselines/nvidia-h200/loop.json: the baseline is broken: it holds NaN, which is not a
+    number.
+GATE SHUT: 1 INCOMPARABLE of 1 workload
+""",
+    ),
+    Case(
+        name="workload renamed",
+        arrange=renamed,
+        says="""
+__ new_name __
+new_name: NO_BASELINE (5 runs)
+  there is no baseline to compare with on this machine (NVIDIA H200).
+  metric                now
+  ---------------  --------
+  step_ms             12.34
+  kernel_ms           9.100
+  gap_ms              1.851
+    gap_share        15.0 %
+  h2d_ms              1.389
+    h2d_share        11.3 %
+  h2d_exposed_ms     0.0421
+  launches               46
+  graph_launches          0
+  h2d_copies              2
+  h2d_bytes        38.54 MB
+  d2h_copies              1
+  pageable_copies         0
+  syncs                   1
+  next        If these numbers are right, make them the baseline: perfgate bless "new_name" --reason "..."
+  files       .perfgate/results/nvidia-h200/new_name/TIME
+NO_BASELINE  new_name  there is no baseline to compare with on this machine (NVIDIA H200).
+loop: it has a baseline for this machine, and no such workload exists any more; if it was renamed or deleted
+    on purpose, delete its baseline
+GATE SHUT: 1 NO_BASELINE, and 1 other reason above
+""",
+    ),
+    Case(
+        name="workload deleted while its baseline remains",
+        arrange=deleted,
+        says="""
+PASSED  loop  Within budget: 5 clocks and 7 counts, 3 runs against 5 blessed.
+GATE SHUT: gone: it has a baseline for this machine, and no such workload exists any more; if it was renamed
+    or deleted on purpose, delete its baseline
+""",
+    ),
+    Case(
+        name="all workloads deleted while a baseline remains",
+        arrange=whole_file_deleted,
+        status=5,
+        says="""
+no workload was collected, so nothing was measured
+loop: it has a baseline for this machine, and no such workload exists any more; if it was renamed or deleted
+    on purpose, delete its baseline
+GATE SHUT: 2 reasons above
+""",
+    ),
+    Case(
+        name="nothing collected",
+        arrange=lambda project: project.gpus() and None,
+        status=5,
+        says="""
+GATE SHUT: no workload was collected, so nothing was measured
+""",
+    ),
+    Case(
+        name="no folder of workloads",
+        arrange=lambda project: (project.root / "workloads").rmdir(),
+        status=4,
+        says="""
+ERROR: --perfgate: there is no folder /project/workloads. Workloads are collected from there.
+Make one with a workload in it, or set workloads in [tool.perfgate].
+""",
+    ),
+    Case(
+        name="-k that selects nothing",
+        arrange=blessed,
+        arguments=("-k", "nothing_like_it"),
+        status=5,
+        says="""
+GATE SHUT: no workload was collected, so nothing was measured
+""",
+    ),
+    Case(
+        name="an argument that is no workload",
+        arrange=blessed,
+        arguments=("workloads/loops.py::absent",),
+        status=4,
+        says="""
+GATE SHUT: pytest did not start, see its error
+ERROR: not found: /project/workloads/loops.py::absent
+(no match in any of [<GatedModule loops.py>])
+""",
+    ),
+    Case(
+        name="a workload file that cannot be imported",
+        arrange=broken_file,
+        status=2,
+        says="""
+__ ERROR collecting workloads/broken.py __
+workloads/broken.py:1: in <module>
+    raise RuntimeError("no such data set")
+E   RuntimeError: no such data set
+GATE SHUT: files that cannot be collected, see above
+""",
+    ),
+    Case(
+        name="a workload file that cannot be imported, and going on",
+        arrange=broken_file,
+        arguments=("--continue-on-collection-errors",),
+        says="""
+__ ERROR collecting workloads/broken.py __
+workloads/broken.py:1: in <module>
+    raise RuntimeError("no such data set")
+E   RuntimeError: no such data set
+PASSED  loop  Within budget: 5 clocks and 7 counts, 3 runs against 5 blessed.
+GATE SHUT: pytest failed beside the workloads, see above (exit status 1)
+""",
+    ),
+    Case(
+        name="two workloads of one name",
+        arrange=two_of_one_name,
+        status=4,
+        says="""
+GATE SHUT: pytest did not start, see its error
+ERROR: loop: 2 workloads bear this name (workloads/loops.py, workloads/more.py). Baselines are kept by name,
+    so it must be unique.
+Rename all but one.
+""",
+    ),
+    Case(
+        name="workload raises",
+        arrange=partial(real, body='for _ in steps:\n    raise RuntimeError("CUDA out of memory")'),
+        nsys=True,
+        says="""
+__ loop __
+loop: NOT_MEASURED
+  it raised RuntimeError: CUDA out of memory.
+  next        See /project/.perfgate/results/no-gpu/loop/TIME/run-1/workload.log.
+              Last lines of its output:
+                | workloads/loops.py:7: in loop
+                |     raise RuntimeError("CUDA out of memory")
+                | E   RuntimeError: CUDA out of memory
+  files       .perfgate/results/no-gpu/loop/TIME
+NOT_MEASURED  loop  it raised RuntimeError: CUDA out of memory.
+GATE SHUT: 1 NOT_MEASURED of 1 workload
+""",
+    ),
+    Case(
+        name="workload calls sys.exit(3)",
+        arrange=partial(real, body="sys.exit(3)"),
+        nsys=True,
+        says="""
+__ loop __
+loop: NOT_MEASURED
+  it called sys.exit(3) (exit status 3).
+  next        See /project/.perfgate/results/no-gpu/loop/TIME/run-1/workload.log.
+              Last lines of its output:
+                | workloads/loops.py:6: in loop
+                |     sys.exit(3)
+                | E   SystemExit: 3
+  files       .perfgate/results/no-gpu/loop/TIME
+NOT_MEASURED  loop  it called sys.exit(3) (exit status 3).
+GATE SHUT: 1 NOT_MEASURED of 1 workload
+""",
+    ),
+    Case(
+        name="workload calls sys.exit(0)",
+        arrange=partial(real, body="sys.exit()"),
+        nsys=True,
+        says="""
+__ loop __
+loop: NOT_MEASURED
+  it called sys.exit() (exit status 0).
+  next        See /project/.perfgate/results/no-gpu/loop/TIME/run-1/workload.log.
+              Last lines of its output:
+                | workloads/loops.py:6: in loop
+                |     sys.exit()
+                | E   SystemExit
+  files       .perfgate/results/no-gpu/loop/TIME
+NOT_MEASURED  loop  it called sys.exit() (exit status 0).
+GATE SHUT: 1 NOT_MEASURED of 1 workload
+""",
+    ),
+    Case(
+        name="workload calls os._exit(3)",
+        arrange=partial(real, body="os._exit(3)"),
+        nsys=True,
+        says="""
+__ loop __
+loop: NOT_MEASURED
+  its process was gone with exit status 3 before the workload came to its end.
+  next        See /project/.perfgate/results/no-gpu/loop/TIME/run-1/workload.log. It printed nothing.
+  files       .perfgate/results/no-gpu/loop/TIME
+NOT_MEASURED  loop  its process was gone with exit status 3 before the workload came to its end.
+GATE SHUT: 1 NOT_MEASURED of 1 workload
+""",
+    ),
+    Case(
+        name="workload is killed",
+        arrange=partial(real, body="os.kill(os.getpid(), signal.SIGKILL)"),
+        nsys=True,
+        says="""
+__ loop __
+loop: NOT_MEASURED
+  its process was killed by SIGKILL before the workload came to its end.
+  next        See /project/.perfgate/results/no-gpu/loop/TIME/run-1/workload.log. It printed nothing.
+  files       .perfgate/results/no-gpu/loop/TIME
+NOT_MEASURED  loop  its process was killed by SIGKILL before the workload came to its end.
+GATE SHUT: 1 NOT_MEASURED of 1 workload
+""",
+    ),
+    Case(
+        name="workload hangs",
+        arrange=partial(real, body='print("waiting for data", flush=True)\ntime.sleep(600)', more=", timeout_s=4"),
+        nsys=True,
+        says="""
+__ loop __
+loop: NOT_MEASURED
+  it did not end within 4 s and was stopped.
+  next        See /project/.perfgate/results/no-gpu/loop/TIME/run-1/workload.log, or raise timeout_s if it
+      needs longer.
+              Last lines of its output:
+                | waiting for data
+  files       .perfgate/results/no-gpu/loop/TIME
+NOT_MEASURED  loop  it did not end within 4 s and was stopped.
+GATE SHUT: 1 NOT_MEASURED of 1 workload
+""",
+    ),
+    Case(
+        name="workload skips itself",
+        arrange=partial(real, body='import pytest\npytest.skip("no data here")'),
+        nsys=True,
+        says="""
+__ loop __
+loop: NOT_MEASURED
+  it skipped itself (no data here), so nothing was measured.
+  next        See /project/.perfgate/results/no-gpu/loop/TIME/run-1/workload.log. It printed nothing.
+  files       .perfgate/results/no-gpu/loop/TIME
+NOT_MEASURED  loop  it skipped itself (no data here), so nothing was measured.
+GATE SHUT: 1 NOT_MEASURED of 1 workload
+""",
+    ),
+    Case(
+        name="loop takes too few turns",
+        arrange=partial(real, body="for turn in steps:\n    if turn == 3:\n        break"),
+        nsys=True,
+        says="""
+__ loop __
+loop: NOT_MEASURED
+  the loop took 4 of 5 turns (1 warm-up, 4 measured). It must go on until the steps are used up: look for a
+      break, a return, or data that ends first.
+  next        See /project/.perfgate/results/no-gpu/loop/TIME/run-1/workload.log. It printed nothing.
+  files       .perfgate/results/no-gpu/loop/TIME
+NOT_MEASURED  loop  the loop took 4 of 5 turns (1 warm-up, 4 measured). It must go on until the steps are used
+    up: look for a break, a return, or data that ends first.
+GATE SHUT: 1 NOT_MEASURED of 1 workload
+""",
+    ),
+    Case(
+        name="loop takes no turn",
+        arrange=partial(real, body="pass"),
+        nsys=True,
+        says="""
+__ loop __
+loop: NOT_MEASURED
+  the loop took 0 of 5 turns (1 warm-up, 4 measured). It must go on until the steps are used up: look for a
+      break, a return, or data that ends first.
+  next        See /project/.perfgate/results/no-gpu/loop/TIME/run-1/workload.log. It printed nothing.
+  files       .perfgate/results/no-gpu/loop/TIME
+NOT_MEASURED  loop  the loop took 0 of 5 turns (1 warm-up, 4 measured). It must go on until the steps are used
+    up: look for a break, a return, or data that ends first.
+GATE SHUT: 1 NOT_MEASURED of 1 workload
+""",
+    ),
+    Case(
+        name="loop iterates twice",
+        arrange=partial(real, body="for _ in steps: pass\nfor _ in steps: pass"),
+        nsys=True,
+        says="""
+__ loop __
+loop: NOT_MEASURED
+  the steps were iterated a second time, after 5 of 5 turns. Iterate over them once, and do one step of work a
+      turn.
+  next        See /project/.perfgate/results/no-gpu/loop/TIME/run-1/workload.log. It printed nothing.
+  files       .perfgate/results/no-gpu/loop/TIME
+NOT_MEASURED  loop  the steps were iterated a second time, after 5 of 5 turns. Iterate over them once, and do
+    one step of work a turn.
+GATE SHUT: 1 NOT_MEASURED of 1 workload
+""",
+    ),
+    Case(
+        name="nvtx package that nsys does not hear",
+        arrange=deaf,
+        nsys=True,
+        says="""
+__ loop __
+loop: NOT_MEASURED
+  nvtx 0.2.11 does not speak to this nsys: its ranges are silently dropped. Install an older one (pip install
+      "nvtx<0.2.12") or a newer nsys (2024.6 or later).
+  next        See /project/.perfgate/results/no-gpu/loop/TIME/run-1/workload.log. It printed nothing.
+  files       .perfgate/results/no-gpu/loop/TIME
+NOT_MEASURED  loop  nvtx 0.2.11 does not speak to this nsys: its ranges are silently dropped. Install an older
+    one (pip install "nvtx<0.2.12") or a newer nsys (2024.6 or later).
+GATE SHUT: 1 NOT_MEASURED of 1 workload
+""",
+    ),
+    Case(
+        name="no range of the command is a step",
+        arrange=partial(script, step="Epoch \\\\d+"),
+        nsys=True,
+        says=r"""
+__ train __
+train: NOT_MEASURED
+  capture.sqlite: no closed NVTX range matches 'Epoch \\d+'. Perhaps you meant 'Batch \d+' (5 times).
+  next        Give the name of the step's range, or a regular expression that matches all of it.
+  files       .perfgate/results/no-gpu/train/TIME
+NOT_MEASURED  train  capture.sqlite: no closed NVTX range matches 'Epoch \\d+'. Perhaps you meant 'Batch \d+'
+    (5 times).
+GATE SHUT: 1 NOT_MEASURED of 1 workload
+""",
+    ),
+    Case(
+        name="fewer steps than declared",
+        arrange=partial(script, steps=9),
+        nsys=True,
+        says="""
+__ train __
+train: INVALID (1 run)
+  run 1 does not count: steps were lost: process 1 shows 5 of 9 measured steps.
+  next        Remove the cause, and run again.
+  files       .perfgate/results/no-gpu/train/TIME
+INVALID  train  run 1 does not count: steps were lost: process 1 shows 5 of 9 measured steps.
+GATE SHUT: 1 INVALID of 1 workload
+""",
+    ),
+    Case(
+        name="command fails",
+        arrange=partial(script, text="raise SystemExit('no such data set')"),
+        nsys=True,
+        says="""
+__ train __
+train: NOT_MEASURED
+  its command ended with exit status 1.
+  next        See /project/.perfgate/results/no-gpu/train/TIME/run-1/workload.log.
+              Last lines of its output:
+                | no such data set
+  files       .perfgate/results/no-gpu/train/TIME
+NOT_MEASURED  train  its command ended with exit status 1.
+GATE SHUT: 1 NOT_MEASURED of 1 workload
+""",
+    ),
+    Case(
+        name="command that does not exist",
+        arrange=lambda project: (
+            project.write("workloads/train.yaml", "command: [no-such-program]\nstep: x\nsteps: 5\n"),
+            None,
+        )[1],
+        nsys=True,
+        says="""
+__ train __
+train: NOT_MEASURED
+  The workload's program no-such-program is not an executable file on PATH. Correct the command, or install
+      it.
+  next        Run: perfgate doctor
+  files       .perfgate/results/no-gpu/train/TIME
+NOT_MEASURED  train  The workload's program no-such-program is not an executable file on PATH. Correct the
+    command, or install it.
+GATE SHUT: 1 NOT_MEASURED of 1 workload
+""",
+    ),
+    Case(
+        name="no GPU operations although the baseline has them",
+        arrange=blind,
+        says="""
+__ loop __
+loop: NOT_MEASURED (3 runs against 5 blessed)
+  Not all that the baseline gates could be judged: kernel_ms (not measured in 3 of 3 runs: the capture holds
+      no GPU operation: does the process use CUDA?), gap_ms (not measured in 3 of 3 runs: the capture holds no
+      GPU operation: does the process use CUDA?), h2d_ms (not measured in 3 of 3 runs: the capture holds no
+      GPU operation: does the process use CUDA?) and 8 more.
+  metric           baseline    now  change               budget  outcome          p  could show
+  ---------------  --------  -----  -------------------  ------  ------------  ----  ----------
+  kernel_ms           9.100                                      NOT_MEASURED
+  gap_ms              1.851                                      NOT_MEASURED
+    gap_share        15.0 %
+  h2d_ms              1.389                                      NOT_MEASURED
+    h2d_share        11.3 %
+  h2d_exposed_ms     0.0421                                      NOT_MEASURED
+  launches               46                                      NOT_MEASURED
+  graph_launches          0                                      NOT_MEASURED
+  h2d_copies              2                                      NOT_MEASURED
+  h2d_bytes        38.54 MB                                      NOT_MEASURED
+  d2h_copies              1                                      NOT_MEASURED
+  pageable_copies         0                                      NOT_MEASURED
+  syncs                   1                                      NOT_MEASURED
+  step_ms             12.34  12.34  +0.0 % [-1.8, +1.9]     2 %  PASSED        0.49      +2.5 %
+  [ ]: interval, 95 %, adjusted for looking more than once; p: probability of such a rise by chance; could
+      show: the smallest loss these runs could have shown
+  remark      kernel_ms: not measured in 3 of 3 runs: the capture holds no GPU operation: does the process use
+      CUDA?
+  remark      gap_ms: not measured in 3 of 3 runs: the capture holds no GPU operation: does the process use
+      CUDA?
+  remark      h2d_ms: not measured in 3 of 3 runs: the capture holds no GPU operation: does the process use
+      CUDA?
+  remark      h2d_exposed_ms: not measured in 3 of 3 runs: the capture holds no GPU operation: does the
+      process use CUDA?
+  next        See the runs' captures and logs for the cause. If this is meant, delete the baseline's file,
+      gate once more and bless anew: perfgate bless loop --reason "..."
+  files       .perfgate/results/nvidia-h200/loop/TIME
+NOT_MEASURED  loop  Not all that the baseline gates could be judged: kernel_ms (not measured in 3 of 3 runs:
+    the capture holds no GPU operation: does the process use CUDA?), gap_ms (not measured in 3 of 3 runs: the
+    capture holds no GPU operation: does the process use CUDA?), h2d_ms (not measured in 3 of 3 runs: the
+    capture holds no GPU operation: does the process use CUDA?) and 8 more.
+GATE SHUT: 1 NOT_MEASURED of 1 workload
+""",
+    ),
+    Case(
+        name="nsys missing",
+        arrange=nsys_is_nowhere,
+        says="""
+__ loop __
+loop: NOT_MEASURED
+  nsys /bin/nsys (from PERFGATE_NSYS): does not exist. Expected the nsys program.
+  next        Correct PERFGATE_NSYS, or leave it out to search PATH and NVIDIA's usual folders.
+NOT_MEASURED  loop  nsys /bin/nsys (from PERFGATE_NSYS): does not exist. Expected the nsys program.
+GATE SHUT: 1 NOT_MEASURED of 1 workload
+""",
+    ),
+    Case(
+        name="nsys too old",
+        arrange=partial(under, nsys="", version="2021.3.3.2"),
+        says="""
+__ loop __
+loop: NOT_MEASURED
+  nsys /bin/nsys (from PERFGATE_NSYS): is version 2021.3.3. perfgate knows 2022.4 and newer.
+  next        Install Nsight Systems (package nsight-systems-cli, or
+      https://developer.nvidia.com/nsight-systems), then put nsys on PATH, set PERFGATE_NSYS, or pass
+      --perfgate-nsys.
+NOT_MEASURED  loop  nsys /bin/nsys (from PERFGATE_NSYS): is version 2021.3.3. perfgate knows 2022.4 and newer.
+GATE SHUT: 1 NOT_MEASURED of 1 workload
+""",
+    ),
+    Case(
+        name="nsys that does not answer",
+        arrange=nsys_hangs,
+        says="""
+__ loop __
+loop: NOT_MEASURED
+  nsys /bin/nsys (from PERFGATE_NSYS): `nsys --version` gave no answer within 0.3 s.
+  next        Install Nsight Systems (package nsight-systems-cli, or
+      https://developer.nvidia.com/nsight-systems), then put nsys on PATH, set PERFGATE_NSYS, or pass
+      --perfgate-nsys.
+NOT_MEASURED  loop  nsys /bin/nsys (from PERFGATE_NSYS): `nsys --version` gave no answer within 0.3 s.
+GATE SHUT: 1 NOT_MEASURED of 1 workload
+""",
+    ),
+    Case(
+        name="nsys failing",
+        arrange=partial(under, nsys='print("nsys: out of luck", file=sys.stderr)\nsys.exit(1)'),
+        says="""
+__ loop __
+loop: NOT_MEASURED
+  its process was gone with exit status 1 before the workload came to its end.
+  next        See /project/.perfgate/results/no-gpu/loop/TIME/run-1/workload.log.
+              Last lines of its output:
+                | nsys: out of luck
+  files       .perfgate/results/no-gpu/loop/TIME
+NOT_MEASURED  loop  its process was gone with exit status 1 before the workload came to its end.
+GATE SHUT: 1 NOT_MEASURED of 1 workload
+""",
+    ),
+    Case(
+        name="nsys writing no report",
+        arrange=partial(under, nsys=WORKS + "sys.exit(status)"),
+        says="""
+__ loop __
+loop: NOT_MEASURED
+  nsys ended with status 0 and wrote no capture, and did not say why. All it printed is in
+      /project/.perfgate/results/no-gpu/loop/TIME/run-1/workload.log.
+  next        See /project/.perfgate/results/no-gpu/loop/TIME/run-1/workload.log, and run: perfgate doctor
+  files       .perfgate/results/no-gpu/loop/TIME
+NOT_MEASURED  loop  nsys ended with status 0 and wrote no capture, and did not say why. All it printed is in
+    /project/.perfgate/results/no-gpu/loop/TIME/run-1/workload.log.
+GATE SHUT: 1 NOT_MEASURED of 1 workload
+""",
+    ),
+    Case(
+        name="nsys leaving a .qdstrm only",
+        arrange=partial(under, nsys=WORKS + UNIMPORTED),
+        says="""
+__ loop __
+loop: NOT_MEASURED
+  nsys 2024.2.3 recorded the workload but could not import its recording: it does not say why. Install the
+      package libdw1 if libdw.so.1 is missing, or use another nsys through PERFGATE_NSYS.
+  next        See /project/.perfgate/results/no-gpu/loop/TIME/run-1/workload.log, and run: perfgate doctor
+  files       .perfgate/results/no-gpu/loop/TIME
+NOT_MEASURED  loop  nsys 2024.2.3 recorded the workload but could not import its recording: it does not say
+    why. Install the package libdw1 if libdw.so.1 is missing, or use another nsys through PERFGATE_NSYS.
+GATE SHUT: 1 NOT_MEASURED of 1 workload
+""",
+    ),
+    Case(
+        name="nsys writing a report that is none",
+        arrange=partial(under, nsys=WORKS + CORRUPT),
+        says="""
+__ loop __
+loop: NOT_MEASURED
+  /project/.perfgate/results/no-gpu/loop/TIME/run-1/nsys/capture.nsys-rep: nsys 2024.2.3 cannot export it: the
+      export does not exist. Expected a complete .nsys-rep.
+  next        Capture it again; if it was copied or downloaded, compare its size with the original's.
+              See /project/.perfgate/results/no-gpu/loop/TIME/run-1/workload.log, and run: perfgate doctor
+  files       .perfgate/results/no-gpu/loop/TIME
+NOT_MEASURED  loop  /project/.perfgate/results/no-gpu/loop/TIME/run-1/nsys/capture.nsys-rep: nsys 2024.2.3
+    cannot export it: the export does not exist. Expected a complete .nsys-rep.
+GATE SHUT: 1 NOT_MEASURED of 1 workload
+""",
+    ),
+    Case(
+        name="corrupt SQLite export",
+        arrange=corrupt_export,
+        says="""
+__ loop __
+loop: NOT_MEASURED
+  /project/run-1.sqlite: it is cut off: 3000 of 8192 bytes are there.
+  next        Export it again: nsys export --type sqlite --force-overwrite true CAPTURE.nsys-rep
+  files       .perfgate/results/nvidia-h200/loop/TIME
+NOT_MEASURED  loop  /project/run-1.sqlite: it is cut off: 3000 of 8192 bytes are there.
+GATE SHUT: 1 NOT_MEASURED of 1 workload
+""",
+    ),
+    Case(
+        name="disk full",
+        arrange=full_disk,
+        says="""
+__ loop __
+loop: NOT_MEASURED
+  .perfgate/.gitignore: the disk is full. What was there before is unchanged.
+  next        Free some space (old captures lie under .perfgate/results), then run again.
+NOT_MEASURED  loop  .perfgate/.gitignore: the disk is full. What was there before is unchanged.
+GATE SHUT: 1 NOT_MEASURED of 1 workload
+""",
+    ),
+    Case(
+        name="disk nearly full",
+        arrange=nearly_full_disk,
+        nsys=True,
+        says="""
+__ loop __
+loop: NOT_MEASURED
+  The disk is full: 30 MB are free in /project/.perfgate/results/no-gpu/loop/TIME/run-1/nsys, a capture needs
+      200 MB. Free some space.
+  next        Run: perfgate doctor
+  files       .perfgate/results/no-gpu/loop/TIME
+NOT_MEASURED  loop  The disk is full: 30 MB are free in
+    /project/.perfgate/results/no-gpu/loop/TIME/run-1/nsys, a capture needs 200 MB. Free some space.
+GATE SHUT: 1 NOT_MEASURED of 1 workload
+""",
+    ),
+    Case(
+        name="zero variance and 5 % slower",
+        arrange=same_to_the_last_digit,
+        says="""
+__ loop __
+loop: REGRESSED (3 runs against 5 blessed)
+  step_ms rose 5 % (95 % interval 3.1 to 6.9 %), budget 2 %.
+  metric          baseline     now  change                   budget  outcome          p  could show
+  --------------  --------  ------  -----------------------  ------  ---------  -------  ----------
+  step_ms            12.34   12.96  +5.0 % [+3.1, +6.9]         2 %  REGRESSED  <0.0001      +2.4 %
+  kernel_ms          9.100   9.100  +0.00 % [-0.36, +0.37]      1 %  PASSED         0.5     +0.50 %
+  gap_ms             1.851   1.851  +0.00 pp [-0.76, +0.76]    1 pp  PASSED         0.5     +1.0 pp
+    gap_share       15.0 %  14.3 %
+  h2d_ms             1.389   1.389  +0.00 pp [-0.76, +0.76]    1 pp  PASSED         0.5     +1.0 pp
+    h2d_share       11.3 %  10.7 %
+  h2d_exposed_ms    0.0421  0.0421  +0.00 pp [-0.76, +0.76]    1 pp  PASSED         0.5     +1.0 pp
+  [ ]: interval, 95 %, adjusted for looking more than once; pp: percentage points of the baseline's step; p:
+      probability of such a rise by chance; could show: the smallest loss these runs could have shown
+  unchanged   launches 46, graph_launches 0, h2d_copies 2, h2d_bytes 38.54 MB, d2h_copies 1, pageable_copies
+      0, syncs 1
+  next        If this is meant, gate with --perfgate-runs=5 (what a baseline needs) and bless it: perfgate
+      bless loop --reason "..." --accept-regression
+  files       .perfgate/results/nvidia-h200/loop/TIME
+REGRESSED  loop  step_ms rose 5 % (95 % interval 3.1 to 6.9 %), budget 2 %.
+GATE SHUT: 1 REGRESSED of 1 workload
+""",
+    ),
+    Case(
+        name="a count rose",
+        arrange=lambda project: blessed(project, SLOWER),
+        says="""
+__ loop __
+loop: REGRESSED (2 runs against 5 blessed)
+  h2d_copies rose from 2 to 3 per step (exact).
+  metric          baseline     now  change                   budget  outcome       p
+  --------------  --------  ------  -----------------------  ------  ---------  ----
+  h2d_copies             2       3  +1 (+50.0 %)              exact  REGRESSED
+  step_ms            12.34   12.34  +0.0 % [-1.8, +1.9]         2 %  PASSED     0.49
+  kernel_ms          9.100   9.100  +0.00 % [-0.37, +0.37]      1 %  PASSED      0.5
+  gap_ms             1.851   1.851  +0.00 pp [-0.79, +0.79]    1 pp  PASSED      0.5
+    gap_share       15.0 %  15.0 %
+  h2d_ms             1.389   1.389  +0.00 pp [-0.79, +0.79]    1 pp  PASSED      0.5
+    h2d_share       11.3 %  11.3 %
+  h2d_exposed_ms    0.0421  0.0421  +0.00 pp [-0.79, +0.79]    1 pp  PASSED      0.5
+  [ ]: interval, 95 %, adjusted for looking more than once; pp: percentage points of the baseline's step; p:
+      probability of such a rise by chance; could show: the smallest loss these runs could have shown
+  unchanged   launches 46, graph_launches 0, h2d_bytes 38.54 MB, d2h_copies 1, pageable_copies 0, syncs 1
+  next        If this is meant, gate with --perfgate-runs=5 (what a baseline needs) and bless it: perfgate
+      bless loop --reason "..." --accept-regression
+  files       .perfgate/results/nvidia-h200/loop/TIME
+REGRESSED  loop  h2d_copies rose from 2 to 3 per step (exact).
+GATE SHUT: 1 REGRESSED of 1 workload
+""",
+    ),
+    Case(
+        name="GPU throttled",
+        arrange=lambda project: blessed(project, records.run(throttled=["hardware thermal slowdown"])),
+        says="""
+__ loop __
+loop: INVALID (1 run against 5 blessed)
+  run 1 does not count: GPU GPU-0 was throttled (hardware thermal slowdown).
+  next        Free the GPU or let it cool, and run again.
+  files       .perfgate/results/nvidia-h200/loop/TIME
+INVALID  loop  run 1 does not count: GPU GPU-0 was throttled (hardware thermal slowdown).
+GATE SHUT: 1 INVALID of 1 workload
+""",
+    ),
+    Case(
+        name="GPU shared",
+        arrange=lambda project: blessed(project, records.run(neighbours=["python (4711)"])),
+        says="""
+__ loop __
+loop: INVALID (1 run against 5 blessed)
+  run 1 does not count: GPU GPU-0 was shared with python (4711).
+  next        Free the GPU or let it cool, and run again.
+  files       .perfgate/results/nvidia-h200/loop/TIME
+INVALID  loop  run 1 does not count: GPU GPU-0 was shared with python (4711).
+GATE SHUT: 1 INVALID of 1 workload
+""",
+    ),
+    Case(
+        name="another gate on the GPU",
+        arrange=taken,
+        says="""
+__ loop __
+loop: NOT_MEASURED
+  GPU GPU-11111111-aaaa-bbbb-cccc-000000000001: held by process 1 of ada for resnet18 since THEN, and not let
+      go within 0.5 s. Gates on one GPU take turns, since each would measure the other.
+  next        Wait for that gate to end, or raise lock_timeout_s in [tool.perfgate].
+NOT_MEASURED  loop  GPU GPU-11111111-aaaa-bbbb-cccc-000000000001: held by process 1 of ada for resnet18 since
+    THEN, and not let go within 0.5 s. Gates on one GPU take turns, since each would measure the other.
+GATE SHUT: 1 NOT_MEASURED of 1 workload
+""",
+    ),
+    Case(
+        name="code changed between runs",
+        arrange=changed_meanwhile,
+        says="""
+__ loop __
+loop: INVALID (2 runs against 5 blessed)
+  run 2 does not count: the workload's code changed meanwhile.
+  next        Remove the cause, and run again.
+  files       .perfgate/results/nvidia-h200/loop/TIME
+INVALID  loop  run 2 does not count: the workload's code changed meanwhile.
+GATE SHUT: 1 INVALID of 1 workload
+""",
+    ),
+    Case(
+        name="workload with a baseline is skipped by a mark",
+        arrange=partial(blessed, text=SKIPPED),
+        says="""
+GATE SHUT: loop: it was expected, and not measured
+""",
+    ),
+    Case(
+        name="workload marked xfail has regressed",
+        arrange=lambda project: blessed(project, SLOWER, text=XFAIL),
+        says="""
+loop: REGRESSED (2 runs against 5 blessed)
+  h2d_copies rose from 2 to 3 per step (exact).
+  metric          baseline     now  change                   budget  outcome       p
+  --------------  --------  ------  -----------------------  ------  ---------  ----
+  h2d_copies             2       3  +1 (+50.0 %)              exact  REGRESSED
+  step_ms            12.34   12.34  +0.0 % [-1.8, +1.9]         2 %  PASSED     0.49
+  kernel_ms          9.100   9.100  +0.00 % [-0.37, +0.37]      1 %  PASSED      0.5
+  gap_ms             1.851   1.851  +0.00 pp [-0.79, +0.79]    1 pp  PASSED      0.5
+    gap_share       15.0 %  15.0 %
+  h2d_ms             1.389   1.389  +0.00 pp [-0.79, +0.79]    1 pp  PASSED      0.5
+    h2d_share       11.3 %  11.3 %
+  h2d_exposed_ms    0.0421  0.0421  +0.00 pp [-0.79, +0.79]    1 pp  PASSED      0.5
+  [ ]: interval, 95 %, adjusted for looking more than once; pp: percentage points of the baseline's step; p:
+      probability of such a rise by chance; could show: the smallest loss these runs could have shown
+  unchanged   launches 46, graph_launches 0, h2d_bytes 38.54 MB, d2h_copies 1, pageable_copies 0, syncs 1
+  next        If this is meant, gate with --perfgate-runs=5 (what a baseline needs) and bless it: perfgate
+      bless loop --reason "..." --accept-regression
+  files       .perfgate/results/nvidia-h200/loop/TIME
+REGRESSED  loop  h2d_copies rose from 2 to 3 per step (exact).
+GATE SHUT: 1 REGRESSED of 1 workload
+""",
+    ),
+    Case(
+        name="--setup-only",
+        arrange=blessed,
+        arguments=("--setup-only",),
+        says="""
+GATE SHUT: loop: it was expected, and not measured
+""",
+    ),
+    Case(
+        name="--setup-plan",
+        arrange=blessed,
+        arguments=("--setup-plan",),
+        says="""
+GATE SHUT: loop: it was expected, and not measured
+""",
+    ),
+    Case(
+        name="-x after the first that regressed",
+        arrange=one_of_two_regressed,
+        arguments=("-x",),
+        says="""
+__ loop __
+loop: REGRESSED (2 runs against 5 blessed)
+  h2d_copies rose from 2 to 3 per step (exact).
+  metric          baseline     now  change                   budget  outcome       p
+  --------------  --------  ------  -----------------------  ------  ---------  ----
+  h2d_copies             2       3  +1 (+50.0 %)              exact  REGRESSED
+  step_ms            12.34   12.34  +0.0 % [-1.8, +1.9]         2 %  PASSED     0.49
+  kernel_ms          9.100   9.100  +0.00 % [-0.37, +0.37]      1 %  PASSED      0.5
+  gap_ms             1.851   1.851  +0.00 pp [-0.79, +0.79]    1 pp  PASSED      0.5
+    gap_share       15.0 %  15.0 %
+  h2d_ms             1.389   1.389  +0.00 pp [-0.79, +0.79]    1 pp  PASSED      0.5
+    h2d_share       11.3 %  11.3 %
+  h2d_exposed_ms    0.0421  0.0421  +0.00 pp [-0.79, +0.79]    1 pp  PASSED      0.5
+  [ ]: interval, 95 %, adjusted for looking more than once; pp: percentage points of the baseline's step; p:
+      probability of such a rise by chance; could show: the smallest loss these runs could have shown
+  unchanged   launches 46, graph_launches 0, h2d_bytes 38.54 MB, d2h_copies 1, pageable_copies 0, syncs 1
+  next        If this is meant, gate with --perfgate-runs=5 (what a baseline needs) and bless it: perfgate
+      bless loop --reason "..." --accept-regression
+  files       .perfgate/results/nvidia-h200/loop/TIME
+REGRESSED  loop  h2d_copies rose from 2 to 3 per step (exact).
+other: it was expected, and not measured
+GATE SHUT: 1 REGRESSED, and 1 other reason above
+""",
+    ),
+    Case(
+        name="xdist",
+        arrange=blessed,
+        arguments=("-n", "2"),
+        status=4,
+        says="""
+ERROR: --perfgate: pytest-xdist was asked to run workloads side by side. They would measure one another.
+Leave -n out, or pass -n 0.
+""",
+    ),
+    Case(
+        name="--perfgate-json to a place that cannot be written",
+        arrange=blessed,
+        arguments=("--perfgate-json=/dev/null/verdicts.json",),
+        status=4,
+        says="""
+ERROR: --perfgate-json: /dev/null/verdicts.json cannot be written. Give it a file in a folder that can be
+    written to.
+""",
+    ),
+    Case(
+        name="--perfgate-json when the disk is full",
+        arrange=unwritable_document,
+        arguments=("--perfgate-json=verdicts.json",),
+        says="""
+PASSED  loop  Within budget: 5 clocks and 7 counts, 3 runs against 5 blessed.
+GATE SHUT: /project/verdicts.json: the verdicts cannot be written there (No space left on device). Give
+    --perfgate-json a file that can be written.
+""",
+    ),
+    Case(
+        name="--perfgate-runs=0",
+        arrange=blessed,
+        arguments=("--perfgate-runs=0",),
+        status=4,
+        says="""
+ERROR: --perfgate-runs: the value is '0'. It should be at least 1.
+Correct it.
+""",
+    ),
+    Case(
+        name="--perfgate-runs=abc",
+        arrange=blessed,
+        arguments=("--perfgate-runs=abc",),
+        status=4,
+        says="""
+ERROR: --perfgate-runs: the value is 'abc'. It should be a whole number.
+Correct it.
+""",
+    ),
+    Case(
+        name="--perfgate-runs=11",
+        arrange=blessed,
+        arguments=("--perfgate-runs=11",),
+        status=4,
+        says="""
+ERROR: --perfgate-runs: the value is '11'. It should be at most 10.
+Correct it.
+""",
+    ),
+    Case(
+        name="--perfgate-runs above --perfgate-max-runs",
+        arrange=blessed,
+        arguments=("--perfgate-runs=5", "--perfgate-max-runs=3"),
+        status=4,
+        says="""
+ERROR: runs: the first look takes 5 runs, but no more than 3 are allowed. max_runs must be at least runs.
+Raise max_runs (--perfgate-max-runs) or lower runs (--perfgate-runs).
+""",
+    ),
+    Case(
+        name="--perfgate-timeout=0",
+        arrange=blessed,
+        arguments=("--perfgate-timeout=0",),
+        status=4,
+        says="""
+ERROR: --perfgate-timeout: the value is '0'. It should be greater than 0.
+Correct it.
+""",
+    ),
+    Case(
+        name="--perfgate-new=yes",
+        arrange=blessed,
+        arguments=("--perfgate-new=yes",),
+        status=4,
+        says="""
+ERROR: --perfgate-new: the value is 'yes'. It should be 'fail' or 'allow'.
+Correct it.
+""",
+    ),
+    Case(
+        name="--perfgate-inconclusive=pass",
+        arrange=blessed,
+        arguments=("--perfgate-inconclusive=pass",),
+        status=4,
+        says="""
+ERROR: --perfgate-inconclusive: the value is 'pass'. It should be 'warn' or 'fail'.
+Correct it.
+""",
+    ),
+    Case(
+        name="--perfgate-nsys that is a folder",
+        arrange=blessed,
+        arguments=("--perfgate-nsys=/tmp",),
+        says="""
+__ loop __
+loop: NOT_MEASURED
+  nsys /tmp (from --perfgate-nsys): is a folder. Expected the nsys program.
+  next        Correct --perfgate-nsys, or leave it out to search PATH and NVIDIA's usual folders.
+NOT_MEASURED  loop  nsys /tmp (from --perfgate-nsys): is a folder. Expected the nsys program.
+GATE SHUT: 1 NOT_MEASURED of 1 workload
+""",
+    ),
+    Case(
+        name="unknown setting",
+        arrange=partial(settings, line="run = 5"),
+        status=4,
+        says="""
+ERROR: pyproject.toml [tool.perfgate]: unknown key 'run'. Known are baselines, budgets, cuda_graph_trace,
+    inconclusive, lock_timeout_s, max_runs, new, nsys, pass_env, runs, timeout_s, trace_osrt, workloads.
+Perhaps you meant 'runs'.
+""",
+    ),
+    Case(
+        name="inconclusive where that is to fail",
+        arrange=inconclusive,
+        arguments=("--perfgate-inconclusive=fail",),
+        says="""
+__ loop __
+loop: INCONCLUSIVE (10 runs against 5 blessed)
+  step_ms 1.6 % slower (-0.49 to 3.8), budget 2 %: neither shown to be within it nor beyond it. The smallest
+      loss that 10 runs can show here is 2.8 %. No number of runs would settle it: 71.2 % of its variance lies
+      between occasions, of which the baseline spans 1.
+  metric          baseline     now  change                   budget  outcome           p  could show
+  --------------  --------  ------  -----------------------  ------  ------------  -----  ----------
+  step_ms            12.34   12.54  +1.6 % [-0.5, +3.8]         2 %  INCONCLUSIVE  0.027      +2.8 %
+  kernel_ms          9.100   9.100  +0.00 % [-0.36, +0.36]      1 %  PASSED          0.5     +0.50 %
+  gap_ms             1.851   1.851  +0.00 pp [-0.72, +0.72]    1 pp  PASSED          0.5    +0.95 pp
+    gap_share       15.0 %  14.8 %
+  h2d_ms             1.389   1.389  +0.00 pp [-0.72, +0.72]    1 pp  PASSED          0.5    +0.95 pp
+    h2d_share       11.3 %  11.1 %
+  h2d_exposed_ms    0.0421  0.0421  +0.00 pp [-0.72, +0.72]    1 pp  PASSED          0.5    +0.95 pp
+  [ ]: interval, 95 %, adjusted for looking more than once; pp: percentage points of the baseline's step; p:
+      probability of such a rise by chance; could show: the smallest loss these runs could have shown
+  unchanged   launches 46, graph_launches 0, h2d_copies 2, h2d_bytes 38.54 MB, d2h_copies 1, pageable_copies
+      0, syncs 1
+  next        Gate the baseline's commit again: if it moved too, it was the machine. Then delete the
+      baseline's file, gate once more and bless anew: perfgate bless loop --reason "..."
+  files       .perfgate/results/nvidia-h200/loop/TIME
+INCONCLUSIVE  loop  step_ms 1.6 % slower (-0.49 to 3.8), budget 2 %: neither shown to be within it nor beyond
+    it. The smallest loss that 10 runs can show here is 2.8 %. No number of runs would settle it: 71.2 % of
+    its variance lies between occasions, of which the baseline spans 1.
+GATE SHUT: 1 INCONCLUSIVE of 1 workload
+""",
+    ),
+    Case(
+        name="--perfgate-new=allow and a baseline of another GPU",
+        arrange=other_gpu,
+        arguments=("--perfgate-new=allow",),
+        says="""
+__ loop __
+loop: INCOMPARABLE (5 runs)
+  its baseline is for NVIDIA H100 80GB HBM3, this machine is NVIDIA H200. Their times are not comparable.
+  metric                now
+  ---------------  --------
+  step_ms             12.34
+  kernel_ms           9.100
+  gap_ms              1.851
+    gap_share        15.0 %
+  h2d_ms              1.389
+    h2d_share        11.3 %
+  h2d_exposed_ms     0.0421
+  launches               46
+  graph_launches          0
+  h2d_copies              2
+  h2d_bytes        38.54 MB
+  d2h_copies              1
+  pageable_copies         0
+  syncs                   1
+  next        Run where it was blessed, or bless one for this machine: perfgate bless "loop" --reason "..."
+  files       .perfgate/results/nvidia-h200/loop/TIME
+INCOMPARABLE  loop  its baseline is for NVIDIA H100 80GB HBM3, this machine is NVIDIA H200. Their times are
+    not comparable.
+GATE SHUT: 1 INCOMPARABLE of 1 workload
+""",
+    ),
+    Case(
+        name="--perfgate-new=allow and a baseline edited by hand",
+        arrange=partial(spoilt, spoil=lambda text: text.replace("12.34", "99.99")),
+        arguments=("--perfgate-new=allow",),
+        says="""
+__ loop __
+loop: INCOMPARABLE
+  baselines/nvidia-h200/loop.json: the baseline was changed after it was blessed. Its seal must match its
+      content: a baseline is measured and blessed, never edited.
+  next        Restore it (git checkout -- baselines/nvidia-h200/loop.json), or delete it and bless anew:
+      perfgate bless loop --reason "..."
+  files       .perfgate/results/nvidia-h200/loop/TIME
+INCOMPARABLE  loop  baselines/nvidia-h200/loop.json: the baseline was changed after it was blessed. Its seal
+    must match its content: a baseline is measured and blessed, never edited.
+GATE SHUT: 1 INCOMPARABLE of 1 workload
+""",
+    ),
+    Case(
+        name="--perfgate-new=allow and a workload that raises",
+        arrange=partial(real, body='raise RuntimeError("no")'),
+        arguments=("--perfgate-new=allow",),
+        nsys=True,
+        says="""
+__ loop __
+loop: NOT_MEASURED
+  it raised RuntimeError: no.
+  next        See /project/.perfgate/results/no-gpu/loop/TIME/run-1/workload.log.
+              Last lines of its output:
+                | workloads/loops.py:6: in loop
+                |     raise RuntimeError("no")
+                | E   RuntimeError: no
+  files       .perfgate/results/no-gpu/loop/TIME
+NOT_MEASURED  loop  it raised RuntimeError: no.
+GATE SHUT: 1 NOT_MEASURED of 1 workload
+""",
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, id=case.name, marks=[pytest.mark.nsys] if case.nsys else []) for case in CASES]
+)
+def test_the_gate_stays_shut_and_says_why(case: Case, project: Project, request: pytest.FixtureRequest) -> None:
+    if case.nsys:
+        request.getfixturevalue("real_nsys")
+    case.arrange(project)
+    seen = project.gate(*(("--perfgate-runs=1",) if case.nsys else ()), *case.arguments)
+    assert (seen.message, seen.status) == (case.says.strip("\n"), case.status)

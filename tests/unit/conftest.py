@@ -1,0 +1,43 @@
+"""Unit tests start no process: but for the few files whose subject is one, asking for one is an error."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+HERE = Path(__file__).parent
+
+MAY_START_PROCESSES = {
+    "machine/test_identity.py": "imports in a fresh interpreter",
+    "machine/test_lock.py": "the lock is between processes",
+    "machine/test_neighbours.py": "neighbours are processes",
+    "nsys/test_process.py": "starts and ends processes",
+    "nsys/test_profile.py": "runs a stand-in for nsys",
+    "nsys/test_tool.py": "asks a stand-in for nsys its version",
+    "test_doctor.py": "compiles and runs a trial workload",
+    "test_git.py": "asks git",
+    "test_layers.py": "imports in a fresh interpreter",
+    "test_runner.py": "asks git which files are the project's",
+    "test_store.py": "writers in other processes",
+}
+"""Files by their path in this folder, each with the reason."""
+
+
+@pytest.fixture(autouse=True)
+def _starts_no_process(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.path.relative_to(HERE).as_posix() in MAY_START_PROCESSES:
+        return
+
+    def refuse(*arguments: object, **_options: object) -> NoReturn:
+        raise AssertionError(f"a unit test started a process: {arguments}")
+
+    def refuse_popen(_popen: object, *arguments: object, **_options: object) -> NoReturn:
+        refuse(*arguments)
+
+    monkeypatch.setattr(subprocess.Popen, "__init__", refuse_popen)
+    for starter in ("fork", "forkpty", "posix_spawn", "posix_spawnp", "system"):
+        monkeypatch.setattr(os, starter, refuse)

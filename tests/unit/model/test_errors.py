@@ -1,0 +1,46 @@
+"""Errors: one exit code a class, and a message of four parts."""
+
+from __future__ import annotations
+
+import pytest
+
+from perfgate.model import errors
+from perfgate.model.errors import EXIT_OPEN, EXIT_SHUT, EXIT_USAGE, PerfgateError, WorkloadFailed
+
+CLASSES = [
+    found
+    for found in vars(errors).values()
+    if isinstance(found, type) and issubclass(found, PerfgateError) and found is not PerfgateError
+]
+
+
+def test_every_class_has_an_exit_code_of_its_own() -> None:
+    codes = [error.exit_code for error in CLASSES]
+    assert len(CLASSES) >= 18
+    assert len({*codes, EXIT_OPEN, EXIT_SHUT, EXIT_USAGE}) == len(codes) + 3
+
+
+def test_exit_codes_do_not_collide_with_pytests_and_fit_into_a_byte() -> None:
+    pytests = {int(code) for code in pytest.ExitCode}
+    assert not pytests & {error.exit_code for error in CLASSES}
+    assert all(0 < error.exit_code < 126 for error in CLASSES)
+
+
+def test_every_class_says_what_causes_it() -> None:
+    assert [error.__name__ for error in CLASSES if not error.__doc__] == []
+    assert all(error.__base__ is PerfgateError for error in CLASSES)
+
+
+def test_a_message_has_four_parts_on_two_lines() -> None:
+    error = WorkloadFailed(subject="mlp", fact="it exited", expectation="It should not", next_step="See the log.")
+    assert str(error) == "mlp: it exited. It should not.\nSee the log."
+    assert (error.subject, error.fact, error.expectation, error.next_step) == (
+        "mlp",
+        "it exited",
+        "It should not",
+        "See the log.",
+    )
+
+
+def test_a_fact_that_says_it_all_needs_no_expectation() -> None:
+    assert str(WorkloadFailed(subject="mlp", fact="it exited", next_step="See.")) == "mlp: it exited.\nSee."

@@ -1,0 +1,107 @@
+"""Machines: their names, their folders, and what forbids comparing two of them."""
+
+from __future__ import annotations
+
+import pytest
+from support import records
+
+from perfgate.model.machine import Conditions, Gpu, GpuCondition, Machine
+
+
+def with_gpus(*names: str, mig: bool = False) -> Machine:
+    return Machine(gpus=tuple(Gpu(name=name, uuid=f"GPU-{n}", mig=mig) for n, name in enumerate(names)))
+
+
+@pytest.mark.parametrize(
+    ("machine", "name", "slug"),
+    [
+        (Machine(), "no GPU", "no-gpu"),
+        (with_gpus("NVIDIA H200"), "NVIDIA H200", "nvidia-h200"),
+        (with_gpus("NVIDIA H200", "NVIDIA H200"), "2 x NVIDIA H200", "nvidia-h200-x2"),
+        (with_gpus("NVIDIA H200", "NVIDIA A100"), "2 x NVIDIA A100 + NVIDIA H200", "nvidia-a100-nvidia-h200-x2"),
+        (with_gpus("NVIDIA H200 MIG 1g.18gb", mig=True), "NVIDIA H200 MIG 1g.18gb", "nvidia-h200-mig-1g-18gb"),
+        (with_gpus("NVIDIA H200", mig=True), "NVIDIA H200", "nvidia-h200-mig"),
+        (with_gpus("Tesla/../V100"), "Tesla/../V100", "tesla-v100"),
+        (with_gpus("..."), "...", "unnamed-gpu"),
+    ],
+)
+def test_a_machine_is_named_by_its_gpus(machine: Machine, name: str, slug: str) -> None:
+    assert (machine.gpu_name, machine.slug) == (name, slug)
+
+
+def test_the_same_machine_differs_in_nothing() -> None:
+    assert records.machine().differences_that_forbid_comparison(records.machine()) == ()
+
+
+def test_driver_versions_and_cards_do_not_forbid_a_comparison() -> None:
+    other = records.machine(driver="570.1").model_copy(
+        update={
+            "gpus": (Gpu(name="NVIDIA H200", uuid="GPU-9", memory_mib=1),),
+            "torch": "2.7.0",
+            "cuda": "12.8",
+            "python": "3.12.1",
+            "cpu": "another",
+            "cpu_count": 2,
+            "nvtx": None,
+        }
+    )
+    assert records.machine().differences_that_forbid_comparison(other) == ()
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "told"),
+    [
+        (
+            with_gpus("NVIDIA H100"),
+            with_gpus("NVIDIA H200"),
+            "baseline is for NVIDIA H100, this machine is NVIDIA H200",
+        ),
+        (with_gpus("NVIDIA H100"), Machine(), "baseline is for NVIDIA H100, this machine is no GPU"),
+        (
+            with_gpus("NVIDIA H200", mig=True),
+            with_gpus("NVIDIA H200"),
+            "baseline is for NVIDIA H200 (MIG slices: 1), this machine is NVIDIA H200 (MIG slices: 0)",
+        ),
+        (
+            Machine(nsys="2024.2.3"),
+            Machine(nsys="2024.6.1"),
+            "baseline was captured by nsys 2024.2.3, this is nsys 2024.6.1",
+        ),
+        (
+            Machine(nsys_options=("--trace=cuda,nvtx",)),
+            Machine(),
+            "baseline was captured with --trace=cuda,nvtx, this run with no options",
+        ),
+        (
+            Machine(),
+            Machine(nsys_options=("--trace=cuda,nvtx", "--cuda-graph-trace=node")),
+            "baseline was captured with no options, this run with --trace=cuda,nvtx --cuda-graph-trace=node",
+        ),
+    ],
+)
+def test_what_forbids_a_comparison_is_named(then: Machine, now: Machine, told: str) -> None:
+    assert then.differences_that_forbid_comparison(now) == (told,)
+
+
+def test_the_order_of_the_gpus_does_not_matter() -> None:
+    one, other = with_gpus("NVIDIA A100", "NVIDIA H200"), with_gpus("NVIDIA H200", "NVIDIA A100")
+    assert one.differences_that_forbid_comparison(other) == ()
+
+
+def test_conditions_complain_of_throttling_and_of_neighbours_gpu_by_gpu() -> None:
+    conditions = Conditions(
+        gpus=(
+            GpuCondition(uuid="GPU-0", samples=3, sm_clock_mhz=1980, throttled=("thermal slowdown", "power brake")),
+            GpuCondition(uuid="GPU-1", samples=3, sm_clock_mhz=1755, neighbours=("python (77)",), remarks=("capped",)),
+            GpuCondition(uuid="GPU-2", samples=0),
+        )
+    )
+    assert conditions.complaints == (
+        "GPU GPU-0 was throttled (thermal slowdown, power brake)",
+        "GPU GPU-1 was shared with python (77)",
+    )
+    assert conditions.sm_clock_mhz == 1755
+
+
+def test_without_samples_there_is_no_clock_and_no_complaint() -> None:
+    assert (Conditions().sm_clock_mhz, Conditions().complaints) == (None, ())

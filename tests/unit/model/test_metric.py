@@ -1,0 +1,64 @@
+"""The table of metrics: whole, in order, and with DECISION's defaults."""
+
+from __future__ import annotations
+
+import pytest
+
+from perfgate.model.metric import COUNTS, GATED_CLOCKS, METRICS, Basis, Kind, Metric
+
+
+def test_every_metric_has_its_row() -> None:
+    assert list(METRICS) == list(Metric)
+    assert all(METRICS[metric].metric is metric for metric in Metric)
+
+
+def test_the_unit_is_in_the_name_of_every_clock_and_counts_have_none_but_bytes() -> None:
+    assert {spec.unit for metric, spec in METRICS.items() if metric.endswith("_ms")} == {"ms"}
+    assert {metric for metric, spec in METRICS.items() if spec.unit not in {"ms", ""}} == {Metric.H2D_BYTES}
+    assert all((spec.kind is Kind.CLOCK) == metric.endswith("_ms") for metric, spec in METRICS.items())
+
+
+@pytest.mark.parametrize(
+    ("metric", "basis", "budget", "prior_sd", "occasion_sd"),
+    [
+        (Metric.STEP_MS, Basis.LOG, 0.02, 0.005, 0.005),
+        (Metric.KERNEL_MS, Basis.LOG, 0.01, 0.001, 0.001),
+        (Metric.GAP_MS, Basis.STEP, 0.01, 0.003, 0.002),
+        (Metric.H2D_MS, Basis.STEP, 0.01, 0.003, 0.002),
+        (Metric.H2D_EXPOSED_MS, Basis.STEP, 0.01, 0.003, 0.002),
+    ],
+)
+def test_the_defaults_are_those_of_the_decision(
+    metric: Metric, basis: Basis, budget: float, prior_sd: float, occasion_sd: float
+) -> None:
+    clock = METRICS[metric].clock
+    assert clock is not None
+    assert (clock.basis, clock.budget, clock.prior_sd, clock.occasion_sd) == (basis, budget, prior_sd, occasion_sd)
+
+
+def test_nccls_clocks_are_shown_and_not_gated() -> None:
+    assert {metric for metric, spec in METRICS.items() if not spec.gated} == {Metric.NCCL_MS, Metric.NCCL_EXPOSED_MS}
+    assert {*GATED_CLOCKS, *COUNTS} == {metric for metric, spec in METRICS.items() if spec.gated}
+    assert not {*GATED_CLOCKS} & {*COUNTS}
+
+
+@pytest.mark.parametrize(
+    ("metric", "before", "after", "step_ms", "change"),
+    [
+        (Metric.STEP_MS, 10.0, 10.2, None, 0.02),
+        (Metric.KERNEL_MS, 8.0, 7.6, 10.0, -0.05),
+        (Metric.GAP_MS, 1.0, 1.5, 10.0, 0.05),  # half more gap is 5 % of a step
+        (Metric.GAP_MS, 0.0, 0.5, 10.0, 0.05),
+        (Metric.GAP_MS, 1.0, 1.5, None, None),
+        (Metric.GAP_MS, 1.0, 1.5, 0.0, None),
+        (Metric.SYNCS, 2.0, 3.0, 10.0, 0.5),
+        (Metric.SYNCS, 0.0, 3.0, 10.0, None),
+        (Metric.SYNCS, 0.0, 0.0, 10.0, 0.0),
+        (Metric.NCCL_MS, 4.0, 5.0, 10.0, 0.25),
+    ],
+)
+def test_a_change_is_a_fraction_of_its_basis(
+    metric: Metric, before: float, after: float, step_ms: float | None, change: float | None
+) -> None:
+    found = METRICS[metric].change(before, after, step_ms=step_ms)
+    assert found == (None if change is None else pytest.approx(change))

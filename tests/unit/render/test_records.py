@@ -1,0 +1,244 @@
+"""What `perfgate show`, `compare` and `bless` show of records."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from support import records
+
+from perfgate import blessing
+from perfgate.model.baseline import Anchor, Baseline, Spread
+from perfgate.model.metric import Metric
+from perfgate.render.records import Side, baseline_text, bless_text, comparison_text
+
+PATH = "baselines/nvidia-h200/mlp.json"
+
+
+def old() -> Baseline:
+    """Build a baseline of two occasions, calibrated, whose best step was better."""
+    occasions = [[{Metric.STEP_MS: ms} for ms in (12.34, 12.31, 12.36)], [{Metric.STEP_MS: 12.4}] * 2]
+    baseline = records.baseline(*occasions, anchor=Anchor(step_ms=11.9, at=records.NOON, commit=records.COMMIT))
+    spread = Spread(run_sd=0.004, occasion_sd=0.0031, runs=20, at=records.NOON)
+    return baseline.model_copy(update={"calibration": {Metric.STEP_MS: spread}})
+
+
+def new() -> Baseline:
+    """Build what blessing a faster result makes of it."""
+    faster = [records.run({Metric.STEP_MS: 12.1, Metric.GAP_MS: 1.6, Metric.SYNCS: 0})] * 5
+    return blessing.bless(
+        [records.result(measured=faster)],
+        old(),
+        reason="fused the loss",
+        by="Bob",
+        at=records.NOON + timedelta(days=2),
+        commit=records.COMMIT,
+        code_now=records.CODE,
+    )
+
+
+def test_baseline_at_80_columns() -> None:
+    assert (
+        baseline_text(old(), width=80, colour=False, path=PATH)
+        == """\
+mlp on NVIDIA H200
+  blessed     2026-03-02 12:05 UTC by Ada <ada@example.org> at 0123456789ab
+  reason      first baseline
+  measured    2026-03-02 12:00 UTC: 3 runs at 0123456789ab, SM clock 1980 MHz
+  measured    2026-03-02 13:00 UTC: 2 runs at 0123456789ab, SM clock 1980 MHz
+  anchor      best step ever 11.90 ms, 2026-03-02 12:00 UTC at 0123456789ab
+  machine     driver 550.54.15, CUDA 12.4, torch 2.6.0, nsys 2024.2.3, nvtx
+              0.2.11, Python 3.11.7, CPU AMD EPYC 9654, nsys options
+              --trace=cuda,nvtx --cuda-graph-trace=graph, GPU GPU-0
+  parameters  capture cudaProfilerApi, step step, steps 30, warmup 10
+  calibration step_ms: SD 0.40 % between runs, 0.31 % between occasions, from 20
+              runs, 2026-03-02 12:00 UTC
+  file        baselines/nvidia-h200/mlp.json
+
+  metric            median   lowest  highest what it is
+  --------------- -------- -------- -------- -----------------------------------
+  step_ms            12.36    12.31    12.40 median period between step...
+  kernel_ms          9.100    9.100    9.100 kernel time, NCCL's kernels apart
+  gap_ms             1.851    1.851    1.851 time in which a GPU ran no...
+  h2d_ms             1.389    1.389    1.389 host-to-device copy time
+  h2d_exposed_ms    0.0421   0.0421   0.0421 host-to-device copy time during...
+  launches              46       46       46 kernel launches, runtime and...
+  graph_launches         0        0        0 CUDA graph launches
+  h2d_copies             2        2        2 host-to-device copies
+  h2d_bytes       38.54 MB 38.54 MB 38.54 MB bytes copied host to device
+  d2h_copies             1        1        1 device-to-host copies
+  pageable_copies        0        0        0 copies whose host side is...
+  syncs                  1        1        1 calls that make the CPU wait...
+
+  range      per step  CPU ms  kernel ms  gap ms  h2d ms  launches  syncs
+  ---------  --------  ------  ---------  ------  ------  --------  -----
+  backward          1   2.110      6.080  0.3100                31
+  forward           1   1.204      3.020                        15
+  data_load         1  0.6100              1.541   1.389                1
+"""
+    )
+
+
+def test_blessing_shows_what_changes() -> None:
+    rows = blessing.differences(old(), new())
+    told = bless_text(old(), new(), rows, width=80, colour=False, costs=blessing.costs(new()), path=PATH)
+    assert (
+        told
+        == """\
+mlp: new baseline on NVIDIA H200
+  reason      fused the loss
+  replaces    blessed 2026-03-02 12:05 UTC by Ada <ada@example.org> at
+              0123456789ab: first baseline
+
+  metric             before     after  change
+  ---------------  --------  --------  -----------
+  step_ms             12.36     12.10  -2.1 %
+  kernel_ms           9.100     9.100  0 %
+  gap_ms              1.851     1.600  -2.0 pp
+    gap_share        15.0 %    13.2 %
+  h2d_ms              1.389     1.389  0 pp
+    h2d_share        11.2 %    11.5 %
+  h2d_exposed_ms     0.0421    0.0421  0 pp
+  launches               46        46
+  graph_launches          0         0
+  h2d_copies              2         2
+  h2d_bytes        38.54 MB  38.54 MB
+  d2h_copies              1         1
+  pageable_copies         0         0
+  syncs                   1         0  -1 (-100 %)
+  pp: percentage points of the step before
+
+  anchor      best step ever blessed here 11.90 ms; this one is 1.7 % slower
+  runs        5 runs over 1 occasion: the smallest slowdown of step_ms that a
+              gate of 3 runs can show is 1.8 %; with 10 over 5 it would be
+              1.5 %.
+  file        baselines/nvidia-h200/mlp.json
+"""
+    )
+
+
+def test_first_blessing_shows_what_there_is() -> None:
+    first = new().model_copy(update={"anchor": Anchor(step_ms=12.1, at=records.NOON)})
+    told = bless_text(None, first, blessing.differences(None, first), width=80, colour=False)
+    assert (
+        told
+        == """\
+mlp: first baseline on NVIDIA H200
+  reason      fused the loss
+
+  metric                now
+  ---------------  --------
+  step_ms             12.10
+  kernel_ms           9.100
+  gap_ms              1.600
+    gap_share        13.2 %
+  h2d_ms              1.389
+    h2d_share        11.5 %
+  h2d_exposed_ms     0.0421
+  launches               46
+  graph_launches          0
+  h2d_copies              2
+  h2d_bytes        38.54 MB
+  d2h_copies              1
+  pageable_copies         0
+  syncs                   0
+
+  anchor      best step ever blessed here 12.10 ms: this one
+"""
+    )
+
+
+def test_blessing_over_an_unlike_baseline_says_what_is_unlike() -> None:
+    unlike = records.baseline(of=records.workload(steps=10), on=records.machine(nsys="2023.4.4"))
+    told = bless_text(unlike, new(), blessing.differences(unlike, new()), width=120, colour=False)
+    assert "  not alike   the old was captured by nsys 2023.4.4, the new by nsys 2024.2.3\n" in told
+    assert "  not alike   steps is 10 in the old, 30 in the new\n" in told
+
+
+def test_metric_that_comes_or_goes_is_told() -> None:
+    before = records.baseline([{Metric.NCCL_MS: 1.5}])
+    rows = blessing.differences(before, new())
+    lines = bless_text(before, new(), rows, width=80, colour=False).splitlines()
+    assert "  nccl_ms             1.500            gone" in lines
+    rows = blessing.differences(new(), before)
+    lines = bless_text(new(), before, rows, width=80, colour=False).splitlines()
+    assert "  nccl_ms                       1.500  new" in lines
+
+
+def test_comparison_shows_medians_and_what_moved() -> None:
+    slow = records.process(
+        {**records.VALUES, Metric.STEP_MS: 14.0, Metric.GAP_MS: 3.5},
+        ranges=[*records.RANGES[:2], records.RANGES[2].model_copy(update={"cpu_ms": 4.5})],
+        kernels=[records.KERNELS[0], records.KERNELS[2].model_copy(update={"gpu_ms": 2.5})],
+    )
+    a = Side.of_samples("before.sqlite", [records.process()])
+    b = Side.of_samples("after.sqlite", [slow])
+    assert (
+        comparison_text(a, b, width=80, colour=False)
+        == """\
+a: before.sqlite (1 run)
+b: after.sqlite (1 run)
+
+  metric                  a         b  change
+  ---------------  --------  --------  --------
+  step_ms             12.34     14.00  +13.5 %
+  kernel_ms           9.100     9.100  0 %
+  gap_ms              1.851     3.500  +13.4 pp
+    gap_share        15.0 %    25.0 %
+  h2d_ms              1.389     1.389  0 pp
+    h2d_share        11.3 %     9.9 %
+  h2d_exposed_ms     0.0421    0.0421  0 pp
+  launches               46        46
+  graph_launches          0         0
+  h2d_copies              2         2
+  h2d_bytes        38.54 MB  38.54 MB
+  d2h_copies              1         1
+  pageable_copies         0         0
+  syncs                   1         1
+  pp: percentage points of the step of a
+
+  range, ms      a      b   b - a
+  ---------  -----  -----  ------
+  data_load  2.930  4.500  +1.570
+
+  kernel, copy or memset, GPU ms                                  a     b  b - a
+  ----------------------------------------------------------- ----- ----- ------
+  void at::native::vectorized_elementwi...AddFunctor<float>>  1.700  none -1.700
+  [CUDA memcpy Host-to-Device]                                1.389 2.500 +1.111
+"""
+    )
+
+
+def test_baseline_and_result_of_unlike_machines_are_compared_with_a_warning() -> None:
+    a = Side.of_baseline(PATH, old())
+    b = Side.of_result("kept", records.result(on=records.machine("NVIDIA H100", "NVIDIA H100", nsys="2025.1.1")))
+    told = comparison_text(a, b, width=120, colour=False).splitlines()
+    assert told[:4] == [
+        "a: baselines/nvidia-h200/mlp.json (5 runs)",
+        "b: kept (5 runs)",
+        f"  not alike   {PATH} is of NVIDIA H200, kept of 2 x NVIDIA H100",
+        f"  not alike   {PATH} was captured by nsys 2024.2.3, kept by nsys 2025.1.1",
+    ]
+
+
+def test_comparison_of_nothing_says_so() -> None:
+    nothing = Side.of_samples("x.sqlite", [])
+    assert comparison_text(nothing, nothing, width=80, colour=False) == (
+        "a: x.sqlite (0 runs)\nb: x.sqlite (0 runs)\n\n  Neither holds a metric that could be compared.\n"
+    )
+
+
+def test_metric_missing_in_a_run_or_process_is_not_compared() -> None:
+    lame = records.run(absent={Metric.KERNEL_MS: "no kernels"})
+    side = Side.of_result("kept", records.result(measured=[records.run(), lame]))
+    assert Metric.KERNEL_MS not in side.medians()
+    assert side.medians()[Metric.STEP_MS] == 12.34
+    ranks = Side.of_samples("x", [records.process(), records.process({Metric.STEP_MS: 13.0})])
+    assert ranks.medians() == {Metric.STEP_MS: 13.0}
+
+
+def test_hostile_text_in_a_baseline_is_inert() -> None:
+    hostile = records.baseline(name="[red]\x1b[2J", reason="a\x1b[2J\n[bold]b")
+    told = baseline_text(hostile, width=80, colour=False)
+    assert "\x1b" not in told
+    assert told.startswith("[red]\\x1b[2J on NVIDIA H200\n")
+    assert "  reason      a\\x1b[2J\n              [bold]b\n" in told

@@ -1,0 +1,226 @@
+"""The house of DESIGN, held to the imports that are written: who may import whom, and where outward packages live."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import perfgate
+
+PACKAGE = Path(perfgate.__file__).parent
+
+ROOMS = frozenset({"nsys", "metrics", "judge", "explain", "render", "store", "machine", "git"})
+BORDERS = frozenset({"settings", "workload", "workload_file"})
+"""Where files of the user become records, and what a workload author writes."""
+HALLS = frozenset({"gate", "runner", "blessing", "doctor", "demo"})
+DOORS = frozenset({"cli", "plugin"})
+
+MAY_IMPORT: Mapping[str, frozenset[str]] = {
+    "perfgate": frozenset({"workload"}),
+    "model": frozenset(),
+    **dict.fromkeys(ROOMS, frozenset({"model"})),
+    "workload": frozenset(),
+    "settings": frozenset({"model"}),
+    "workload_file": frozenset({"model", "settings"}),
+    "worker": frozenset({"model"}),
+    "gate": frozenset({"model", "judge", "explain"}),
+    "blessing": frozenset({"model"}),
+    "runner": frozenset({"model", "git", "machine", "metrics", "nsys"}),
+    "doctor": frozenset({"model", "git", "machine", "nsys"}),
+    "demo": frozenset({"model", "metrics", "nsys", "render", "store", "gate", "blessing"}),
+    "plugin": frozenset({"model", "worker", *ROOMS, *BORDERS, *HALLS}) - {"doctor", "demo"},
+    "cli": frozenset({"model", "plugin", *ROOMS, *BORDERS, *HALLS}),
+}
+"""By part of the house, the other parts that it may import. All but the first may ask `perfgate` for its version."""
+
+MODULES_MAY_IMPORT: Mapping[str, frozenset[str]] = {
+    "perfgate": frozenset({"perfgate.workload"}),
+    "perfgate.workload": frozenset(),
+    "perfgate.plugin": frozenset({"perfgate.workload"}),
+    "perfgate.plugin.collect": frozenset({"perfgate.workload"}),
+    "perfgate.plugin.worker_side": frozenset({"perfgate.worker", "perfgate.model.order", "perfgate.plugin.collect"}),
+}
+"""Modules that are loaded where little may be: by every pytest, and inside a profiled workload."""
+
+HOMES: Mapping[str, frozenset[str]] = {
+    "_pytest": frozenset({"plugin"}),
+    "click": frozenset({"cli"}),
+    "connectorx": frozenset({"nsys"}),
+    "numpy": frozenset({"model", "nsys", "metrics", "judge"}),
+    "nvtx": frozenset({"worker"}),
+    "pandas": frozenset({"nsys"}),
+    "psutil": frozenset({"nsys", "machine"}),
+    "pydantic": frozenset({"model", "settings", "workload_file", "store", "render", "gate", "plugin"}),
+    "pynvml": frozenset({"machine"}),
+    "pytest": frozenset({"plugin"}),
+    "rich": frozenset({"render", "plugin"}),
+    "scipy": frozenset({"judge", "blessing"}),
+    "sqlite3": frozenset({"nsys"}),
+    "subprocess": frozenset({"nsys", "git", "doctor"}),
+    "torch": frozenset({"worker"}),
+    "yaml": frozenset({"workload_file"}),
+}
+"""Outward packages, and the parts of the house that may touch them. One that is not here has no home yet."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Module:
+    """One file of the package, with what it imports."""
+
+    name: str
+    path: Path
+    imports: frozenset[str]
+    """Full names of modules; of perfgate's own, the modules that names are taken from."""
+
+    @property
+    def part(self) -> str:
+        """The part of the house that it belongs to."""
+        return part_of(self.name)
+
+
+def part_of(module: str) -> str:
+    """The part of the house, of the name of one of its modules; the package itself is one too."""
+    return module.split(".")[1] if "." in module else module
+
+
+def name_of(path: Path) -> str:
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+
+
+def imports_of(tree: ast.Module, known: frozenset[str]) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "a relative import"
+            source = node.module or ""
+            yield from (name if (name := f"{source}.{alias.name}") in known else source for alias in node.names)
+
+
+@cache
+def modules() -> tuple[Module, ...]:
+    paths = sorted(PACKAGE.rglob("*.py"))
+    known = frozenset(name_of(path) for path in paths)
+    return tuple(
+        Module(name=name_of(path), path=path, imports=frozenset(imports_of(tree_of(path), known))) for path in paths
+    )
+
+
+def test_every_part_of_the_house_has_its_row() -> None:
+    assert {module.part for module in modules()} == set(MAY_IMPORT)
+
+
+def test_imports_point_inwards() -> None:
+    outward = [
+        f"{module.name} imports {imported}"
+        for module in modules()
+        for imported in sorted(module.imports)
+        if imported.split(".")[0] == "perfgate"
+        and part_of(imported) not in {module.part, *MAY_IMPORT[module.part]}
+        and not (imported == "perfgate" and module.part in {"cli", "plugin"})  # for its version
+    ]
+    assert outward == []
+
+
+@pytest.mark.parametrize("name", MODULES_MAY_IMPORT)
+def test_what_must_be_light_imports_little_of_perfgate(name: str) -> None:
+    (module,) = (module for module in modules() if module.name == name)
+    assert {imported for imported in module.imports if imported.split(".")[0] == "perfgate"} == MODULES_MAY_IMPORT[name]
+
+
+def test_every_outward_package_stays_at_home() -> None:
+    strayed = [
+        f"{module.name} imports {imported}"
+        for module in modules()
+        for imported in sorted(module.imports)
+        if (package := imported.split(".")[0]) not in {"perfgate", "__future__"}
+        and (package in HOMES or package not in sys.stdlib_module_names)
+        and module.part not in HOMES.get(package, frozenset())
+    ]
+    assert strayed == []
+
+
+def test_every_home_is_lived_in() -> None:
+    """A home that nobody uses any more is a rule that nobody needs."""
+    used = {(imported.split(".")[0], module.part) for module in modules() for imported in module.imports}
+    given = {(package, part) for package, parts in HOMES.items() for part in parts}
+    # The worker takes torch from sys.modules and imports nvtx by name: neither is written as an import.
+    assert given - used == {("torch", "worker"), ("nvtx", "worker")}
+
+
+def test_no_module_imports_itself_by_way_of_others() -> None:
+    inner = {module.name: {name for name in module.imports if name.split(".")[0] == "perfgate"} for module in modules()}
+    while leaves := {name for name, imported in inner.items() if not imported & inner.keys() - {name}}:
+        for leaf in leaves:
+            del inner[leaf]
+    assert sorted(inner) == []
+
+
+def test_rooms_return_and_only_doors_print() -> None:
+    printing = [
+        f"{module.name}:{node.lineno}"
+        for module in modules()
+        for node in ast.walk(tree_of(module.path))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in {"print", "input"}
+    ]
+    assert printing == []
+
+
+def test_streams_of_the_process_are_touched_by_doors_only() -> None:
+    touching = {
+        module.name
+        for module in modules()
+        for node in ast.walk(tree_of(module.path))
+        if isinstance(node, ast.Attribute) and ast.unparse(node) in {"sys.stdout", "sys.stderr", "sys.stdin"}
+    }
+    assert {name for name in touching if part_of(name) not in DOORS} == set()
+
+
+def test_every_module_begins_by_saying_what_it_is() -> None:
+    assert [module.name for module in modules() if not ast.get_docstring(tree_of(module.path))] == []
+
+
+# What is really loaded
+
+HEAVY = ("click", "connectorx", "numpy", "nvtx", "pandas", "psutil", "pydantic", "pynvml", "scipy", "torch", "yaml")
+LOADED = f"sorted(name for name in {HEAVY!r} if name in sys.modules)"
+
+
+def ask(folder: Path, *arguments: str) -> str:
+    done = subprocess.run(
+        [sys.executable, *arguments], cwd=folder, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_the_package_is_light_to_import(tmp_path: Path) -> None:
+    assert ask(tmp_path, "-c", f"import sys, perfgate; print({LOADED})") == "[]\n"
+
+
+def test_a_pytest_without_a_gate_loads_two_small_modules(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(
+        "import sys\n\n"
+        "def test_what_is_loaded(request):\n"
+        "    assert request.config.getoption('perfgate') is False\n"
+        f"    assert {LOADED} == []\n"
+        "    own = sorted(name for name in sys.modules if name.split('.')[0] == 'perfgate')\n"
+        "    assert own == ['perfgate', 'perfgate.plugin', 'perfgate.workload']\n",
+        encoding="utf-8",
+    )
+    # The entry point of the installed package; other plugins may load what they like.
+    others = ("no:pytester", "no:hypothesispytest", "no:xdist", "no:timeout", "no:cacheprovider")
+    out = ask(tmp_path, "-m", "pytest", "-q", *(word for name in others for word in ("-p", name)))
+    assert "1 passed" in out

@@ -1,0 +1,290 @@
+"""The project's settings: what comes before what, and the whole message for each way in which they are wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from perfgate.model.errors import ConfigInvalid
+from perfgate.model.metric import Metric
+from perfgate.model.outcome import OnInconclusive, OnNew
+from perfgate.model.settings import GraphTrace, Settings
+from perfgate.settings import check_budgets, find_root, load_settings
+
+KEYS = (
+    "Known are baselines, budgets, cuda_graph_trace, inconclusive, lock_timeout_s, max_runs, new, nsys, pass_env, "
+    "runs, timeout_s, trace_osrt, workloads."
+)
+METRICS_WITH_BUDGET = "Metrics with a budget are step_ms, kernel_ms, gap_ms, h2d_ms, h2d_exposed_ms."
+
+
+def load(root: Path, table: str | None = None, **options: object) -> Settings:
+    if table is not None:
+        (root / "pyproject.toml").write_text(f"[tool.perfgate]\n{table}\n", encoding="utf-8")
+    return load_settings(root, options)
+
+
+def refusal(root: Path, table: str | None = None, **options: object) -> str:
+    with pytest.raises(ConfigInvalid) as invalid:
+        load(root, table, **options)
+    return str(invalid.value)
+
+
+# Where they come from
+
+
+def test_without_a_file_everything_is_the_default(tmp_path: Path) -> None:
+    assert load(tmp_path) == Settings()
+
+
+@pytest.mark.parametrize("text", ["", '[project]\nname = "x"\n', "[tool.ruff]\n", "[tool]\n", "[tool.perfgate]\n"])
+def test_a_file_that_says_nothing_of_perfgate_leaves_the_defaults(tmp_path: Path, text: str) -> None:
+    (tmp_path / "pyproject.toml").write_text(text, encoding="utf-8")
+    assert load(tmp_path) == Settings()
+
+
+def test_every_key_is_read_from_the_file(tmp_path: Path) -> None:
+    table = """\
+workloads = "gpu"
+baselines = "perf/baselines"
+runs = 4
+max_runs = 8
+timeout_s = 90
+inconclusive = "fail"
+new = "allow"
+budgets = {step_ms = 0.05, gap_ms = 0.03}
+nsys = "/opt/nsys/bin/nsys"
+trace_osrt = true
+cuda_graph_trace = "node"
+pass_env = ["HF_TOKEN"]
+lock_timeout_s = 12.5
+"""
+    assert load(tmp_path, table) == Settings(
+        workloads="gpu",
+        baselines="perf/baselines",
+        runs=4,
+        max_runs=8,
+        timeout_s=90.0,
+        inconclusive=OnInconclusive.FAIL,
+        new=OnNew.ALLOW,
+        budgets={Metric.STEP_MS: 0.05, Metric.GAP_MS: 0.03},
+        nsys="/opt/nsys/bin/nsys",
+        trace_osrt=True,
+        cuda_graph_trace=GraphTrace.NODE,
+        pass_env=("HF_TOKEN",),
+        lock_timeout_s=12.5,
+    )
+
+
+def test_an_option_comes_before_the_file_and_the_file_before_the_default(tmp_path: Path) -> None:
+    settings = load(tmp_path, 'runs = 4\nnew = "allow"', runs="5", max_runs=None, new=None)
+    assert (settings.runs, settings.new, settings.max_runs) == (5, OnNew.ALLOW, 10)
+
+
+def test_options_are_texts(tmp_path: Path) -> None:
+    options = {"runs": "2", "max_runs": "6", "timeout_s": "1.5", "new": "allow", "inconclusive": "fail", "nsys": "n"}
+    assert load(tmp_path, **options) == Settings(
+        runs=2, max_runs=6, timeout_s=1.5, new=OnNew.ALLOW, inconclusive=OnInconclusive.FAIL, nsys="n"
+    )
+
+
+LAYOUTS: list[tuple[dict[str, str], str]] = [
+    ({"pyproject.toml": ""}, ""),
+    ({"pyproject.toml": "", "a/pyproject.toml": ""}, "a"),
+    ({"pyproject.toml": "[tool.pytest.ini_options]\n", "a/pyproject.toml": ""}, ""),
+    ({"pyproject.toml": "[tool.pytest]\nminversion = '8'\n", "a/pyproject.toml": "[tool.ruff]\n"}, ""),
+    ({"pyproject.toml": "", "a/pytest.ini": ""}, "a"),
+    ({"pytest.ini": "", "a/pyproject.toml": ""}, ""),
+    ({"pytest.toml": "", "a/pyproject.toml": ""}, ""),
+    ({"a/tox.ini": "[pytest]\n", "pyproject.toml": ""}, "a"),
+    ({"a/tox.ini": "[tox]\n", "pyproject.toml": ""}, ""),
+    ({"a/setup.cfg": "[tool:pytest]\n", "a/b/pyproject.toml": ""}, "a"),
+    ({"a/setup.cfg": "[metadata]\n", "pyproject.toml": ""}, ""),
+    ({"a/setup.py": "", "pyproject.toml": ""}, ""),
+    ({"a/setup.py": ""}, "a"),
+    ({"a/b/pytest.ini": "", "a/.git/HEAD": ""}, "a/b"),
+    ({"a/.git/HEAD": "", "pyproject.toml": ""}, ""),
+]
+"""Files of a project, and the folder that is its root as seen from a/b."""
+
+
+@pytest.mark.parametrize(("files", "root"), LAYOUTS)
+def test_the_root_is_pytests_own(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, files: Mapping[str, str], root: str
+) -> None:
+    tmp_path = pytester.path
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    assert find_root(tmp_path / "a" / "b") == tmp_path / root
+    monkeypatch.chdir(tmp_path / "a" / "b")
+    assert pytester.parseconfig().rootpath == tmp_path / root
+
+
+@pytest.mark.parametrize("text", [b"[tool", b"# caf\xe9"])
+def test_the_root_search_stops_at_a_broken_file_so_that_it_is_told(tmp_path: Path, text: bytes) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "pyproject.toml").write_bytes(text)
+    (tmp_path / "pytest.ini").touch()
+    assert find_root(tmp_path / "a") == tmp_path / "a"
+
+
+@pytest.mark.parametrize("text", ["tool = 3\n", "[tool]\npytest = 3\n"])
+def test_a_table_of_pytest_that_is_none_configures_nothing(tmp_path: Path, text: str) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "pyproject.toml").write_text(text, encoding="utf-8")
+    (tmp_path / "pytest.ini").touch()
+    assert find_root(tmp_path / "a") == tmp_path
+
+
+def test_where_nothing_configures_pytest_the_repository_is_the_root(tmp_path: Path) -> None:
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / ".git").touch()  # a worktree's is a file
+    assert find_root(tmp_path / "a" / "b") == tmp_path
+
+
+def test_without_a_project_the_root_is_where_one_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Path, "is_file", lambda _path: False)
+    monkeypatch.setattr(Path, "exists", lambda _path: False)
+    assert find_root(tmp_path) == tmp_path
+
+
+# Wrong files
+
+
+def test_a_file_that_is_no_toml_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("[tool.perfgate\n", encoding="utf-8")
+    assert refusal(tmp_path) == (
+        "pyproject.toml: it cannot be read as TOML "
+        "(Expected ']' at the end of a table declaration (at line 1, column 15)).\nCorrect the file."
+    )
+
+
+def test_a_file_that_is_no_utf8_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_bytes(b"# caf\xe9\n")
+    assert refusal(tmp_path) == (
+        "pyproject.toml: it cannot be read as TOML "
+        "('utf-8' codec can't decode byte 0xe9 in position 5: invalid continuation byte).\nCorrect the file."
+    )
+
+
+@pytest.mark.parametrize(("text", "kind"), [("[tool]\nperfgate = 3", "int"), ("[[tool.perfgate]]\nruns = 3", "list")])
+def test_a_table_that_is_none_is_refused(tmp_path: Path, text: str, kind: str) -> None:
+    (tmp_path / "pyproject.toml").write_text(text, encoding="utf-8")
+    assert refusal(tmp_path) == (
+        f"pyproject.toml [tool.perfgate]: it is a {kind}. Expected a table.\nWrite [tool.perfgate] and keys below it."
+    )
+
+
+def test_a_tool_that_is_no_table_says_nothing_of_perfgate(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("tool = 3\n", encoding="utf-8")
+    assert load(tmp_path) == Settings()
+
+
+WRONG = {
+    "runz = 3": f": unknown key 'runz'. {KEYS}\nPerhaps you meant 'runs'.",
+    "timeout = 3": f": unknown key 'timeout'. {KEYS}\nPerhaps you meant 'timeout_s'.",
+    "colour = 3": f": unknown key 'colour'. {KEYS}\nRemove it.",
+    'runs = "3"': " runs: the value is '3'. It should be a whole number.\nCorrect it.",
+    "runs = true": " runs: the value is True. It should be a whole number.\nCorrect it.",
+    "runs = 3.5": " runs: the value is 3.5. It should be a whole number.\nCorrect it.",
+    "runs = 2026-03-02": " runs: the value is '2026-03-02'. It should be a whole number.\nCorrect it.",
+    "runs = 0": " runs: the value is 0. It should be at least 1.\nCorrect it.",
+    "runs = 11": " runs: the value is 11. It should be at most 10.\nCorrect it.",
+    "timeout_s = 0": " timeout_s: the value is 0. It should be greater than 0.\nCorrect it.",
+    "timeout_s = inf": " timeout_s: the value is inf. It should be a finite number.\nCorrect it.",
+    "timeout_s = nan": " timeout_s: the value is nan. It should be a finite number.\nCorrect it.",
+    'timeout_s = "10"': " timeout_s: the value is '10'. It should be a number.\nCorrect it.",
+    'trace_osrt = "yes"': " trace_osrt: the value is 'yes'. It should be true or false.\nCorrect it.",
+    'new = "maybe"': " new: the value is 'maybe'. It should be 'fail' or 'allow'.\nCorrect it.",
+    "inconclusive = true": " inconclusive: the value is True. It should be 'warn' or 'fail'.\nCorrect it.",
+    'cuda_graph_trace = "nodes"': (
+        " cuda_graph_trace: the value is 'nodes'. It should be 'graph' or 'node'.\nCorrect it."
+    ),
+    'pass_env = "TOKEN"': " pass_env: the value is 'TOKEN'. It should be a list.\nCorrect it.",
+    "pass_env = [3]": " pass_env.0: the value is 3. It should be text.\nCorrect it.",
+    'workloads = ""': " workloads: the value is ''. It should not be empty.\nCorrect it.",
+    'baselines = ""': " baselines: the value is ''. It should not be empty.\nCorrect it.",
+    "workloads = 3": " workloads: the value is 3. It should be text.\nCorrect it.",
+    "budgets = 0.02": " budgets: the value is 0.02. It should be a mapping.\nCorrect it.",
+    'budgets = {step_ms = "2"}': " budgets.step_ms: the value is '2'. It should be a number.\nCorrect it.",
+    "budgets = {step_ms = true}": " budgets.step_ms: the value is True. It should be a number.\nCorrect it.",
+    "budgets = {stepms = 0.1}": (
+        f" budgets: unknown metric 'stepms'. {METRICS_WITH_BUDGET}\nPerhaps you meant 'step_ms'."
+    ),
+    "budgets = {loss = 0.1}": f" budgets: unknown metric 'loss'. {METRICS_WITH_BUDGET}\nRemove it.",
+    "budgets = {nccl_ms = 0.1}": (
+        " budgets nccl_ms: this metric has no budget: counts are exact, and NCCL time is shown only. "
+        f"{METRICS_WITH_BUDGET}\nRemove it."
+    ),
+    "budgets = {step_ms = 5}": (
+        " budgets step_ms: the budget is 5. Expected a fraction above 0 and below 1: 0.02 is 2 %.\n"
+        "Write the budget as a fraction."
+    ),
+}
+
+
+@pytest.mark.parametrize("line", WRONG)
+def test_a_wrong_line_is_refused(tmp_path: Path, line: str) -> None:
+    assert refusal(tmp_path, line) == f"pyproject.toml [tool.perfgate]{WRONG[line]}"
+
+
+def test_a_wrong_line_is_refused_even_where_an_option_replaces_it(tmp_path: Path) -> None:
+    assert refusal(tmp_path, "runs = 0", runs="3") == (
+        "pyproject.toml [tool.perfgate] runs: the value is 0. It should be at least 1.\nCorrect it."
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"runs": "three"}, "--perfgate-runs: the value is 'three'. It should be a whole number.\nCorrect it."),
+        ({"runs": ""}, "--perfgate-runs: the value is ''. It should be a whole number.\nCorrect it."),
+        ({"runs": "-1"}, "--perfgate-runs: the value is '-1'. It should be at least 1.\nCorrect it."),
+        (
+            {"max_runs": "11"},
+            "--perfgate-max-runs: the value is '11'. It should be at most 10.\nCorrect it.",
+        ),
+        ({"timeout_s": "0"}, "--perfgate-timeout: the value is '0'. It should be greater than 0.\nCorrect it."),
+        ({"timeout_s": "nan"}, "--perfgate-timeout: the value is 'nan'. It should be a finite number.\nCorrect it."),
+        ({"nsys": ""}, "--perfgate-nsys: the value is ''. It should not be empty.\nCorrect it."),
+        ({"new": "yes"}, "--perfgate-new: the value is 'yes'. It should be 'fail' or 'allow'.\nCorrect it."),
+        (
+            {"inconclusive": "ok"},
+            "--perfgate-inconclusive: the value is 'ok'. It should be 'warn' or 'fail'.\nCorrect it.",
+        ),
+    ],
+)
+def test_a_wrong_option_is_refused_by_its_name(tmp_path: Path, options: Mapping[str, str], message: str) -> None:
+    assert refusal(tmp_path, None, **options) == message
+
+
+@pytest.mark.parametrize(("table", "options"), [("runs = 5\nmax_runs = 4", {}), ("runs = 5", {"max_runs": "4"})])
+def test_a_first_look_of_more_runs_than_allowed_is_refused(
+    tmp_path: Path, table: str, options: Mapping[str, str]
+) -> None:
+    assert refusal(tmp_path, table, **options) == (
+        "runs: the first look takes 5 runs, but no more than 4 are allowed. max_runs must be at least runs.\n"
+        "Raise max_runs (--perfgate-max-runs) or lower runs (--perfgate-runs)."
+    )
+
+
+def test_a_long_value_is_shown_in_part(tmp_path: Path) -> None:
+    message = refusal(tmp_path, f'new = "{"x" * 5000}"')
+    assert message == (
+        "pyproject.toml [tool.perfgate] new: the value is "
+        f"'{'x' * 37}...{'x' * 38}'. It should be 'fail' or 'allow'.\nCorrect it."
+    )
+
+
+@pytest.mark.parametrize("budget", [0.0, -0.1, 1.0, 2.0, float("nan"), float("inf")])
+def test_a_budget_that_is_no_fraction_is_refused(budget: float) -> None:
+    with pytest.raises(ConfigInvalid) as invalid:
+        check_budgets({Metric.STEP_MS: budget}, subject="here")
+    assert str(invalid.value) == (
+        f"here step_ms: the budget is {budget:g}. Expected a fraction above 0 and below 1: 0.02 is 2 %.\n"
+        "Write the budget as a fraction."
+    )

@@ -1,0 +1,598 @@
+"""The steps of a worker against a stand-in for torch and nvtx that notes every call, and the account of its end."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import itertools
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import NoReturn
+
+import pytest
+
+from perfgate import worker
+from perfgate.model.order import Account, Ending, Order
+from perfgate.worker import (
+    Deaf,
+    MeasuredSteps,
+    PackageMarker,
+    StepsMisused,
+    TorchMarker,
+    choose_capture,
+    choose_marker,
+    loaded_code,
+    package_version,
+    profiled,
+    tell,
+)
+from perfgate.workload import Steps
+
+WARM = "push perfgate warm-up"
+STEP = "push step"
+OPENING = ["sync 0", "start"]
+CLOSING = ["sync 0", "stop"]
+
+
+class FakeTorch(ModuleType):
+    """A CUDA build of torch, as far as a worker uses it."""
+
+    def __init__(self, calls: list[str], *, available: bool = True, contexts: tuple[bool, ...] = (True,)) -> None:
+        super().__init__("torch")
+        self.__version__ = "2.6.0+cu124"
+        self.version = SimpleNamespace(cuda="12.4")
+        self._C = SimpleNamespace(_cuda_hasPrimaryContext=lambda device: contexts[device])
+        runtime = SimpleNamespace(
+            cudaProfilerStart=lambda: calls.append("start"), cudaProfilerStop=lambda: calls.append("stop")
+        )
+        self.cuda = SimpleNamespace(
+            is_available=lambda: available,
+            device_count=lambda: len(contexts),
+            synchronize=lambda device: calls.append(f"sync {device}"),
+            cudart=lambda: runtime,
+            nvtx=SimpleNamespace(
+                range_push=lambda message: calls.append(f"push {message}"), range_pop=lambda: calls.append("pop")
+            ),
+        )
+
+
+class FakeNvtx(ModuleType):
+    """The nvtx package; deaf as from 0.2.12 on under an nsys up to 2024.2."""
+
+    def __init__(self, calls: list[str], *, deaf: bool = False) -> None:
+        super().__init__("nvtx")
+        domain = type("DummyDomain" if deaf else "Domain", (), {})
+        self.get_domain = lambda _name: domain()
+        self.push_range = lambda message: calls.append(f"push {message}")
+        self.pop_range = lambda: calls.append("pop")
+
+
+def made(
+    calls: list[str],
+    *,
+    steps: int = 3,
+    warmup: int = 2,
+    torch: ModuleType | None = None,
+    nvtx: ModuleType | None = None,
+) -> MeasuredSteps:
+    """Steps on a GPU, unless told otherwise."""
+    found = FakeTorch(calls) if torch is None and nvtx is None else torch
+    return MeasuredSteps(steps=steps, warmup=warmup, profiled=True, find_torch=lambda: found, find_nvtx=lambda: nvtx)
+
+
+@pytest.fixture
+def calls() -> list[str]:
+    """What the stand-ins were called for, in order."""
+    return []
+
+
+@pytest.fixture
+def no_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine without libcuda."""
+    monkeypatch.setattr(worker, "_driver_library", lambda: None)
+
+
+# The loop
+
+
+def test_the_window_is_synchronised_before_and_after_and_never_inside(calls: list[str]) -> None:
+    steps = made(calls)
+    for turn in steps:
+        calls += [f"work {turn}"]
+    assert calls == [
+        *(WARM, "work 0", "pop"),
+        *(WARM, "work 1", "pop"),
+        *OPENING,
+        *(STEP, "work 2", "pop"),
+        *(STEP, "work 3", "pop"),
+        *(STEP, "work 4", "pop"),
+        *CLOSING,
+    ]
+    steps.check()
+    assert (steps.turns, steps.finished, steps.marked_by, steps.captured_by) == (5, True, "torch.cuda.nvtx", "torch")
+
+
+def test_no_warm_up_starts_with_the_capture(calls: list[str]) -> None:
+    steps = made(calls, steps=3, warmup=0)
+    assert list(steps) == [0, 1, 2]
+    assert calls == [*OPENING, *[STEP, "pop"] * 3, *CLOSING]
+
+
+def test_turns_count_from_zero_with_the_warm_up_first(calls: list[str]) -> None:
+    steps = made(calls)
+    assert len(steps) == 5
+    assert list(steps) == [0, 1, 2, 3, 4]
+    assert isinstance(steps, Steps)
+
+
+def test_nothing_happens_before_the_first_turn(calls: list[str]) -> None:
+    steps = made(calls)
+    iter(steps)
+    assert calls == []
+    assert (steps.turns, steps.marked_by, steps.captured_by) == (0, None, None)
+
+
+def test_only_devices_with_a_context_are_synchronised(calls: list[str]) -> None:
+    list(made(calls, steps=3, warmup=0, torch=FakeTorch(calls, contexts=(False, True, False, True))))
+    assert [call for call in calls if call.startswith("sync")] == ["sync 1", "sync 3"] * 2
+
+
+def test_a_torch_that_cannot_tell_contexts_synchronises_every_device(calls: list[str]) -> None:
+    torch = FakeTorch(calls, contexts=(False, False))
+    torch._C = SimpleNamespace()
+    list(made(calls, steps=3, warmup=0, torch=torch))
+    assert [call for call in calls if call.startswith("sync")] == ["sync 0", "sync 1"] * 2
+
+
+def test_torch_that_the_loop_itself_imports_opens_the_capture(calls: list[str]) -> None:
+    found: list[ModuleType] = []
+    nvtx = FakeNvtx(calls)
+    steps = MeasuredSteps(
+        steps=3, warmup=1, profiled=True, find_torch=lambda: found[0] if found else None, find_nvtx=lambda: nvtx
+    )
+    for _ in steps:
+        found[:] = [FakeTorch(calls)]
+    assert calls == [WARM, "pop", *OPENING, *[STEP, "pop"] * 3, *CLOSING]
+    assert (steps.marked_by, steps.captured_by) == ("nvtx", "torch")
+
+
+@pytest.mark.usefixtures("no_driver")
+def test_without_a_gpu_the_steps_are_marked_and_nothing_else_is_done(calls: list[str]) -> None:
+    steps = made(calls, torch=FakeTorch(calls, available=False), nvtx=FakeNvtx(calls))
+    list(steps)
+    assert calls == [*[WARM, "pop"] * 2, *[STEP, "pop"] * 3]
+    assert (steps.marked_by, steps.captured_by) == ("nvtx", None)
+
+
+# Loops that are left
+
+
+def left_by_break(steps: MeasuredSteps, last: int) -> None:
+    for turn in steps:
+        if turn == last:
+            break
+
+
+def left_by_return(steps: MeasuredSteps, last: int) -> int | None:
+    for turn in steps:
+        if turn == last:
+            return turn
+    return None
+
+
+def left_by_data_after_steps(steps: MeasuredSteps, last: int) -> None:
+    for _ in zip(steps, range(last), strict=False):
+        pass
+
+
+def left_by_data_before_steps(steps: MeasuredSteps, last: int) -> None:
+    for _ in zip(range(last + 1), steps, strict=False):
+        pass
+
+
+def left_by_islice(steps: MeasuredSteps, last: int) -> None:
+    for _ in itertools.islice(steps, last + 1):
+        pass
+
+
+LEAVING = [left_by_break, left_by_return, left_by_data_after_steps, left_by_data_before_steps, left_by_islice]
+
+
+@pytest.mark.parametrize("leave", LEAVING)
+def test_a_loop_that_is_left_has_closed_its_range_and_the_capture_already(
+    calls: list[str], leave: Callable[[MeasuredSteps, int], object]
+) -> None:
+    steps = made(calls)
+    leave(steps, 3)
+    assert calls == [*[WARM, "pop"] * 2, *OPENING, *[STEP, "pop"] * 2, "stop"]
+    with pytest.raises(StepsMisused) as misused:
+        steps.check()
+    assert str(misused.value) == (
+        "the loop took 4 of 5 turns (2 warm-up, 3 measured). "
+        "It must go on until the steps are used up: look for a break, a return, or data that ends first."
+    )
+
+
+@pytest.mark.parametrize("leave", LEAVING)
+def test_a_loop_that_does_not_come_back_from_the_last_turn_is_told_how(
+    calls: list[str], leave: Callable[[MeasuredSteps, int], object]
+) -> None:
+    steps = made(calls)
+    leave(steps, 4)
+    assert calls == [*[WARM, "pop"] * 2, *OPENING, *[STEP, "pop"] * 3, "stop"]
+    with pytest.raises(StepsMisused) as misused:
+        steps.check()
+    assert str(misused.value) == (
+        "the loop began all 5 turns (2 warm-up, 3 measured), and did not come back for the end of the last one. "
+        "Put the steps first, with data for every turn: zip(steps, data)."
+    )
+
+
+def test_steps_first_with_data_for_every_turn_is_right(calls: list[str]) -> None:
+    steps = made(calls)
+    for _ in zip(steps, range(5), strict=False):
+        pass
+    steps.check()
+    assert calls[-2:] == CLOSING
+
+
+def test_strict_zip_with_as_much_data_is_right(calls: list[str]) -> None:
+    steps = made(calls)
+    for _ in zip(range(5), steps, strict=True):
+        pass
+    steps.check()
+
+
+def test_a_loop_left_in_the_warm_up_never_opens_the_capture(calls: list[str]) -> None:
+    steps = made(calls)
+    left_by_break(steps, 0)
+    assert calls == [WARM, "pop"]
+    with pytest.raises(StepsMisused, match=r"^the loop took 1 of 5 turns"):
+        steps.check()
+
+
+def test_a_loop_that_never_started_is_misused(calls: list[str]) -> None:
+    with pytest.raises(StepsMisused, match=r"^the loop took 0 of 5 turns"):
+        made(calls).check()
+
+
+def test_an_exception_in_the_loop_closes_range_and_capture_and_is_the_one_raised(calls: list[str]) -> None:
+    steps = made(calls)
+
+    def work() -> None:
+        for turn in steps:
+            if turn == 3:
+                raise RuntimeError("CUDA error: an illegal memory access was encountered")
+
+    with pytest.raises(RuntimeError, match="illegal memory access"):
+        work()
+    assert calls == [*[WARM, "pop"] * 2, *OPENING, *[STEP, "pop"] * 2, "stop"]
+
+
+def test_an_iterator_that_something_still_holds_is_closed_by_hand(calls: list[str]) -> None:
+    steps = made(calls)
+    held = iter(steps)
+    for _ in range(3):
+        next(held)
+    assert calls[-1] == STEP
+    steps.close()
+    assert calls == [*[WARM, "pop"] * 2, *OPENING, STEP, "pop", "stop"]
+    steps.close()
+    assert calls[-1] == "stop"
+    assert list(held) == []
+
+
+def test_closing_steps_that_ended_or_never_began_does_nothing(calls: list[str]) -> None:
+    steps = made(calls)
+    steps.close()
+    assert calls == []
+    list(steps)
+    del calls[:]
+    steps.close()
+    assert calls == []
+    assert steps.finished
+
+
+def test_a_second_loop_is_an_error_and_leaves_the_first_alone(calls: list[str]) -> None:
+    steps = made(calls)
+    list(steps)
+    del calls[:]
+    with pytest.raises(StepsMisused) as misused:
+        list(steps)
+    assert str(misused.value) == (
+        "the steps were iterated a second time, after 5 of 5 turns. "
+        "Iterate over them once, and do one step of work a turn."
+    )
+    assert calls == []
+
+
+def test_a_loop_within_the_loop_is_an_error(calls: list[str]) -> None:
+    steps = made(calls)
+
+    def work() -> None:
+        for _ in steps:
+            for _ in steps:
+                pass
+
+    with pytest.raises(StepsMisused, match=r"^the steps were iterated a second time, after 1 of 5 turns\."):
+        work()
+    assert calls == [WARM, "pop"]
+
+
+# What marks and captures
+
+
+def test_a_deaf_nvtx_package_is_told_before_the_first_turn(calls: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker, "package_version", {"nvtx": "0.2.13"}.get)
+    steps = made(calls, nvtx=FakeNvtx(calls, deaf=True))
+    with pytest.raises(Deaf) as deaf:
+        list(steps)
+    assert str(deaf.value) == (
+        "nvtx 0.2.13 does not speak to this nsys: its ranges are silently dropped. "
+        'Install an older one (pip install "nvtx<0.2.12") or a newer nsys (2024.6 or later).'
+    )
+    assert (calls, steps.turns) == ([], 0)
+
+
+def test_a_deaf_nvtx_package_does_not_matter_where_torch_marks(calls: list[str]) -> None:
+    marker = choose_marker(torch=FakeTorch(calls), nvtx=FakeNvtx(calls, deaf=True), profiled=True)
+    assert isinstance(marker, TorchMarker)
+
+
+def test_a_deaf_nvtx_package_does_not_matter_outside_nsys(calls: list[str]) -> None:
+    marker = choose_marker(torch=None, nvtx=FakeNvtx(calls, deaf=True), profiled=False)
+    assert isinstance(marker, PackageMarker)
+
+
+@pytest.mark.parametrize("torch", [None, FakeTorch([], available=False)])
+def test_nothing_to_mark_with_is_an_error(torch: ModuleType | None) -> None:
+    with pytest.raises(Deaf) as deaf:
+        choose_marker(torch=torch, nvtx=None, profiled=False)
+    assert str(deaf.value) == (
+        "neither a CUDA build of torch nor the nvtx package can be imported, so no step can be marked."
+    )
+
+
+def test_the_driver_library_opens_the_capture_where_torch_does_not(
+    calls: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver = SimpleNamespace(
+        cuCtxSynchronize=lambda: calls.append("sync"),
+        cuProfilerStart=lambda: calls.append("start"),
+        cuProfilerStop=lambda: calls.append("stop"),
+    )
+    monkeypatch.setattr(worker, "_driver_library", lambda: driver)
+    steps = made(calls, warmup=0, nvtx=FakeNvtx(calls))
+    list(steps)
+    assert calls == ["sync", "start", *[STEP, "pop"] * 3, "sync", "stop"]
+    assert steps.captured_by == "libcuda"
+
+
+class FakeDriver:
+    """libcuda, which says `status` to cuInit."""
+
+    def __init__(self, status: int) -> None:
+        self._status = status
+
+    def cuInit(self, flags: int) -> int:  # noqa: N802 - the library's
+        """Answer as prepared."""
+        assert flags == 0
+        return self._status
+
+
+@pytest.mark.parametrize(("status", "usable"), [(0, True), (100, False)])
+def test_a_driver_library_without_a_device_is_as_good_as_none(
+    monkeypatch: pytest.MonkeyPatch, status: int, usable: bool
+) -> None:
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: {"libcuda.so.1": FakeDriver(status)}[name])
+    assert (worker._driver_library() is not None) is usable
+
+
+@pytest.mark.usefixtures("no_driver")
+def test_no_driver_library_means_no_capture_to_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    capture = choose_capture(torch=None)
+    capture.synchronise()
+    assert (capture.name, capture.start(), capture.stop()) == (None, None, None)
+
+
+def test_a_missing_driver_library_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> NoReturn:
+        raise OSError(f"{name}: cannot open shared object file: No such file or directory")
+
+    monkeypatch.setattr(ctypes, "CDLL", missing)
+    assert worker._driver_library() is None
+
+
+@pytest.mark.usefixtures("no_driver")
+def test_by_default_torch_is_taken_only_if_it_is_there_already(
+    calls: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
+    monkeypatch.setitem(sys.modules, "nvtx", FakeNvtx(calls))
+    steps = MeasuredSteps(steps=3, warmup=0, profiled=True)
+    list(steps)
+    assert "torch" not in sys.modules
+    assert (steps.marked_by, steps.captured_by) == ("nvtx", None)
+
+
+def test_by_default_a_missing_nvtx_package_is_deaf(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "nvtx", None)
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
+    with pytest.raises(Deaf, match="neither a CUDA build of torch nor the nvtx package"):
+        list(MeasuredSteps(steps=3, warmup=0, profiled=False))
+
+
+@pytest.mark.parametrize(
+    ("environment", "around"),
+    [
+        ({}, False),
+        ({"PATH": "/bin"}, False),
+        ({"NSYS_PROFILING_SESSION_ID": "1"}, True),
+        ({"NVTX_INJECTION64_PATH": "/opt/libToolsInjection64.so"}, True),
+    ],
+)
+def test_nsys_is_known_by_what_it_sets(environment: dict[str, str], around: bool) -> None:
+    assert profiled(environment) is around
+
+
+# The account
+
+
+@pytest.fixture
+def order(tmp_path: Path) -> Order:
+    """An order for a project in a folder of its own."""
+    root = tmp_path / "project"
+    root.mkdir()
+    return Order(workload="mlp", steps=3, warmup=2, root=str(root), account=str(tmp_path / "account.json"))
+
+
+def account_of(order: Order) -> Account:
+    return Account.model_validate_json(Path(order.account).read_text(encoding="utf-8"))
+
+
+def test_the_account_tells_how_it_ended_and_with_what(
+    order: Order, calls: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch", FakeTorch(calls))
+    monkeypatch.setattr(worker, "package_version", {"nvtx": "0.2.11"}.get)
+    monkeypatch.setattr(os, "getpid", lambda: 77)
+    steps = made(calls)
+    list(steps)
+    tell(order, steps, Ending.FINISHED)
+    assert account_of(order) == Account(
+        ending=Ending.FINISHED,
+        turns=5,
+        pid=77,
+        torch="2.6.0+cu124",
+        cuda="12.4",
+        nvtx="0.2.11",
+        marked_by="torch.cuda.nvtx",
+        captured_by="torch",
+    )
+
+
+def test_the_account_without_torch_says_so(order: Order, calls: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
+    tell(order, made(calls), Ending.EXITED, message="it called sys.exit(3)", exit_status=3)
+    account = account_of(order)
+    assert (account.torch, account.cuda, account.turns, account.marked_by) == (None, None, 0, None)
+    assert (account.ending, account.message, account.exit_status) == (Ending.EXITED, "it called sys.exit(3)", 3)
+
+
+def test_the_account_of_a_cpu_build_of_torch_has_no_cuda(
+    order: Order, calls: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch = FakeTorch(calls, available=False)
+    torch.version = SimpleNamespace(cuda=None)
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    tell(order, made(calls), Ending.RAISED, message="ValueError: ü")
+    account = account_of(order)
+    assert (account.torch, account.cuda, account.message) == ("2.6.0+cu124", None, "ValueError: ü")
+
+
+def test_telling_closes_what_the_loop_left_open(order: Order, calls: list[str]) -> None:
+    steps = made(calls)
+    held = iter(steps)
+    next(held)
+    tell(order, steps, Ending.RAISED, message="KeyError: 1")
+    assert calls == [WARM, "pop"]
+    assert account_of(order).turns == 1
+
+
+@pytest.fixture
+def load(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, object], None]:
+    """Puts a module with this `__file__` among the loaded ones."""
+
+    def put(name: str, file: object) -> None:
+        module = ModuleType(name)
+        module.__dict__["__file__"] = file
+        monkeypatch.setitem(sys.modules, name, module)
+
+    return put
+
+
+def sha(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+Load = Callable[[str, object], None]
+
+
+def test_loaded_code_is_the_projects_files_among_the_modules(tmp_path: Path, load: Load) -> None:
+    for name in ("model.py", "workloads/mlp.py", "unloaded.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(name)
+    load("a_model", str(tmp_path / "model.py"))
+    load("a_workload", str(tmp_path / "workloads" / "mlp.py"))
+    load("elsewhere", str(tmp_path.parent / "other.py"))
+    assert loaded_code(tmp_path) == {"model.py": sha("model.py"), "workloads/mlp.py": sha("workloads/mlp.py")}
+    assert list(loaded_code(tmp_path)) == ["model.py", "workloads/mlp.py"]
+
+
+def test_loaded_code_is_found_through_links(tmp_path: Path, load: Load) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real" / "model.py").write_text("x")
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    load("linked", str(tmp_path / "link" / "model.py"))
+    assert loaded_code(tmp_path / "link") == loaded_code(tmp_path / "real") == {"model.py": sha("x")}
+
+
+@pytest.mark.parametrize("folder", [".venv/lib/python3.11/site-packages/x", "lib/site-packages"])
+def test_installed_packages_below_the_project_are_not_its_code(tmp_path: Path, load: Load, folder: str) -> None:
+    (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / folder / "dep.py").write_text("x")
+    load("dep", str(tmp_path / folder / "dep.py"))
+    assert loaded_code(tmp_path) == {}
+
+
+@pytest.mark.parametrize("prefix", ["prefix", "base_prefix", "exec_prefix"])
+def test_the_interpreters_own_folder_below_the_project_is_not_its_code(
+    tmp_path: Path, load: Load, prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "env" / "lib").mkdir(parents=True)
+    (tmp_path / "env" / "lib" / "json.py").write_text("x")
+    load("std", str(tmp_path / "env" / "lib" / "json.py"))
+    assert loaded_code(tmp_path) == {"env/lib/json.py": sha("x")}
+    monkeypatch.setattr(sys, prefix, str(tmp_path / "env"))
+    assert loaded_code(tmp_path) == {}
+
+
+def test_a_project_that_is_the_interpreters_folder_still_has_code(
+    tmp_path: Path, load: Load, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    (tmp_path / "model.py").write_text("x")
+    load("model", str(tmp_path / "model.py"))
+    assert loaded_code(tmp_path) == {"model.py": sha("x")}
+
+
+def test_perfgate_is_not_the_code_of_a_project_around_it() -> None:
+    package = Path(worker.__file__).parent
+    assert not [name for name in loaded_code(package.parent) if name.startswith("perfgate/")]
+
+
+def test_modules_without_a_file_that_is_there_are_passed_over(tmp_path: Path, load: Load) -> None:
+    load("gone", str(tmp_path / "gone.py"))
+    load("namespace", None)
+    load("odd", 3)
+    assert loaded_code(tmp_path) == {}
+
+
+def test_lazy_modules_are_not_woken_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Lazy:
+        """Stands in sys.modules for what it has not imported yet."""
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise ImportError(f"woken up for {name}")
+
+    monkeypatch.setitem(sys.modules, "lazy", Lazy())
+    monkeypatch.setitem(sys.modules, "none", None)
+    assert loaded_code(tmp_path) == {}
+
+
+def test_versions_are_of_installed_packages() -> None:
+    assert package_version("pytest") == pytest.__version__
+    assert package_version("no-such-package-of-anybody") is None

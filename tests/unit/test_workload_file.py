@@ -1,0 +1,376 @@
+"""YAML workloads: what is read from them, and the whole message for each way in which they are wrong."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import pytest
+
+from perfgate.model.errors import ConfigInvalid
+from perfgate.model.metric import Metric
+from perfgate.model.settings import Settings
+from perfgate.model.workload import CaptureMode, CaptureWindow, Workload
+from perfgate.workload_file import LARGEST_BYTES, read_workload_file
+
+LEAST = 'command: [python, train.py, "4", "64"]\nstep: "Batch \\\\d+"\nsteps: 30\n'
+METRICS_WITH_BUDGET = "Metrics with a budget are step_ms, kernel_ms, gap_ms, h2d_ms, h2d_exposed_ms."
+KEYS = "Known are budgets, capture, command, cwd, env, pass_env, step, steps, timeout_s, warmup."
+
+
+def read(root: Path, text: str | bytes, *, name: str = "train.yaml") -> Workload:
+    file = root / "workloads" / name
+    file.parent.mkdir(exist_ok=True)
+    file.write_bytes(text.encode() if isinstance(text, str) else text)
+    return read_workload_file(file, root=root, settings=Settings(timeout_s=77))
+
+
+def test_the_least_file_is_read_with_every_default(tmp_path: Path) -> None:
+    assert read(tmp_path, LEAST) == Workload(
+        id="train",
+        source="workloads/train.yaml",
+        command=("python", "train.py", "4", "64"),
+        step="Batch \\d+",
+        steps=30,
+        warmup=0,
+        capture=CaptureMode.CUDA_PROFILER_API,
+        timeout_s=77,
+    )
+
+
+def test_every_key_is_read(tmp_path: Path) -> None:
+    (tmp_path / "examples").mkdir()
+    text = """\
+# a comment
+command:
+  - torchrun
+  - --nproc-per-node=2
+step: 'Step \\d+ Start'
+steps: 30
+warmup: 10
+capture: {delay: 10, duration: 2.5}
+timeout_s: 1.5e3
+budgets: {step_ms: 0.05}
+pass_env: [HF_TOKEN]
+env: {OMP_NUM_THREADS: 4}
+cwd: examples
+"""
+    assert read(tmp_path, text, name="ddp.yml") == Workload(
+        id="ddp",
+        source="workloads/ddp.yml",
+        command=("torchrun", "--nproc-per-node=2"),
+        step="Step \\d+ Start",
+        steps=30,
+        warmup=10,
+        capture=CaptureWindow(delay=10, duration=2.5),
+        timeout_s=1500,
+        budgets={Metric.STEP_MS: 0.05},
+        pass_env=("HF_TOKEN",),
+        env={"OMP_NUM_THREADS": "4"},
+        cwd="examples",
+    )
+
+
+@pytest.mark.parametrize("capture", CaptureMode)
+def test_both_modes_of_capture_are_read(tmp_path: Path, capture: CaptureMode) -> None:
+    assert read(tmp_path, f"{LEAST}capture: {capture}\n").capture is capture
+
+
+def test_words_and_variables_are_the_text_that_is_written(tmp_path: Path) -> None:
+    """YAML's own reading would hand over 8, 1.1, True, 2026-03-02 00:00:00 and 90."""
+    written = ("010", "1.10", "yes", "2026-03-02T00:00", "1:30", "null", "~", "1e3", "0x1F")
+    listed = ", ".join(written)
+    workload = read(
+        tmp_path,
+        f"command: [python, {listed}]\nstep: 5\nsteps: 30\nenv: {{A: 010, B: yes, C: null, D: , 1: 1.10}}\n",
+    )
+    assert workload.command == ("python", *written)
+    assert workload.env == {"A": "010", "B": "yes", "C": "null", "D": "", "1": "1.10"}
+    assert workload.step == "5"
+
+
+def test_a_number_in_quotes_is_that_number(tmp_path: Path) -> None:
+    assert read(tmp_path, LEAST.replace("30", '"30"')).steps == 30
+
+
+def test_an_anchor_stands_for_what_it_names(tmp_path: Path) -> None:
+    assert read(tmp_path, LEAST + "env: {A: &name x, B: *name}\n").env == {"A": "x", "B": "x"}
+
+
+def test_a_byte_order_mark_is_no_text(tmp_path: Path) -> None:
+    assert read(tmp_path, b"\xef\xbb\xbf" + LEAST.encode()).steps == 30
+
+
+def test_a_file_outside_the_root_is_named_by_its_whole_path(tmp_path: Path) -> None:
+    file = tmp_path / "other.yaml"
+    file.write_text(LEAST)
+    workload = read_workload_file(file, root=tmp_path / "root", settings=Settings())
+    assert (workload.id, workload.source) == ("other", str(file))
+
+
+UNREADABLE = {
+    "nothing": (
+        "",
+        (
+            "workloads/train.yaml: it holds nothing. Expected a mapping with the keys command, step and steps.\n"
+            "See the README for a YAML workload."
+        ),
+    ),
+    "only a comment": (
+        "# later\n",
+        (
+            "workloads/train.yaml: it holds nothing. Expected a mapping with the keys command, step and steps.\n"
+            "See the README for a YAML workload."
+        ),
+    ),
+    "a list": (
+        "- command\n",
+        (
+            "workloads/train.yaml: it holds a list. Expected a mapping with the keys command, step and steps.\n"
+            "See the README for a YAML workload."
+        ),
+    ),
+    "text": (
+        "python train.py\n",
+        (
+            "workloads/train.yaml: it holds text. Expected a mapping with the keys command, step and steps.\n"
+            "See the README for a YAML workload."
+        ),
+    ),
+    "a tab": (
+        LEAST + "env:\n\tA: 1\n",
+        (
+            "workloads/train.yaml: it cannot be read as YAML "
+            "(line 5, column 1: found character '\\t' that cannot start any token).\nCorrect the file."
+        ),
+    ),
+    "a key twice": (
+        LEAST + "steps: 40\n",
+        (
+            "workloads/train.yaml: it cannot be read as YAML (line 4, column 1: the key 'steps' is there twice).\n"
+            "Correct the file."
+        ),
+    ),
+    "a variable twice": (
+        LEAST + "env:\n  A: 1\n  A: 2\n",
+        (
+            "workloads/train.yaml: it cannot be read as YAML (line 6, column 3: the key 'A' is there twice).\n"
+            "Correct the file."
+        ),
+    ),
+    "a list as key": (
+        LEAST + "? [a]\n: b\n",
+        "workloads/train.yaml: it cannot be read as YAML (line 4, column 3: a key is no text).\nCorrect the file.",
+    ),
+    "an unknown anchor": (
+        LEAST + "env: *common\n",
+        (
+            "workloads/train.yaml: it cannot be read as YAML (line 4, column 6: found undefined alias 'common').\n"
+            "Correct the file."
+        ),
+    ),
+    "an anchor within itself": (
+        "command: &a [*a]\nstep: s\nsteps: 30\n",
+        (
+            "workloads/train.yaml: it cannot be read as YAML "
+            "(line 1, column 10: found unconstructable recursive node).\nCorrect the file."
+        ),
+    ),
+    "two documents": (
+        LEAST + "---\n" + LEAST,
+        (
+            "workloads/train.yaml: it cannot be read as YAML (line 4, column 1: but found another document).\n"
+            "Correct the file."
+        ),
+    ),
+    "a bracket left open": (
+        "command: [python\nstep: s\n",
+        (
+            "workloads/train.yaml: it cannot be read as YAML "
+            "(line 2, column 5: expected ',' or ']', but got ':').\nCorrect the file."
+        ),
+    ),
+    "Latin-1": (
+        LEAST.encode() + b"cwd: caf\xe9\n",
+        (
+            "workloads/train.yaml: it cannot be read as YAML ('utf-8' codec can't decode byte 0xe9 in position 76: "
+            "invalid continuation byte).\nCorrect the file."
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "message"), UNREADABLE.values(), ids=UNREADABLE)
+def test_what_is_no_workload_file_is_refused(tmp_path: Path, text: str | bytes, message: str) -> None:
+    with pytest.raises(ConfigInvalid) as invalid:
+        read(tmp_path, text)
+    assert str(invalid.value) == message
+
+
+def test_a_huge_file_is_refused_unread(tmp_path: Path) -> None:
+    with pytest.raises(ConfigInvalid) as invalid:
+        read(tmp_path, "a" * (LARGEST_BYTES + 1))
+    assert str(invalid.value) == (
+        "workloads/train.yaml: it has 65537 bytes. A workload file has at most 65536.\n"
+        "Keep other files out of the folder of workloads."
+    )
+
+
+def test_a_file_of_nothing_but_brackets_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigInvalid, match=r"^workloads/train\.yaml: it cannot be read as YAML \(maximum recursion"):
+        read(tmp_path, "[" * 3000)
+
+
+def test_a_file_that_is_gone_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigInvalid) as invalid:
+        read_workload_file(tmp_path / "gone.yaml", root=tmp_path, settings=Settings())
+    assert str(invalid.value) == (
+        "gone.yaml: it cannot be read as YAML (No such file or directory).\nCorrect the file."
+    )
+
+
+def test_anchors_that_multiply_are_refused_in_few_words(tmp_path: Path) -> None:
+    bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
+        f"a{n + 1}: &a{n + 1} [{', '.join([f'*a{n}'] * 10)}]\n" for n in range(12)
+    )
+    with pytest.raises(ConfigInvalid) as invalid:
+        read(tmp_path, f"env:\n  {bomb.replace(chr(10), chr(10) + '  ')}\n{LEAST}")
+    assert str(invalid.value) == (
+        "workloads/train.yaml env.a0: the value is ['x', 'x', 'x', 'x', 'x', 'x', ...]. It should be text.\nCorrect it."
+    )
+
+
+WRONG = {
+    "unknown key": ("warmupp: 3", f": unknown key 'warmupp'. {KEYS}\nPerhaps you meant 'warmup'."),
+    "a key like no other": ("zzz: 3", f": unknown key 'zzz'. {KEYS}\nRemove it."),
+    "merge key": ("<<: {warmup: 3}", f": unknown key '<<'. {KEYS}\nRemove it."),
+    "warmup below 0": (
+        "warmup: -1",
+        " warmup: the value is '-1'. It should be at least 0.\nCorrect it.",
+    ),
+    "no time": ("timeout_s:", " timeout_s: the value is ''. It should be a number.\nCorrect it."),
+    "time of 0": ("timeout_s: 0", " timeout_s: the value is '0'. It should be greater than 0.\nCorrect it."),
+    "endless time": ("timeout_s: .inf", " timeout_s: the value is '.inf'. It should be a number.\nCorrect it."),
+    "infinite time": ("timeout_s: inf", " timeout_s: the value is 'inf'. It should be a finite number.\nCorrect it."),
+    "capture by another word": (
+        "capture: foo",
+        (
+            " capture: the value is 'foo'. It should be cudaProfilerApi, all, or delay and duration in seconds.\n"
+            "Correct it, for example: capture: {delay: 10, duration: 10}"
+        ),
+    ),
+    "capture as list": (
+        "capture: [10, 10]",
+        (
+            " capture: the value is ['10', '10']. "
+            "It should be cudaProfilerApi, all, or delay and duration in seconds.\n"
+            "Correct it, for example: capture: {delay: 10, duration: 10}"
+        ),
+    ),
+    "capture without duration": (
+        "capture: {delay: 1}",
+        " capture.duration: it is not there. It has no default.\nAdd it.",
+    ),
+    "capture with another key": (
+        "capture: {dely: 1, duration: 2}",
+        " capture: unknown key 'dely'. Known are delay, duration.\nPerhaps you meant 'delay'.",
+    ),
+    "capture of no time": (
+        "capture: {delay: 1, duration: 0}",
+        " capture.duration: the value is '0'. It should be greater than 0.\nCorrect it.",
+    ),
+    "budget of no metric": (
+        "budgets: {stepms: 0.1}",
+        f" budgets: unknown metric 'stepms'. {METRICS_WITH_BUDGET}\nPerhaps you meant 'step_ms'.",
+    ),
+    "budget of a count": (
+        "budgets: {launches: 0.1}",
+        (
+            " budgets launches: this metric has no budget: counts are exact, and NCCL time is shown only. "
+            f"{METRICS_WITH_BUDGET}\nRemove it."
+        ),
+    ),
+    "budget in percent": (
+        "budgets: {step_ms: 2}",
+        (
+            " budgets step_ms: the budget is 2. Expected a fraction above 0 and below 1: 0.02 is 2 %.\n"
+            "Write the budget as a fraction."
+        ),
+    ),
+    "budget with its sign": (
+        "budgets: {step_ms: 2 %}",
+        " budgets.step_ms: the value is '2 %'. It should be a number.\nCorrect it.",
+    ),
+    "budget alone": ("budgets: 0.02", " budgets: the value is '0.02'. It should be a mapping.\nCorrect it."),
+    "variables as list": ("env: [A=1]", " env: the value is ['A=1']. It should be a mapping.\nCorrect it."),
+    "variable of a list": ("env: {A: [1]}", " env.A: the value is ['1']. It should be text.\nCorrect it."),
+    "variable with =": ('env: {"A=B": 1}', " env: 'A=B' cannot be a variable's name.\nCorrect it."),
+    "variable without name": ('env: {"": 1}', " env: '' cannot be a variable's name.\nCorrect it."),
+    "variable with NUL": (
+        'env: {A: "x\\0"}',
+        " env: it holds a NUL, which no program can be handed.\nRemove it.",
+    ),
+    "pass_env as text": ("pass_env: TOKEN", " pass_env: the value is 'TOKEN'. It should be a list.\nCorrect it."),
+    "folder that is not there": (
+        "cwd: examples",
+        (
+            " cwd: there is no folder examples. It is relative to the project's root.\n"
+            "Correct it, or leave it out to run in the root."
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize(("line", "message"), WRONG.values(), ids=WRONG)
+def test_a_wrong_line_is_refused(tmp_path: Path, line: str, message: str) -> None:
+    with pytest.raises(ConfigInvalid) as invalid:
+        read(tmp_path, f"{LEAST}{line}\n")
+    assert str(invalid.value) == f"workloads/train.yaml{message}"
+
+
+REPLACED = {
+    "steps: true": " steps: the value is 'true'. It should be a whole number.\nCorrect it.",
+    "steps: 30.5": " steps: the value is '30.5'. It should be a whole number.\nCorrect it.",
+    "steps: [30]": " steps: the value is ['30']. It should be a whole number.\nCorrect it.",
+    "steps: 2": " steps: the value is '2'. It should be at least 3.\nCorrect it.",
+    'step: ""': " step: the value is ''. It should not be empty.\nCorrect it.",
+    "step: [a]": " step: the value is ['a']. It should be text.\nCorrect it.",
+    'step: "a("': (
+        " step: 'a(' is no regular expression (missing ), unterminated subpattern at position 1).\n"
+        "Escape what is meant literally with a backslash."
+    ),
+    'step: "a{99999999999}"': (
+        " step: 'a{99999999999}' is no regular expression (the repetition number is too large).\n"
+        "Escape what is meant literally with a backslash."
+    ),
+    "command: []": " command: the value is []. It should not be empty.\nCorrect it.",
+    "command: {a: b}": " command: the value is {'a': 'b'}. It should be a list.\nCorrect it.",
+    "command: [[a]]": " command.0: the value is ['a']. It should be text.\nCorrect it.",
+    'command: [""]': " command: its first word is empty.\nWrite the program's name there.",
+    'command: [python, "a\\0b"]': " command: it holds a NUL, which no program can be handed.\nRemove it.",
+    "command: python train.py 'a b'": (
+        """ command: it is the text "python train.py 'a b'". Expected a list of words: no shell is involved.\n"""
+        'Write command: ["python", "train.py", "a b"]'
+    ),
+    "command: python 'train.py": (
+        """ command: it is the text "python 'train.py". Expected a list of words: no shell is involved.\n"""
+        """Write command: ["python", "'train.py"]"""
+    ),
+}
+
+
+@pytest.mark.parametrize("line", REPLACED)
+def test_a_wrong_value_of_what_must_be_there_is_refused(tmp_path: Path, line: str) -> None:
+    key = line.partition(":")[0]
+    others = [kept for kept in LEAST.splitlines() if not kept.startswith(f"{key}:")]
+    with pytest.raises(ConfigInvalid) as invalid:
+        read(tmp_path, "\n".join([*others, line]))
+    assert str(invalid.value) == f"workloads/train.yaml{REPLACED[line]}"
+
+
+@pytest.mark.parametrize("absent", ["command", "step", "steps"])
+def test_what_must_be_there_is_asked_for(tmp_path: Path, absent: str) -> None:
+    others = itertools.filterfalse(lambda line: line.startswith(f"{absent}:"), LEAST.splitlines())
+    with pytest.raises(ConfigInvalid) as invalid:
+        read(tmp_path, "\n".join(others))
+    assert str(invalid.value) == f"workloads/train.yaml {absent}: it is not there. It has no default.\nAdd it."
