@@ -262,7 +262,7 @@ def _timeline(capture: Path) -> Timeline:
         )
     if capture.suffix != ".nsys-rep":
         return read_timeline(capture)
-    tool = find_nsys(load_settings(find_root(Path.cwd()), {}).nsys, os.environ)
+    tool = find_nsys(None, os.environ, setting=load_settings(find_root(Path.cwd()), {}).nsys)
     with tempfile.TemporaryDirectory(prefix="perfgate-") as folder:
         return read_timeline(export(tool, capture, Path(folder)))
 

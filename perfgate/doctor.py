@@ -186,10 +186,10 @@ def check_idle(gpus: Sequence[Gpu], *, library: NvmlLibrary = NVML, patience_s: 
     )
 
 
-def check_nsys(option: str | None, env: Mapping[str, str]) -> tuple[Finding, NsysTool | None]:
+def check_nsys(setting: str | None, env: Mapping[str, str]) -> tuple[Finding, NsysTool | None]:
     """Find nsys as a run would."""
     try:
-        tool = find_nsys(option, env)
+        tool = find_nsys(None, env, setting=setting)
     except PerfgateError as error:
         return _failed("nsys", error), None
     return Finding(check="nsys", ok=True, fact=f"{tool.version} at {tool.path}"), tool

@@ -85,7 +85,7 @@ class Policy(Record):
         """The policy for one workload; `runs_given` tells a user's own number of runs from the default."""
         return cls(
             runs=settings.runs,
-            new_runs=settings.runs if runs_given else max(settings.runs, FEWEST_RUNS),
+            new_runs=settings.runs if runs_given else min(max(settings.runs, FEWEST_RUNS), settings.max_runs),
             max_runs=max(settings.max_runs, settings.runs),
             stops_early=not runs_given,
             budgets={**settings.budgets, **(workload.budgets if workload is not None else {})},

@@ -309,6 +309,10 @@ def _worker_failure(outcome: ProfileOutcome, account: Account | None) -> str | N
         how = f"killed by {outcome.signal}" if outcome.signal else f"gone with exit status {outcome.exit_status}"
         return f"its process was {how} before the workload came to its end"
     match account.ending:
+        case Ending.FINISHED if outcome.signal is not None:
+            return f"its loop came to its end, and then its process was killed by {outcome.signal}"
+        case Ending.FINISHED if outcome.exit_status:
+            return f"its loop came to its end, and then its process failed with exit status {outcome.exit_status}"
         case Ending.FINISHED:
             return None
         case Ending.RAISED:

@@ -97,8 +97,10 @@ def _tell_not_measured(judged: Rows, runs: Sequence[Run], bless: str) -> tuple[s
     told += [f"{len(missing) - _MOST_TOLD} more"] if len(missing) > _MOST_TOLD else []
     return (
         f"Not all that the baseline gates could be judged: {listed(told)}.",
-        "See the runs' captures and logs for the cause. If this is meant, delete the baseline's file, gate once more "
-        f"and bless anew: {bless}",
+        (
+            "See the runs' captures and logs for the cause. If this is meant, delete the baseline's file, gate once "
+            f"more and bless anew: {bless}"
+        ),
     )
 
 

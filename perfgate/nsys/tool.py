@@ -14,6 +14,7 @@ from perfgate.model.errors import NsysNotFound, NsysUnsupported
 
 VARIABLE: Final = "PERFGATE_NSYS"
 """The environment variable that names the nsys program."""
+SETTING: Final = "[tool.perfgate] nsys"
 
 VERSION_TIMEOUT_S: Final = 20.0
 """`nsys --version` takes some 20 ms; a cold network file system is granted a thousand times that."""
@@ -84,10 +85,11 @@ def find_nsys(
     option: str | None,
     env: Mapping[str, str],
     *,
+    setting: str | None = None,
     places: Sequence[str] = DEFAULT_PLACES,
     timeout_s: float = VERSION_TIMEOUT_S,
 ) -> NsysTool:
-    """Find the nsys to run: the option, `PERFGATE_NSYS`, PATH, then the newest in NVIDIA's usual folders.
+    """Find the nsys to run: option, `PERFGATE_NSYS`, the project's setting, PATH, the newest in NVIDIA's usual folders.
 
     What the user named is taken or is an error, never replaced by another. What was merely come upon is passed over
     if it does not run or is too old.
@@ -96,7 +98,7 @@ def find_nsys(
         NsysNotFound: nothing there, or what was named does not run; the message lists where it looked.
         NsysUnsupported: what was named, or all that was found, is older than 2022.4 or tells no version.
     """
-    for source, named in (("--perfgate-nsys", option), (VARIABLE, env.get(VARIABLE))):
+    for source, named in (("--perfgate-nsys", option), (VARIABLE, env.get(VARIABLE)), (SETTING, setting)):
         if named:
             return _check(_resolve(named, source, env), source, env, timeout_s)
     refused: list[NsysNotFound | NsysUnsupported] = []

@@ -45,6 +45,7 @@ class PytestGate:
         root: Path,
         settings: Settings,
         env: Mapping[str, str],
+        nsys: str | None,
         pytest_options: tuple[str, ...],
         runs_given: bool,
         keep_captures: bool,
@@ -57,6 +58,7 @@ class PytestGate:
         self.store = Store(root, settings.baselines)
         self.verdicts: dict[str, Verdict] = {}
         self._env = env
+        self._nsys = nsys
         self._pytest_options = pytest_options
         self._runs_given = runs_given
         self._keep_captures = keep_captures
@@ -94,7 +96,7 @@ class PytestGate:
         """Find nsys and look at the machine, once; what cannot be found leaves every workload unmeasured."""
         if self._bench is None:
             try:
-                tool = find_nsys(self.settings.nsys, self._env)
+                tool = find_nsys(self._nsys, self._env, setting=self.settings.nsys)
                 options = trace_options(trace_osrt=self.settings.trace_osrt, graph_trace=self.settings.cuda_graph_trace)
                 self._bench = runner.Bench(
                     root=self.root,

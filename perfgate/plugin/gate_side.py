@@ -52,6 +52,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         root=config.rootpath,
         settings=settings,
         env=dict(os.environ),
+        nsys=config.getoption("perfgate_nsys"),
         pytest_options=worker_options(config),
         runs_given=config.getoption("perfgate_runs") is not None,
         keep_captures=config.getoption("perfgate_keep_captures"),
@@ -85,7 +86,6 @@ def options_of(config: pytest.Config) -> dict[str, object]:
         "timeout_s": config.getoption("perfgate_timeout"),
         "new": config.getoption("perfgate_new"),
         "inconclusive": config.getoption("perfgate_inconclusive"),
-        "nsys": config.getoption("perfgate_nsys"),
     }
 
 

@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -27,6 +27,7 @@ from perfgate.machine import read_machine, wait_until_idle
 from perfgate.model.baseline import Baseline, Result
 from perfgate.model.errors import NsysNotFound
 from perfgate.model.machine import Machine
+from perfgate.model.metric import Metric
 from perfgate.model.order import Account, Ending
 from perfgate.model.sample import Run
 from perfgate.model.settings import GraphTrace
@@ -197,9 +198,21 @@ class Project:
         self.patch.setattr(runner, "measure_run", measure_run)
         return asked
 
-    def baseline(self, name: str = "loop", *, steps: int = 4, on: Machine | None = None) -> Baseline:
-        """A baseline of five runs of a workload like `LOOP`, on this machine unless told."""
-        return records.baseline(of=self.declared(name, steps=steps), on=on or self.machine)
+    def baseline(
+        self,
+        name: str = "loop",
+        *,
+        steps: int = 4,
+        on: Machine | None = None,
+        metrics: Collection[Metric] = tuple(Metric),
+    ) -> Baseline:
+        """A baseline of five runs of a workload like `LOOP`, on this machine unless told, with these metrics."""
+        made = records.baseline(of=self.declared(name, steps=steps), on=on or self.machine)
+        runs = tuple(
+            run.model_copy(update={"values": {metric: run.values[metric] for metric in run.values if metric in metrics}})
+            for run in made.runs
+        )
+        return made.model_copy(update={"occasions": (made.occasions[0].model_copy(update={"runs": runs}),)})
 
     # What is done in it
 

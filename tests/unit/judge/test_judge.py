@@ -49,7 +49,10 @@ def told(judgement: Judgement) -> tuple[Outcome, int, str, str]:
     return verdict.outcome, judgement.wanted_runs, verdict.reason, verdict.next_step
 
 
-ACCEPT = 'If this is meant, gate with --perfgate-runs=5 (what a baseline needs) and bless it: perfgate bless matmul --reason "..." --accept-regression'
+ACCEPT = (
+    "If this is meant, gate with --perfgate-runs=5 (what a baseline needs) and bless it: "
+    'perfgate bless matmul --reason "..." --accept-regression'
+)
 BLESS = 'perfgate bless matmul --reason "..."'
 HOLD = f"To hold the gain, gate with --perfgate-runs=5 (what a baseline needs) and bless it: {BLESS}"
 NEITHER = "neither shown to be within it nor beyond it"
@@ -171,8 +174,10 @@ def test_a_metric_that_runs_lack_is_not_measured_with_the_runs_own_reason() -> N
         Outcome.NOT_MEASURED,
         3,
         "Not all that the baseline gates could be judged: gap_ms (not measured in 1 of 3 runs: no GPU operation).",
-        "See the runs' captures and logs for the cause. If this is meant, delete the baseline's file, gate once more "
-        f"and bless anew: {BLESS}",
+        (
+            "See the runs' captures and logs for the cause. If this is meant, delete the baseline's file, gate once "
+            f"more and bless anew: {BLESS}"
+        ),
     )
     row = judgement.verdict.of(M.GAP_MS)
     assert row is not None

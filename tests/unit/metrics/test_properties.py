@@ -58,7 +58,8 @@ def captures(draw: st.DrawFn) -> tuple[Timeline, list[Range], list[Range], list[
         middle = draw(st.integers(1, INSIDE - 2))
         inner.append(Range(start=step.start + 1, end=step.start + middle, name="front"))
         inner.append(Range(start=step.start + middle, end=step.end - 1, name="back"))
-    work = draw(st.lists(launched(count), min_size=1, max_size=14, unique_by=lambda one: one[1].correlation))
+    # A thread makes one call at a time: two at once would be a driver call within a runtime call, and count once.
+    work = draw(st.lists(launched(count), min_size=1, max_size=14, unique_by=(correlation_of, moment_of)))
     timeline = build(
         ranges=[*steps, *inner],
         calls=[call for call, _, _ in work if call is not None],
@@ -68,6 +69,15 @@ def captures(draw: st.DrawFn) -> tuple[Timeline, list[Range], list[Range], list[
         graphs=[op for _, op, lane in work if lane == "graph"],
     )
     return timeline, steps, inner, work
+
+
+def correlation_of(one: tuple[Call | None, Op, str]) -> int:
+    return one[1].correlation
+
+
+def moment_of(one: tuple[Call | None, Op, str]) -> tuple[int, int]:
+    call, op, _ = one
+    return (-1, op.correlation) if call is None else (call.thread, call.start)
 
 
 def ticks(ops: Sequence[Op]) -> set[int]:

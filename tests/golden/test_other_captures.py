@@ -1,0 +1,61 @@
+"""Captures that are not of an eager PyTorch loop, with numbers worked out from their rows by hand.
+
+A plain loop over the rows, in SQL and without perfgate, gave the expected numbers: a step is complete when its range
+and the last operation launched in it have ended; gaps are what no operation covers between the second completion and
+the last.
+"""
+
+from __future__ import annotations
+
+import lzma
+from pathlib import Path
+
+import pytest
+
+from perfgate.metrics.measure import measure
+from perfgate.model.metric import Metric
+from perfgate.model.sample import ProcessSample
+from perfgate.nsys.sqlite import read_timeline
+
+
+@pytest.fixture
+def measured(recorded: Path, tmp_path: Path, request: pytest.FixtureRequest) -> ProcessSample:
+    name, step, steps = request.param
+    export = tmp_path / f"{name}.sqlite"
+    export.write_bytes(lzma.decompress((recorded / f"{name}-h200-nsys2025.3.sqlite.xz").read_bytes()))
+    (sample,) = measure(read_timeline(export), step=step, is_pattern=True, steps=steps)
+    return sample
+
+
+@pytest.mark.parametrize("measured", [("graph-by-graph", r"Batch \d+", 30)], indirect=True)
+def test_a_graph_traced_whole_is_busy_time_and_one_launch(measured: ProcessSample) -> None:
+    assert measured.steps == 30
+    assert measured.values[Metric.STEP_MS] == pytest.approx(0.396752)
+    assert measured.values[Metric.KERNEL_MS] == pytest.approx(0.345989833, rel=1e-8)
+    assert measured.values[Metric.H2D_MS] == pytest.approx(0.040704067, rel=1e-7)
+    assert measured.values[Metric.GAP_MS] == pytest.approx(0.011430857, rel=1e-7)
+    assert measured.values[Metric.LAUNCHES] == 0
+    assert measured.values[Metric.GRAPH_LAUNCHES] == 1
+
+
+@pytest.mark.parametrize("measured", [("graph-by-node", r"Batch \d+", 30)], indirect=True)
+def test_the_same_graph_traced_by_node_is_as_busy(measured: ProcessSample) -> None:
+    assert measured.values[Metric.STEP_MS] == pytest.approx(0.400272)
+    assert measured.values[Metric.KERNEL_MS] == pytest.approx(0.344276533, rel=1e-8)
+    assert measured.values[Metric.GAP_MS] == pytest.approx(0.013521143, rel=1e-7)
+    assert measured.values[Metric.LAUNCHES] == 0
+    assert measured.values[Metric.GRAPH_LAUNCHES] == 1
+    assert [kernel.count for kernel in measured.kernels] == [8, 1]
+
+
+@pytest.mark.parametrize("measured", [("driver-only", r"step \d+", 12)], indirect=True)
+def test_a_program_of_the_driver_api_alone_is_measured_like_any_other(measured: ProcessSample) -> None:
+    assert measured.steps == 12
+    assert measured.values[Metric.STEP_MS] == pytest.approx(0.409558)
+    assert measured.values[Metric.KERNEL_MS] == pytest.approx(0.10162425)
+    assert measured.values[Metric.H2D_MS] == pytest.approx(0.230666833, rel=1e-8)
+    assert measured.values[Metric.GAP_MS] == pytest.approx(0.0996958)
+    assert measured.values[Metric.LAUNCHES] == 1
+    assert measured.values[Metric.H2D_BYTES] == 4194304
+    assert measured.values[Metric.PAGEABLE_COPIES] == 1
+    assert measured.values[Metric.SYNCS] == 1
