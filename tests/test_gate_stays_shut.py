@@ -631,18 +631,18 @@ GATE SHUT: 1 NOT_MEASURED of 1 workload
     ),
     Case(
         name="workload hangs",
-        arrange=partial(real, body='print("waiting for data", flush=True)\ntime.sleep(600)', more=", timeout_s=4"),
+        arrange=partial(real, body='print("waiting for data", flush=True)\ntime.sleep(600)', more=", timeout_s=6"),
         nsys=True,
         says="""
 __ loop __
 loop: NOT_MEASURED
-  it did not end within 4 s and was stopped.
+  it did not end within 6 s and was stopped.
   next        See /project/.perfgate/results/no-gpu/loop/TIME/run-1/workload.log, or raise timeout_s if it
       needs longer.
               Last lines of its output:
                 | waiting for data
   files       .perfgate/results/no-gpu/loop/TIME
-NOT_MEASURED  loop  it did not end within 4 s and was stopped.
+NOT_MEASURED  loop  it did not end within 6 s and was stopped.
 GATE SHUT: 1 NOT_MEASURED of 1 workload
 """,
     ),

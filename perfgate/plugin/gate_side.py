@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import threading
 from collections.abc import Generator, Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -46,6 +48,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         raise pytest.UsageError(str(invalid)) from None
     choose_arguments(config, config.rootpath / settings.workloads)
     refuse_unwritable(document_of(config))
+    end_as_on_ctrl_c(config)
     writer = config.get_terminal_writer()
     config.stash[HIDDEN] = []
     config.stash[GATE] = PytestGate(
@@ -126,6 +129,21 @@ def refuse_unwritable(document: Path | None) -> None:
         raise pytest.UsageError(
             f"--perfgate-json: {document} cannot be written. Give it a file in a folder that can be written to."
         )
+
+
+def end_as_on_ctrl_c(config: pytest.Config) -> None:
+    """Let SIGTERM and SIGHUP end a gate as Ctrl-C does, or nsys and the workload would outlive it."""
+    if threading.current_thread() is not threading.main_thread():
+        return
+    ours = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) is signal.SIG_DFL]
+
+    def put_back() -> None:
+        for number in ours:
+            signal.signal(number, signal.SIG_DFL)
+
+    for number in ours:
+        signal.signal(number, signal.default_int_handler)
+    config.add_cleanup(put_back)
 
 
 def worker_options(config: pytest.Config) -> tuple[str, ...]:
@@ -211,10 +229,9 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     whole = config.stash[WHOLE] and session.exitstatus in COMPLETE
     closing = gate.close(config.stash.get(EXPECTED, ()), whole=whole)
     closing = with_exit_status(closing, session.exitstatus)
-    if not closing.opens and session.exitstatus == pytest.ExitCode.OK:
-        session.exitstatus = pytest.ExitCode.TESTS_FAILED
-    config.stash[CLOSING] = gate.document(document_of(config), closing, exit_status=int(session.exitstatus))
-    session.exitstatus = max(session.exitstatus, config.stash[CLOSING].exit_status)
+    status = max(int(session.exitstatus), closing.exit_status)
+    config.stash[CLOSING] = gate.document(document_of(config), closing, exit_status=status)
+    session.exitstatus = max(status, config.stash[CLOSING].exit_status)
 
 
 def with_exit_status(closing: Closing, status: int) -> Closing:

@@ -19,15 +19,20 @@ from perfgate.nsys.sqlite import read_timeline
 
 
 @pytest.fixture
-def measured(recorded: Path, tmp_path: Path, request: pytest.FixtureRequest) -> ProcessSample:
+def samples(recorded: Path, tmp_path: Path, request: pytest.FixtureRequest) -> tuple[ProcessSample, ...]:
     name, step, steps = request.param
     export = tmp_path / f"{name}.sqlite"
     export.write_bytes(lzma.decompress((recorded / f"{name}-h200-nsys2025.3.sqlite.xz").read_bytes()))
-    (sample,) = measure(read_timeline(export), step=step, is_pattern=True, steps=steps)
+    return measure(read_timeline(export), step=step, is_pattern=True, steps=steps)
+
+
+@pytest.fixture
+def measured(samples: tuple[ProcessSample, ...]) -> ProcessSample:
+    (sample,) = samples
     return sample
 
 
-@pytest.mark.parametrize("measured", [("graph-by-graph", r"Batch \d+", 30)], indirect=True)
+@pytest.mark.parametrize("samples", [("graph-by-graph", r"Batch \d+", 30)], indirect=True)
 def test_a_graph_traced_whole_is_busy_time_and_one_launch(measured: ProcessSample) -> None:
     assert measured.steps == 30
     assert measured.values[Metric.STEP_MS] == pytest.approx(0.396752)
@@ -38,7 +43,7 @@ def test_a_graph_traced_whole_is_busy_time_and_one_launch(measured: ProcessSampl
     assert measured.values[Metric.GRAPH_LAUNCHES] == 1
 
 
-@pytest.mark.parametrize("measured", [("graph-by-node", r"Batch \d+", 30)], indirect=True)
+@pytest.mark.parametrize("samples", [("graph-by-node", r"Batch \d+", 30)], indirect=True)
 def test_the_same_graph_traced_by_node_is_as_busy(measured: ProcessSample) -> None:
     assert measured.values[Metric.STEP_MS] == pytest.approx(0.400272)
     assert measured.values[Metric.KERNEL_MS] == pytest.approx(0.344276533, rel=1e-8)
@@ -48,7 +53,7 @@ def test_the_same_graph_traced_by_node_is_as_busy(measured: ProcessSample) -> No
     assert [kernel.count for kernel in measured.kernels] == [8, 1]
 
 
-@pytest.mark.parametrize("measured", [("driver-only", r"step \d+", 12)], indirect=True)
+@pytest.mark.parametrize("samples", [("driver-only", r"step \d+", 12)], indirect=True)
 def test_a_program_of_the_driver_api_alone_is_measured_like_any_other(measured: ProcessSample) -> None:
     assert measured.steps == 12
     assert measured.values[Metric.STEP_MS] == pytest.approx(0.409558)
@@ -59,3 +64,27 @@ def test_a_program_of_the_driver_api_alone_is_measured_like_any_other(measured: 
     assert measured.values[Metric.H2D_BYTES] == 4194304
     assert measured.values[Metric.PAGEABLE_COPIES] == 1
     assert measured.values[Metric.SYNCS] == 1
+
+
+@pytest.mark.parametrize("samples", [("two-gpus", r"Step \d+ Start", 20)], indirect=True)
+def test_one_process_on_two_gpus_is_measured_on_each_and_summed(measured: ProcessSample) -> None:
+    assert measured.values[Metric.STEP_MS] == pytest.approx(3.1043115)
+    assert measured.values[Metric.KERNEL_MS] == pytest.approx(5.57887255)
+    assert [device.device for device in measured.devices] == [0, 1]
+    gaps = [device.values[Metric.GAP_MS] for device in measured.devices]
+    assert gaps == [pytest.approx(0.0221933889, rel=1e-8), pytest.approx(0.0148925)]
+    assert measured.values[Metric.GAP_MS] == pytest.approx(sum(gaps))
+
+
+@pytest.mark.parametrize("samples", [("two-ranks", r"step \d+", 20)], indirect=True)
+def test_two_ranks_that_each_see_one_gpu_as_the_first_are_two_gpus(samples: tuple[ProcessSample, ...]) -> None:
+    assert [sample.pid for sample in samples] == [973, 974]
+    assert [[device.device for device in sample.devices] for sample in samples] == [[0], [1]]
+    steps = [sample.values[Metric.STEP_MS] for sample in samples]
+    assert steps == [pytest.approx(13.687437), pytest.approx(13.68779)]
+    kernels = [sample.values[Metric.KERNEL_MS] for sample in samples]
+    assert kernels == [pytest.approx(12.73894245), pytest.approx(12.77054115)]
+    nccl = [sample.values[Metric.NCCL_MS] for sample in samples]
+    assert nccl == [pytest.approx(1.83771585), pytest.approx(2.1032045)]
+    gaps = [sample.values[Metric.GAP_MS] for sample in samples]
+    assert gaps == [pytest.approx(0.0820720556, rel=1e-8), pytest.approx(0.087257)]

@@ -231,8 +231,8 @@ def test_fixtures_can_be_listed(project: Project) -> None:
         (
             'command: [python]\nstep: "("\nsteps: 5\n',
             (
-                "workloads/train.yaml step: '(' is no regular expression (missing ), unterminated subpattern at position "
-                "0).\nEscape what is meant literally with a backslash."
+                "workloads/train.yaml step: '(' is no regular expression (missing ), unterminated subpattern at "
+                "position 0).\nEscape what is meant literally with a backslash."
             ),
         ),
     ],

@@ -269,7 +269,8 @@ def wait_until(true: Callable[[], bool], *, timeout_s: float = 60) -> None:
 
 @pytest.mark.nsys
 @pytest.mark.usefixtures("real_nsys")
-def test_ctrl_c_ends_all_that_was_started_and_the_gate_is_shut(project: Project) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_ends_all_that_was_started_and_the_gate_is_shut(project: Project, number: signal.Signals) -> None:
     project.workload(SLEEPER)
     gate = project.start("--perfgate", stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     try:
@@ -277,7 +278,7 @@ def test_ctrl_c_ends_all_that_was_started_and_the_gate_is_shut(project: Project)
             lambda: any("--perfgate-worker" in line and "profile" not in line for line in running_below(project.root))
         )
         time.sleep(1)
-        gate.send_signal(signal.SIGINT)
+        gate.send_signal(number)
         out, _ = gate.communicate(timeout=60)
     finally:
         gate.kill()
