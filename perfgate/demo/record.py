@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import io
+import lzma
 import tarfile
 from datetime import datetime
 from pathlib import Path
 
+from perfgate.model.errors import CaptureUnreadable
 from perfgate.model.machine import Conditions, Machine
 from perfgate.model.record import Record
 from perfgate.model.workload import Workload
@@ -50,9 +52,20 @@ def pack(run_folder: Path, archive: Path) -> None:
 
 
 def unpack(archive: Path, folder: Path) -> None:
-    """Unpack one run into a fresh folder."""
-    with tarfile.open(archive, "r:xz") as packed:
-        packed.extractall(folder, filter="data")
+    """Unpack one run into a fresh folder.
+
+    Raises:
+        CaptureUnreadable: the archive is damaged.
+    """
+    try:
+        with tarfile.open(archive, "r:xz") as packed:
+            packed.extractall(folder, filter="data")
+    except (tarfile.TarError, lzma.LZMAError, EOFError, OSError) as damaged:
+        raise CaptureUnreadable(
+            subject=archive.name,
+            fact=f"the recorded run cannot be unpacked ({damaged})",
+            next_step="Reinstall perfgate.",
+        ) from damaged
 
 
 def _add(packed: tarfile.TarFile, file: Path, name: str) -> None:

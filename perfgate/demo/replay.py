@@ -44,7 +44,7 @@ def play(say: Callable[[str], None], *, width: int, colour: bool, keep: Path | N
     with ExitStack() as held:
         captures = held.enter_context(as_file(files("perfgate.demo") / "captures"))
         folder = _folder(held, keep)
-        return _play(captures, folder, say, width=width, colour=colour)
+        return play_recorded(captures, folder, say, width=width, colour=colour)
 
 
 def _folder(held: ExitStack, keep: Path | None) -> Path:
@@ -62,7 +62,8 @@ def _folder(held: ExitStack, keep: Path | None) -> Path:
     return keep
 
 
-def _play(captures: Path, folder: Path, say: Callable[[str], None], *, width: int, colour: bool) -> int:
+def play_recorded(captures: Path, folder: Path, say: Callable[[str], None], *, width: int, colour: bool) -> int:
+    """Play a folder of recorded captures in an own folder; see `play`."""
     manifest = Manifest.model_validate_json((captures / MANIFEST).read_text(encoding="utf-8"))
     store = Store(folder, "baselines")
     machine = manifest.machine
@@ -71,6 +72,8 @@ def _play(captures: Path, folder: Path, say: Callable[[str], None], *, width: in
     first = _check(manifest, manifest.baseline, None, captures, folder)
     say(_title("1", manifest.baseline))
     say(verdict_table(first.verdict, width=width, colour=colour))
+    if first.verdict.outcome is not Outcome.NO_BASELINE:
+        return EXIT_SHUT
     baseline = _bless(manifest, first, None, "what the demo compares with", accept=False)
     store.save_baseline(baseline, replacing=None)
     say(f'$ perfgate bless {manifest.workload.id} --reason "{baseline.blessing.reason}"\n')
@@ -83,11 +86,12 @@ def _play(captures: Path, folder: Path, say: Callable[[str], None], *, width: in
     say(_title("3", manifest.slip))
     say(verdict_table(slip.verdict, width=width, colour=colour))
 
-    meant = _bless(manifest, slip, baseline, "the demo shows what blessing a loss looks like", accept=True)
-    store.save_baseline(meant, replacing=baseline)
-    say(f'$ perfgate bless {manifest.workload.id} --reason "{meant.blessing.reason}" --accept-regression')
-    rows = blessing.differences(baseline, meant)
-    say(bless_text(baseline, meant, rows, width=width, colour=colour, costs=blessing.costs(meant)))
+    if slip.verdict.outcome is Outcome.REGRESSED:
+        meant = _bless(manifest, slip, baseline, "the demo shows what blessing a loss looks like", accept=True)
+        store.save_baseline(meant, replacing=baseline)
+        say(f'$ perfgate bless {manifest.workload.id} --reason "{meant.blessing.reason}" --accept-regression')
+        rows = blessing.differences(baseline, meant)
+        say(bless_text(baseline, meant, rows, width=width, colour=colour, costs=blessing.costs(meant)))
     return _verdict_of_demo(unchanged.verdict, slip.verdict, say)
 
 

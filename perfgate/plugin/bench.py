@@ -74,7 +74,12 @@ class PytestGate:
     # The path of one workload
 
     def check(self, workload: Workload) -> Verdict:
-        """Measure and judge one workload, keep the result, and return the verdict."""
+        """Measure and judge one workload, keep the result, and return the verdict.
+
+        One gate gives one verdict: a plugin that runs failed items again gets the first, not another chance.
+        """
+        if workload.id in self.verdicts:
+            return self.verdicts[workload.id]
         self._workloads[workload.id] = workload
         bench = self._ready()
         if isinstance(bench, PerfgateError):

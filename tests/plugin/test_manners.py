@@ -154,6 +154,28 @@ def test_secrets_that_were_withheld_are_named(blessed: Project) -> None:
     ) in blessed.gate().failures
 
 
+def test_a_bug_of_perfgate_is_shown_as_one_and_opens_nothing(blessed: Project) -> None:
+    blessed.measures(ZeroDivisionError("a bug"))
+    seen = blessed.gate()
+    assert "E       ZeroDivisionError: a bug" in seen.failures.splitlines()
+    assert (seen.summary, seen.status) == ("GATE SHUT: loop: it was expected, and not measured\n", 1)
+
+
+def test_an_item_that_is_run_again_gets_no_second_verdict(blessed: Project) -> None:
+    blessed.write(
+        "conftest.py",
+        "from _pytest.runner import runtestprotocol\n\ndef pytest_runtest_protocol(item, nextitem):\n"
+        "    runtestprotocol(item, nextitem=nextitem, log=False)\n"
+        "    for report in runtestprotocol(item, nextitem=nextitem, log=False):\n"
+        "        item.ihook.pytest_runtest_logreport(report=report)\n"
+        "    return True\n",
+    )
+    measured = blessed.measures(MORE_COPIES, MORE_COPIES, records.run())
+    seen = blessed.gate()
+    assert (seen.status, seen.summary.splitlines()[-1]) == (1, "GATE SHUT: 1 REGRESSED of 1 workload")
+    assert measured == ["loop", "loop"]
+
+
 # Documents
 
 

@@ -1,0 +1,102 @@
+"""`perfgate demo`: the recorded gate, played through the real rooms."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from perfgate.demo import replay
+from perfgate.demo.record import MANIFEST, Manifest, unpack
+from perfgate.demo.replay import play, play_recorded
+from perfgate.model.errors import StoreFailed
+
+CAPTURES = Path(replay.__file__).parent / "captures"
+
+
+def played(captures: Path, folder: Path) -> tuple[int, list[str]]:
+    said: list[str] = []
+    return play_recorded(captures, folder, said.append, width=80, colour=False), said
+
+
+def swapped(tmp_path: Path, **sets: str) -> Path:
+    """The demo's captures with one recording in place of another."""
+    captures = tmp_path / "captures"
+    shutil.copytree(CAPTURES, captures)
+    manifest = Manifest.model_validate_json((captures / MANIFEST).read_text())
+    changed = manifest.model_copy(update={name: getattr(manifest, other) for name, other in sets.items()})
+    (captures / MANIFEST).write_text(changed.model_dump_json())
+    return captures
+
+
+def test_the_unchanged_loop_passes_and_the_slip_is_caught_where_it_is() -> None:
+    said: list[str] = []
+    assert play(said.append, width=80, colour=False) == 0
+    text = "\n".join(said)
+    assert "mlp: NO_BASELINE (5 runs)" in text
+    assert "mlp: PASSED (3 runs against 5 blessed)" in text
+    assert "mlp: REGRESSED (5 runs against 5 blessed)" in text
+    assert "pageable_copies         0       1  +1                        exact  REGRESSED" in text
+    assert "syncs                   0       1  +1                        exact  REGRESSED" in text
+    assert "where       syncs: +1: +1 under log" in text
+    assert "where       pageable_copies: +1: +1 under copy" in text
+    assert said[-1] == "The unchanged loop is PASSED, the loop with the slip is REGRESSED: the gate works as it should."
+
+
+def test_a_slip_that_is_not_caught_shuts_the_demo(tmp_path: Path) -> None:
+    status, said = played(swapped(tmp_path, slip="unchanged"), tmp_path / "work")
+    assert status == 1
+    assert said[-1] == (
+        "The unchanged loop is PASSED, the loop with the slip is PASSED: the gate does not work as it should."
+    )
+
+
+def test_an_unchanged_loop_that_fails_shuts_the_demo(tmp_path: Path) -> None:
+    status, said = played(swapped(tmp_path, unchanged="slip"), tmp_path / "work")
+    assert status == 1
+    assert said[-1] == (
+        "The unchanged loop is REGRESSED, the loop with the slip is REGRESSED: the gate does not work as it should."
+    )
+
+
+def test_a_kept_demo_never_overwrites(tmp_path: Path) -> None:
+    with pytest.raises(StoreFailed) as refused:
+        play(lambda _: None, width=80, colour=False, keep=tmp_path)
+    assert str(refused.value) == (
+        f"{tmp_path}: the demo's folder cannot be made (File exists). A folder that is not there yet.\n"
+        "Give --keep another name."
+    )
+
+
+def test_the_recorded_captures_hold_no_environment(tmp_path: Path) -> None:
+    manifest = Manifest.model_validate_json((CAPTURES / MANIFEST).read_text())
+    runs = [run for recording in (manifest.baseline, manifest.unchanged, manifest.slip) for run in recording.runs]
+    assert len(runs) == 15
+    for run in runs:
+        work = tmp_path / run.archive.partition(".")[0]
+        unpack(CAPTURES / run.archive, work)
+        for file in work.iterdir():
+            content = file.read_bytes()
+            for trace in (b"PATH=", b"HOME=", b"LD_LIBRARY_PATH", b"/root", b"/home/"):
+                assert trace not in content, (file, trace)
+
+
+@pytest.mark.parametrize(
+    ("damaged", "last"),
+    [
+        ("baseline-1.tar.xz", "  next        Reinstall perfgate.\n"),
+        (
+            "slip-1.tar.xz",
+            "The unchanged loop is PASSED, the loop with the slip is NOT_MEASURED: the gate does not work as it should.",
+        ),
+    ],
+)
+def test_a_damaged_archive_is_no_measurement(tmp_path: Path, damaged: str, last: str) -> None:
+    captures = swapped(tmp_path)
+    archive = captures / damaged
+    archive.write_bytes(archive.read_bytes()[:1000])
+    status, said = played(captures, tmp_path / "work")
+    assert status == 1
+    assert said[-1].endswith(last)
+    assert any("the recorded run cannot be unpacked" in text for text in said)
