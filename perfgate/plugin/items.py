@@ -45,12 +45,15 @@ class _Gated(pytest.Item):
             raise GateShut(verdict)
 
     def repr_failure(
-        self, excinfo: pytest.ExceptionInfo[BaseException], style: TracebackStyle | None = None
+        self,
+        excinfo: pytest.ExceptionInfo[BaseException],
+        style: TracebackStyle | None = None,  # noqa: ARG002 - the signature is pytest's
     ) -> str | TerminalRepr:
         """Show a shut gate as its table, and nothing of how it came about."""
         if isinstance(excinfo.value, GateShut):
             return self.config.stash[GATE].table(excinfo.value.verdict)
-        return super().repr_failure(excinfo, style)
+        # Without the style: pytest.Function chooses its own, and takes none.
+        return super().repr_failure(excinfo)
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
         """Where the workload is declared."""
