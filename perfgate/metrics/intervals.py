@@ -97,9 +97,9 @@ def sum_by(keys: Ints | SmallInts, values: Ints, size: int) -> Ints:
     return sums
 
 
-def max_by(keys: Ints | SmallInts, values: Ints, size: int, *, empty: int) -> Ints:
-    """The largest value by key 0..size-1, `empty` where a key has none."""
-    largest = np.full(size, empty, np.int64)
+def max_by(keys: Ints | SmallInts, values: Ints, size: int) -> Ints:
+    """The largest value by key 0..size-1, `-FOREVER` where a key has none: a capture's times may be negative."""
+    largest = np.full(size, -FOREVER, np.int64)
     if len(keys):
         runs = np.concatenate(([0], np.flatnonzero(keys[1:] != keys[:-1]) + 1))
         np.maximum.at(largest, keys[runs], np.maximum.reduceat(values, runs))

@@ -205,7 +205,7 @@ def _completions(steps: Steps, segments: Segments, totals: Tally) -> Ints:
     ```
     """
     inside = segments.step >= 0
-    last = max_by(segments.step[inside], totals.last_end[inside], len(steps), empty=-1)
+    last = max_by(segments.step[inside], totals.last_end[inside], len(steps))
     return np.maximum.accumulate(np.maximum(steps.ends, last))
 
 

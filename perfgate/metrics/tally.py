@@ -10,7 +10,7 @@ import numpy as np
 
 from perfgate.metrics.attribution import Launches, Segments
 from perfgate.metrics.calls import CallClass, classify, nested_in, of_driver
-from perfgate.metrics.intervals import max_by, sum_by
+from perfgate.metrics.intervals import FOREVER, max_by, sum_by
 from perfgate.model.metric import Metric
 from perfgate.model.timeline import (
     Copies,
@@ -76,7 +76,7 @@ class Tally:
     operations: Ints
     """GPU operations by segment of launch."""
     last_end: Ints
-    """End of the last GPU operation launched in each segment; -1 where there is none."""
+    """End of the last GPU operation launched in each segment; `-FOREVER` where there is none."""
     devices: dict[int, DeviceTally]
     """Of the devices that operations launched in steps ran on."""
     kernels: dict[str, Work]
@@ -101,7 +101,7 @@ def tally(timeline: Timeline, process: int, segments: Segments) -> Tally:
     total = Tally(
         by_segment={},
         operations=np.zeros(size, np.int64),
-        last_end=np.full(size, -1, np.int64),
+        last_end=np.full(size, -FOREVER, np.int64),
         devices={},
         kernels={},
         memory={},
@@ -179,7 +179,7 @@ def _attribute(
         total.without_call += len(unknown) - (0 if moved_alone is None else int(moved_alone.sum()))
     size = len(segments.step)
     total.operations += np.bincount(segment, minlength=size)
-    total.last_end = np.maximum(total.last_end, max_by(segment, ops.end[rows], size, empty=-1))
+    total.last_end = np.maximum(total.last_end, max_by(segment, ops.end[rows], size))
     return segment, (segments.step >= 0).take(segment)
 
 

@@ -137,7 +137,8 @@ def test_compare_of_two_captures_says_where_they_differ_nowhere(project: Project
             "nothing",
             (
                 "perfgate: nothing: there is neither such a file nor such a workload with a baseline. It takes a "
-                "baseline's file, a kept result, a capture, WORKLOAD or WORKLOAD:kept.\nSee what there is: perfgate show\n"
+                "baseline's file, a kept result, a capture, WORKLOAD or WORKLOAD:kept.\n"
+                "See what there is: perfgate show\n"
             ),
             18,
         ),

@@ -208,10 +208,8 @@ class Project:
     ) -> Baseline:
         """A baseline of five runs of a workload like `LOOP`, on this machine unless told, with these metrics."""
         made = records.baseline(of=self.declared(name, steps=steps), on=on or self.machine)
-        runs = tuple(
-            run.model_copy(update={"values": {metric: run.values[metric] for metric in run.values if metric in metrics}})
-            for run in made.runs
-        )
+        kept = [{metric: value for metric, value in run.values.items() if metric in metrics} for run in made.runs]
+        runs = tuple(run.model_copy(update={"values": values}) for run, values in zip(made.runs, kept, strict=True))
         return made.model_copy(update={"occasions": (made.occasions[0].model_copy(update={"runs": runs}),)})
 
     # What is done in it
