@@ -331,6 +331,9 @@ def _joins(result: Result, newest: Result, *, accept_regression: bool) -> bool:
         return False
     if not result.runs or any(run.measured().keys() != newest.runs[0].measured().keys() for run in result.runs):
         return False
+    # Other counts mean other work, whatever the code says; joined, no count would be exact any more.
+    if not {_counts(run) for run in result.runs} <= {_counts(run) for run in newest.runs}:
+        return False
     try:
         _refuse_by_outcome(result)
         if not accept_regression:
@@ -338,6 +341,10 @@ def _joins(result: Result, newest: Result, *, accept_regression: bool) -> bool:
     except BlessRefused:
         return False
     return True
+
+
+def _counts(run: Run) -> tuple[float, ...]:
+    return tuple(run.counts().values())
 
 
 def _occasions(joined: Sequence[Result]) -> tuple[Occasion, ...]:

@@ -5,6 +5,7 @@ The one path that both doors walk. It runs what it is handed and asks the judge;
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Protocol
@@ -165,8 +166,13 @@ def check(expectation: Expectation, policy: Policy, series: Series) -> Checked:
                 cut_short = True
                 break
     if baseline is None:
-        rows = {"runs": len(runs), "metrics": _shown(expectation.baseline, runs)}
-        return Checked(verdict=verdict.model_copy(update=rows), runs=tuple(runs))
+        few = f"A baseline needs {FEWEST_RUNS} runs; gates of the same code are joined. "
+        measured = {
+            "runs": len(runs),
+            "metrics": _shown(expectation.baseline, runs),
+            "next_step": verdict.next_step if len(runs) >= FEWEST_RUNS else f"{few}{verdict.next_step}",
+        }
+        return Checked(verdict=verdict.model_copy(update=measured), runs=tuple(runs))
     verdict = _told(verdict, baseline, series.machine, runs)
     return Checked(verdict=_without_doubtful_clocks(verdict) if cut_short else verdict, runs=tuple(runs))
 
@@ -202,7 +208,7 @@ def close(
 def _without_comparison(expectation: Expectation) -> Verdict | None:
     """The verdict where measuring cannot end in a comparison; None where it can."""
     workload, baseline, machine = expectation.workload, expectation.baseline, expectation.machine
-    bless = f'perfgate bless "{workload.id}" --reason "..."'
+    bless = f'perfgate bless {shlex.quote(workload.id)} --reason "..."'
     if baseline is None and expectation.elsewhere:
         others = " and ".join(expectation.elsewhere)
         return _verdict(

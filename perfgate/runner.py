@@ -146,7 +146,13 @@ def measure_run(
         measured = [_measure_capture(workload, bench.tool, captured, raw) for captured in outcome.captures]
         processes = tuple(process for one in measured for process in one.processes)
         if not processes:
-            raise next(one.missing for one in measured if one.missing is not None)
+            missing = next(one.missing for one in measured if one.missing is not None)
+            raise StepsNotFound(
+                subject=workload.id,
+                fact=missing.fact,
+                expectation=missing.expectation,
+                next_step=missing.next_step,
+            )
         _keep_exports(outcome.captures, raw, folder)
     finally:
         # What nsys wrote holds every variable of the workload's environment.

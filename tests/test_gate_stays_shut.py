@@ -302,7 +302,8 @@ loop: NO_BASELINE (1 run)
   metric     now
   -------  -----
   step_ms  1.234
-  next        If these numbers are right, make them the baseline: perfgate bless "loop" --reason "..."
+  next        A baseline needs 5 runs; gates of the same code are joined. If these numbers are right, make
+      them the baseline: perfgate bless loop --reason "..."
   files       .perfgate/results/no-gpu/loop/TIME
 NO_BASELINE  loop  there is no baseline to compare with on this machine (no GPU).
 GATE SHUT: 1 NO_BASELINE of 1 workload
@@ -319,7 +320,7 @@ loop: INCOMPARABLE (5 runs)
   ----------  -----
   step_ms     12.34
   h2d_copies      2
-  next        Run where it was blessed, or bless one for this machine: perfgate bless "loop" --reason "..."
+  next        Run where it was blessed, or bless one for this machine: perfgate bless loop --reason "..."
   files       .perfgate/results/nvidia-h200/loop/TIME
 INCOMPARABLE  loop  its baseline is for NVIDIA H100 80GB HBM3, this machine is NVIDIA H200. Their times are
     not comparable.
@@ -337,7 +338,7 @@ loop: INCOMPARABLE (5 runs against 5 blessed)
   ----------  --------  -----  -------
   step_ms        12.34  12.34  shown
   h2d_copies         2      2  shown
-  next        Run as it was blessed, or bless anew: perfgate bless "loop" --reason "..."
+  next        Run as it was blessed, or bless anew: perfgate bless loop --reason "..."
   files       .perfgate/results/nvidia-h200/loop/TIME
 INCOMPARABLE  loop  baseline was captured by nsys 2025.3.1, this is nsys 2024.2.3. Their times are not
     comparable.
@@ -355,7 +356,7 @@ loop: INCOMPARABLE (5 runs against 5 blessed)
   ----------  --------  -----  -------
   step_ms        12.34  12.34  shown
   h2d_copies         2      2  shown
-  next        Restore them, or bless the workload as it is now: perfgate bless "loop" --reason "..."
+  next        Restore them, or bless the workload as it is now: perfgate bless loop --reason "..."
   files       .perfgate/results/nvidia-h200/loop/TIME
 INCOMPARABLE  loop  the baseline is of other parameters: steps was 30 and is 4.
 GATE SHUT: 1 INCOMPARABLE of 1 workload
@@ -446,7 +447,7 @@ new_name: NO_BASELINE (5 runs)
   ----------  -----
   step_ms     12.34
   h2d_copies      2
-  next        If these numbers are right, make them the baseline: perfgate bless "new_name" --reason "..."
+  next        If these numbers are right, make them the baseline: perfgate bless new_name --reason "..."
   files       .perfgate/results/nvidia-h200/new_name/TIME
 NO_BASELINE  new_name  there is no baseline to compare with on this machine (NVIDIA H200).
 loop: it has a baseline for this machine, and no such workload exists any more; if it was renamed or deleted
@@ -731,11 +732,10 @@ GATE SHUT: 1 NOT_MEASURED of 1 workload
         says=r"""
 __ train __
 train: NOT_MEASURED
-  capture.sqlite: no closed NVTX range matches 'Epoch \\d+'. Perhaps you meant 'Batch \d+' (5 times).
+  no closed NVTX range matches 'Epoch \d+'. Perhaps you meant 'Batch \d+' (5 times).
   next        Give the name of the step's range, or a regular expression that matches all of it.
   files       .perfgate/results/no-gpu/train/TIME
-NOT_MEASURED  train  capture.sqlite: no closed NVTX range matches 'Epoch \\d+'. Perhaps you meant 'Batch \d+'
-    (5 times).
+NOT_MEASURED  train  no closed NVTX range matches 'Epoch \d+'. Perhaps you meant 'Batch \d+' (5 times).
 GATE SHUT: 1 NOT_MEASURED of 1 workload
 """,
     ),
@@ -1266,7 +1266,7 @@ loop: INCOMPARABLE (5 runs)
   ----------  -----
   step_ms     12.34
   h2d_copies      2
-  next        Run where it was blessed, or bless one for this machine: perfgate bless "loop" --reason "..."
+  next        Run where it was blessed, or bless one for this machine: perfgate bless loop --reason "..."
   files       .perfgate/results/nvidia-h200/loop/TIME
 INCOMPARABLE  loop  its baseline is for NVIDIA H100 80GB HBM3, this machine is NVIDIA H200. Their times are
     not comparable.

@@ -18,6 +18,10 @@ MANY_NAMES = 40
 _TORCH_SUFFIX = re.compile(r", (?:seq|op_id|sizes|input_op_ids) = .*\Z", re.DOTALL)
 _SPARSE = 4
 """A table by correlation id may be this many times longer than its rows; beyond that they are searched for."""
+_NO_CALL = -1
+"""The id of what the capture links to nothing. Other negative ids are unsigned ones that wrapped."""
+_SHARE_AN_ID = 2
+"""Calls that may have one id: a runtime call and the driver call in it. If more have 0, it stands for none."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -110,7 +114,9 @@ class Launches:
     @classmethod
     def from_calls(cls, correlation: Ints, segment: SmallInts) -> Launches:
         """Of several calls with one id (a runtime call and the driver call in it) the first counts."""
-        named = correlation >= 0
+        named = correlation != _NO_CALL
+        if np.count_nonzero(correlation == 0) > _SHARE_AN_ID:
+            named &= correlation != 0
         if not named.all():
             correlation, segment = correlation[named], segment[named]
         if not len(correlation):

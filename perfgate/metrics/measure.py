@@ -22,10 +22,13 @@ MIN_STEPS = 3
 """Below this no period is left once the first is dropped."""
 AHEAD_BELOW = 0.8
 """Where the step range's median is below this share of step_ms it is said where the rest of the step went."""
+MOST_OUTSIDE = 0.25
+"""Share of the operations that may lack a call and have run outside the steps before the others mean nothing."""
 
 _FROM_CALLS = (Metric.LAUNCHES, Metric.GRAPH_LAUNCHES, Metric.SYNCS)
 _FROM_OPERATIONS = tuple(metric for metric in METRICS if metric not in (*_FROM_CALLS, Metric.STEP_MS))
 _NCCL = (Metric.NCCL_MS, Metric.NCCL_EXPOSED_MS)
+_FROM_KERNELS = (Metric.KERNEL_MS, Metric.GAP_MS, Metric.H2D_EXPOSED_MS, *_NCCL)
 _NO_OPERATIONS = "the capture holds no GPU operations"
 _NO_CALLS = "the capture holds no CUDA API calls"
 
@@ -167,7 +170,10 @@ def _measure_process(
     if window is None:
         absent[Metric.GAP_MS] = few
 
-    absent |= _why_absent(timeline, steps, totals, devices)
+    unplaced = _unplaced(steps, segments, totals)
+    if unplaced:
+        absent |= dict.fromkeys((Metric.STEP_MS, *_FROM_OPERATIONS), unplaced)
+    absent |= _why_absent(timeline, steps, segments, totals, devices) | absent
     values = {metric: values[metric] for metric in METRICS if metric in values and metric not in absent}
     nvtx_step_ms = None if steps.whole else float(np.median(steps.ends - steps.starts)) / 1e6
     by_segment = _attributable(segments, totals, devices, window, count, values)
@@ -177,10 +183,10 @@ def _measure_process(
         steps=0 if steps.whole else count,
         values=values,
         absent={metric: absent[metric] for metric in METRICS if metric in absent},
-        window_ms=(window.end - window.start) / 1e6 if window else 0.0,
+        window_ms=(window.end - window.start) / 1e6 if window and not unplaced else 0.0,
         nvtx_step_ms=nvtx_step_ms,
         memory_share_h2d=memory_share,
-        periods_ms=() if steps.whole else tuple(periods.tolist()),
+        periods_ms=() if steps.whole or unplaced else tuple(periods.tolist()),
         devices=tuple(
             DeviceSample(
                 device=device,
@@ -189,8 +195,8 @@ def _measure_process(
             )
             for device, of_device in per_device.items()
         ),
-        ranges=range_samples(segments, by_segment),
-        kernels=kernel_samples(totals.kernels, totals.memory, steps=count),
+        ranges=range_samples(segments, by_segment, steps=count),
+        kernels=() if unplaced else kernel_samples(totals.kernels, totals.memory, steps=count),
         remarks=(*steps.remarks, *_remarks(steps, segments, totals, done, values, nvtx_step_ms)),
     )
 
@@ -234,26 +240,53 @@ def _device_values(
     return values
 
 
-def _why_absent(timeline: Timeline, steps: Steps, totals: Tally, devices: Devices) -> dict[Metric, str]:
+def _why_absent(
+    timeline: Timeline, steps: Steps, segments: Segments, totals: Tally, devices: Devices
+) -> dict[Metric, str]:
     pid = timeline.processes[steps.process]
     absent: dict[Metric, str] = {}
+    launched = int(totals.by_segment[Metric.LAUNCHES][segments.step >= 0].sum())
     if not totals.devices:
         if timeline.gpu_operations:
             why = f"process {pid} launched no GPU operation{'' if steps.whole else ' in its steps'}"
         else:
             why = timeline.missing.get("kernels", _NO_OPERATIONS)
         absent |= dict.fromkeys(_FROM_OPERATIONS, why)
+    elif launched and not totals.kernels:
+        absent |= dict.fromkeys(_FROM_KERNELS, f"process {pid} launched {launched} kernels, the capture holds none")
+    elif unnamed := timeline.missing.get("names of kernels"):
+        absent |= dict.fromkeys(_NCCL, unnamed)
     elif not devices.nccl.any():
-        absent |= dict.fromkeys(_NCCL, "no NCCL kernels")
+        in_graphs = " outside the CUDA graphs, which were traced whole" if len(timeline.graphs.start) else ""
+        absent |= dict.fromkeys(_NCCL, f"no NCCL kernels{in_graphs}")
     if not len(timeline.calls.start):
         absent |= dict.fromkeys(_FROM_CALLS, timeline.missing.get("calls", _NO_CALLS))
     elif not totals.calls:
         absent |= dict.fromkeys(_FROM_CALLS, f"the capture holds no CUDA API calls of process {pid}")
+    elif unnamed := timeline.missing.get("names of calls"):
+        absent |= dict.fromkeys(_FROM_CALLS, unnamed)
     if totals.unknown_host and Metric.PAGEABLE_COPIES not in absent:
         absent[Metric.PAGEABLE_COPIES] = (
             f"of {totals.unknown_host} copies the capture does not say which memory they used"
         )
     return absent
+
+
+def _unplaced(steps: Steps, segments: Segments, totals: Tally) -> str | None:
+    """Why the steps' operations are not known, if no call links them to a step and they ran outside of all.
+
+    A CPU that runs ahead has closed the steps by the time their work runs; only the calls tell then whose it is.
+    """
+    if steps.whole:
+        return None
+    since = np.concatenate((segments.edges[:1] - 1, segments.edges)) >= steps.starts[0]
+    outside = int(totals.without_call[since & (segments.step < 0)].sum())
+    if outside <= MOST_OUTSIDE * int(totals.operations[since].sum()):
+        return None
+    return (
+        f"{outside} GPU operations ran outside the steps, and the capture does not say which step launched them: "
+        "it holds no API call with their correlation id"
+    )
 
 
 def _attributable(
@@ -299,8 +332,10 @@ def _remarks(
             told.append(
                 f"a step takes {step_ms:.4g} ms, of which its range is {nvtx_step_ms:.4g} ms: the rest lies between"
             )
-    if totals.without_call:
-        told.append(f"{totals.without_call} GPU operations have no API call in the capture: they count where they ran")
+    if linkless := int(totals.without_call.sum()):
+        told.append(f"{linkless} GPU operations have no API call in the capture: they count where they ran")
+    if totals.without_times:
+        told.append(f"{totals.without_times} GPU operations have no times in the capture: they count as 0 ms")
     begins = np.concatenate((segments.edges[:1] - 1, segments.edges))
     between = (segments.step < 0) & (begins >= steps.starts[0]) & (begins < steps.ends[-1])
     if lost := int(totals.operations[between].sum()):

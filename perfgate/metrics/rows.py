@@ -20,7 +20,9 @@ OTHER_KERNELS = "(other kernels)"
 _TIMES = (Metric.KERNEL_MS, Metric.NCCL_MS, Metric.H2D_MS, Metric.GAP_MS)
 
 
-def range_samples(segments: Segments, by_segment: Mapping[Metric, tuple[Ints, float]]) -> tuple[RangeSample, ...]:
+def range_samples(
+    segments: Segments, by_segment: Mapping[Metric, tuple[Ints, float]], *, steps: int
+) -> tuple[RangeSample, ...]:
     """One row a range name, by time, descending; the values of all rows add up to the whole.
 
     `by_segment` holds for each metric its sums by segment (ns for clocks) and what they are divided by: steps, or
@@ -35,8 +37,7 @@ def range_samples(segments: Segments, by_segment: Mapping[Metric, tuple[Ints, fl
         sums, divisor = by_segment[metric]
         unit = 1e6 if METRICS[metric].kind is Kind.CLOCK else 1.0
         values[metric] = sum_by(segments.label, sums, size) / unit / divisor
-    divisor = max((d for m, (_, d) in by_segment.items() if m is not Metric.GAP_MS), default=1.0)
-    count, cpu_ms = segments.instances / divisor, segments.cpu_ns / 1e6 / divisor
+    count, cpu_ms = segments.instances / steps, segments.cpu_ns / 1e6 / steps
     time = cpu_ms + sum((values[metric] for metric in _TIMES if metric in values), np.zeros(size))
     something = (count > 0) | (time > 0)
     for each in values.values():

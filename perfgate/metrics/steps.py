@@ -129,7 +129,11 @@ def whole_windows(timeline: Timeline) -> tuple[Steps, ...]:
     found: list[Steps] = []
     operations = (timeline.kernels, timeline.copies, timeline.memsets, timeline.graphs)
     for process in range(len(timeline.processes)):
-        gpu = [_span(ops.start, ops.end, ops.process == process) for ops in operations]
+        # What begins and ends at 0 was not timed.
+        gpu = [
+            _span(ops.start, ops.end, (ops.process == process) & ((ops.end != 0) | (ops.start != 0)))
+            for ops in operations
+        ]
         calls = _span(timeline.calls.start, timeline.calls.end, timeline.calls.process == process)
         of_process = timeline.ranges.process == process
         marked = _span(timeline.ranges.start, timeline.ranges.end, of_process)
@@ -236,7 +240,7 @@ def template(text: str) -> str:
 def _not_found(
     timeline: Timeline, names: Names, step: str, *, is_pattern: bool, left_out: Sequence[str]
 ) -> StepsNotFound:
-    asked = f"matches {step!r}" if is_pattern else f"is named {step!r}"
+    asked = f"matches '{step}'" if is_pattern else f"is named {step!r}"
     if left_out:
         return StepsNotFound(
             subject=timeline.source,
@@ -252,7 +256,8 @@ def _not_found(
             expectation="Each step is one NVTX range",
             next_step="See that the loop marks its steps and that nsys hears its NVTX: perfgate doctor",
         )
-    told = ", ".join(f"{name} ({'once' if n == 1 else f'{n} times'})" for name, n in _most_frequent(names).items())
+    likely = _most_frequent(timeline, names, is_pattern=is_pattern)
+    told = ", ".join(f"{name} ({'once' if n == 1 else f'{n} times'})" for name, n in likely.items())
     return StepsNotFound(
         subject=timeline.source,
         fact=f"no closed NVTX range {asked}",
@@ -261,17 +266,40 @@ def _not_found(
     )
 
 
-def _most_frequent(names: Names) -> Mapping[str, int]:
-    """The most frequent names as a user would ask for them; names that differ in numbers only as one pattern."""
+def _most_frequent(timeline: Timeline, names: Names, *, is_pattern: bool) -> Mapping[str, int]:
+    """The most frequent names as a user would ask for them; names that differ in numbers only as one pattern.
+
+    Of equally frequent ones the longer comes first: steps hold the others. Threads and ranks may mark the same steps,
+    each once.
+    """
+    ranges = timeline.ranges
+    threads = len(set(zip(ranges.process.tolist(), ranges.thread.tolist(), strict=True)))
     counts = np.bincount(names.codes, minlength=len(names.texts)).tolist()
+    lasted = np.bincount(names.codes, weights=ranges.end - ranges.start, minlength=len(names.texts))
     alike: dict[str, list[int]] = {}
     for code, text in enumerate(names.texts):
         alike.setdefault(template(text), []).append(code)
-    told: dict[str, int] = {}
+    told: dict[str, tuple[int, float]] = {}
     for codes in alike.values():
-        if len(codes) > 1 and all(counts[code] == 1 for code in codes):
+        if len(codes) > 1 and all(counts[code] <= threads for code in codes):
             pieces = NUMBER.split(names.texts[codes[0]])
-            told[repr(r"\d+".join(re.escape(p).replace(r"\ ", " ") for p in pieces)).replace(r"\\", "\\")] = len(codes)
+            told[_quoted(r"\d+".join(map(_escaped, pieces)))] = (
+                sum(counts[code] for code in codes),
+                float(lasted[codes].sum()),
+            )
         else:
-            told |= {repr(names.texts[code]): counts[code] for code in codes}
-    return dict(sorted(told.items(), key=lambda item: (-item[1], item[0]))[:SUGGESTIONS])
+            for code in codes:
+                text = _escaped(names.texts[code]) if is_pattern else names.texts[code]
+                told[_quoted(text)] = (counts[code], float(lasted[code]))
+    likely = sorted(told.items(), key=lambda item: (-item[1][0], -item[1][1], item[0]))[:SUGGESTIONS]
+    return {name: count for name, (count, _) in likely}
+
+
+def _escaped(text: str) -> str:
+    """As a regular expression that matches this text; spaces mean themselves anyway."""
+    return re.escape(text).replace(r"\ ", " ")
+
+
+def _quoted(pattern: str) -> str:
+    """In quotes as in a shell or a YAML file, where a backslash is one backslash."""
+    return repr(pattern).replace(r"\\", "\\")

@@ -84,8 +84,10 @@ class Tally:
     """Copies and memsets launched in steps, in nsys's words."""
     calls: int
     """API calls of the process, in steps or not."""
-    without_call: int
-    """Operations attributed by their own start because no call has their correlation id."""
+    without_call: Ints
+    """Operations by segment that were attributed by their own start, because no call has their correlation id."""
+    without_times: int
+    """Operations that begin and end at 0: CUPTI could not time them."""
     unknown_host: int
     """Copies between host and device in steps of which the capture does not say where the host's end lies."""
 
@@ -106,7 +108,8 @@ def tally(timeline: Timeline, process: int, segments: Segments) -> Tally:
         kernels={},
         memory={},
         calls=len(call_segment),
-        without_call=0,
+        without_call=np.zeros(size, np.int64),
+        without_times=0,
         unknown_host=0,
     )
     _count_calls(total, timeline, call_rows, call_segment, size)
@@ -170,14 +173,17 @@ def _attribute(
     moved_alone: Flags | None = None,
 ) -> tuple[SmallInts, Flags]:
     """The segment of each operation and whether that lies in a step; adds to what all operations have in common."""
+    size = len(segments.step)
     segment = launches.of(ops.correlation[rows])
     if moved_alone is not None and moved_alone.any():
         segment[moved_alone] = -1
     unknown = np.flatnonzero(segment < 0)
     if len(unknown):
         segment[unknown] = segments.at(ops.start[rows][unknown])
-        total.without_call += len(unknown) - (0 if moved_alone is None else int(moved_alone.sum()))
-    size = len(segments.step)
+        launched = unknown if moved_alone is None else unknown[~moved_alone[unknown]]
+        total.without_call += np.bincount(segment[launched], minlength=size)
+    untimed = np.flatnonzero(ops.end[rows] == 0)
+    total.without_times += int((ops.start[rows][untimed] == 0).sum())
     total.operations += np.bincount(segment, minlength=size)
     total.last_end = np.maximum(total.last_end, max_by(segment, ops.end[rows], size))
     return segment, (segments.step >= 0).take(segment)

@@ -71,6 +71,8 @@ _AGAIN = "Export it again: nsys export --type sqlite --force-overwrite true CAPT
 _UNKNOWN_PID = 0
 _WARNINGS = (2, 3)
 """Severities of DIAGNOSTIC_EVENT: warning and error."""
+_FARTHEST_NS = 2**61
+"""Times are ns since the capture's start or, normalised, since 1970: no further from 0 than 73 years."""
 _LEAST_ROW_BYTES = 4
 """A row of the tables read here takes more in the file. Row ids that promise more rows than fit have holes."""
 _DTYPES: Mapping[str, type[np.generic]] = {
@@ -226,6 +228,14 @@ def _export(path: Path, connection: sqlite3.Connection) -> Export:
         }
         for name in names
     }
+    for (view,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'view'"):
+        if any(view == table.name for table in EXPORT_TABLES):
+            raise LayoutUnknown(
+                subject=str(path),
+                fact=f"{view} is a view",
+                expectation="In an export of nsys it is a table",
+                next_step=_AGAIN,
+            )
     known = {STRINGS, *METADATA, *(table.name for table in EXPORT_TABLES)}
     if known.isdisjoint(names):
         raise CaptureUnreadable(
@@ -359,6 +369,10 @@ class _Part:
 
     def _check(self, columns: Columns) -> None:
         start, end = columns["start"], columns["end"]
+        first, last = int(start.min()), int(end.max())
+        if first < -_FARTHEST_NS or last > _FARTHEST_NS or int(start.max()) > _FARTHEST_NS:
+            beyond = first if first < -_FARTHEST_NS else max(last, int(start.max()))
+            raise _damaged(self.export.path, f"{self.table.name} has {beyond} ns as a time, which no nsys writes")
         wrong = end < start
         if "closed" in columns:
             wrong &= columns["closed"] != 0
@@ -484,7 +498,9 @@ def _timeline(export: Export) -> Timeline:
             for severity, text in export.rows(DIAGNOSTICS, ("severity", "text"))
         ),
     )
-    return replace(timeline, missing=_missing(timeline))
+    unnamed = {"names of kernels": (kernels.name, "kernels"), "names of calls": (calls.name, "CUDA calls")}
+    nameless = {what: _unnamed(keys, words, strings) for what, (keys, words) in unnamed.items()}
+    return replace(timeline, missing=_missing(timeline) | {what: why for what, why in nameless.items() if why})
 
 
 def _column(columns: Columns, name: str, dtype: type[_Scalar]) -> NDArray[_Scalar]:
@@ -552,7 +568,7 @@ def _strings(export: Export, wanted: set[int]) -> dict[int, str]:
     if not export.has(STRINGS):
         return {}
     rows = export.connection.execute(f'SELECT id, value FROM "{STRINGS}"')
-    return {number: str(text) for number, text in rows if number in wanted}
+    return {number: _text(text) or "" for number, text in rows if number in wanted}
 
 
 def _ranges(export: Export, columns: Columns, index: Mapping[int, int], strings: Mapping[int, str]) -> Ranges:
@@ -727,6 +743,15 @@ def _missing(timeline: Timeline) -> dict[str, str]:
     if not len(timeline.ranges.start):
         missing["ranges"] = "nsys recorded no NVTX ranges" + _told_by_nsys(timeline, "NVTX")
     return missing
+
+
+def _unnamed(keys: SmallInts, words: str, strings: Mapping[int, str]) -> str | None:
+    """Why the names of these rows are not known, if they are not."""
+    lacking = [int(key) for key in pd.unique(keys) if int(key) not in strings]
+    if not lacking:
+        return None
+    count = int(np.isin(keys, lacking).sum())
+    return f"the names of {count} of {len(keys)} {words} are not in the capture"
 
 
 def _told_by_nsys(timeline: Timeline, about: str) -> str:

@@ -286,6 +286,7 @@ class PytestGate:
             ended_at=datetime.now(UTC),
             opens_gate=closing.opens,
             exit_status=exit_status,
+            shut_by=closing.shut_by,
             machine=self._bench.machine if isinstance(self._bench, runner.Bench) else None,
             settings=self.settings,
             workloads=workloads,

@@ -71,6 +71,8 @@ class GateDocument(Record):
     opens_gate: bool
     exit_status: int = Field(ge=0)
     """What pytest exits with."""
+    shut_by: tuple[str, ...] = ()
+    """One sentence for each thing that keeps the gate shut."""
     machine: Machine | None = None
     """None where the gate ended before it was read."""
     settings: Settings

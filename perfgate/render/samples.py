@@ -49,8 +49,8 @@ def sample_text(
     page = Page(width=width, colour=colour)
     told = "1 process" if len(samples) == 1 else f"{len(samples)} processes"
     page.line(Cell(text=inert(source, longest=1000), style="bold"), f": {told}")
-    for what, why in (missing or {}).items():
-        page.prose(f"{what}: {why}", label="missing")
+    for why, what in _by_reason(missing or {}).items():
+        page.prose(f"{', '.join(what)}: {why}", label="missing")
     for remark in remarks:
         page.prose(remark, label="remark")
     for sample in samples:
@@ -67,12 +67,15 @@ def _process(page: Page, sample: ProcessSample) -> None:
     else:
         unit = "in all"
         measured = "the whole captured window, as one"
-    window = f"{measured}, {numbers.milliseconds(sample.window_ms)} ms"
+    # Without enough steps for a period there is no window, whose 0 would read as a time.
+    window = f"{measured}, {numbers.milliseconds(sample.window_ms)} ms" if sample.window_ms else measured
     page.line(Cell(text=f"process {sample.pid}{rank}", style="bold"), f": {window}")
     _values(page, sample, unit)
     _absent(page, sample.absent)
     if sample.nvtx_step_ms is not None:
-        page.prose(_told_nvtx(sample.nvtx_step_ms, sample.values.get(Metric.STEP_MS)), label="nvtx_sum")
+        # Why that may be less than the step is told in the remarks, which know where the rest went.
+        told = f"the step's range lasts {numbers.milliseconds(sample.nvtx_step_ms)} ms on the CPU"
+        page.prose(told, label="nvtx_sum")
     if sample.memory_share_h2d is not None:
         told = f"host-to-device is {100 * sample.memory_share_h2d:.1f} % of all memory operation time"
         page.prose(told, label="memory")
@@ -103,19 +106,17 @@ def _values(page: Page, sample: ProcessSample, unit: str) -> None:
 
 
 def _absent(page: Page, absent: Mapping[Metric, str]) -> None:
-    by_reason: dict[str, list[str]] = {}
-    for metric in METRICS:
-        if metric in absent:
-            by_reason.setdefault(absent[metric], []).append(metric.value)
-    for reason, metrics in by_reason.items():
+    reasons = {metric.value: absent[metric] for metric in METRICS if metric in absent}
+    for reason, metrics in _by_reason(reasons).items():
         page.prose(f"{', '.join(metrics)}: {reason}", label="unmeasured")
 
 
-def _told_nvtx(nvtx_ms: float, step_ms: float | None) -> str:
-    told = f"the step's range lasts {numbers.milliseconds(nvtx_ms)} ms on the CPU"
-    if step_ms is not None and nvtx_ms < 0.9 * step_ms:
-        return f"{told}: it runs ahead of the GPU, whose step takes {numbers.milliseconds(step_ms)} ms"
-    return told
+def _by_reason(reasons: Mapping[str, str]) -> Mapping[str, Sequence[str]]:
+    """What shares a reason, so that each is told once."""
+    shared: dict[str, list[str]] = {}
+    for what, why in reasons.items():
+        shared.setdefault(why, []).append(what)
+    return shared
 
 
 def _devices(page: Page, devices: Sequence[DeviceSample]) -> None:

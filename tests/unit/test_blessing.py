@@ -202,6 +202,7 @@ def test_at_most_30_runs_are_joined_and_the_newest_come_first() -> None:
         records.result(measured=()),
         records.result(measured=[records.run(absent={Metric.KERNEL_MS: "no kernels"})] * 5),
         records.result(measured=[records.run(neighbours=["python (7)"])] * 5),
+        records.result(measured=[records.run({**records.VALUES, Metric.H2D_COPIES: 3})] * 5),
     ],
     ids=[
         "code",
@@ -216,6 +217,7 @@ def test_at_most_30_runs_are_joined_and_the_newest_come_first() -> None:
         "no runs",
         "metrics",
         "shared",
+        "counts",
     ],
 )
 def test_unlike_or_unsound_results_are_not_joined(other: Result) -> None:

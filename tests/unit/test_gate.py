@@ -22,7 +22,7 @@ from perfgate.model.settings import Settings
 from perfgate.model.verdict import MetricVerdict, Verdict
 from perfgate.model.workload import CaptureMode, CaptureWindow
 
-BLESS = 'perfgate bless "mlp" --reason "..."'
+BLESS = 'perfgate bless mlp --reason "..."'
 
 
 class Recorded:

@@ -196,9 +196,7 @@ def test_of_a_run_with_several_processes_the_slowest_is_asked() -> None:
     assert ranges_of(Run(started_at=MOMENT, wall_s=1.0, processes=())) == ()
 
 
-@pytest.mark.parametrize(
-    ("now", "text"), [(1e20, "+1e+20: +1e+20 under a"), (1e-6, "+1e-06: +1e-06 under a")]
-)
+@pytest.mark.parametrize(("now", "text"), [(1e20, "+1e+20: +1e+20 under a"), (1e-6, "+1e-06: +1e-06 under a")])
 def test_numbers_of_any_size_stay_short(now: float, text: str) -> None:
     found = where(ranges({"a": {M.SYNCS: 0.0}}), ranges({"a": {M.SYNCS: now}}), verdict(moved(M.SYNCS, 0.0, now)))
     assert found == {M.SYNCS: text}

@@ -146,16 +146,24 @@ def test_segments_are_found_alike_for_sorted_and_unsorted_times(times: list[int]
 
 
 @given(
-    st.dictionaries(st.integers(0, 2**40), st.lists(st.integers(0, 9), min_size=1, max_size=3), max_size=10),
-    st.lists(st.integers(-1, 2**40), max_size=10),
+    st.dictionaries(st.integers(-(2**31), 2**40), st.lists(st.integers(0, 9), min_size=1, max_size=3), max_size=10),
+    st.lists(st.integers(-(2**31), 2**40), max_size=10),
     st.sampled_from([1, 2**30]),
 )
 def test_a_correlation_id_leads_to_its_earliest_call(calls: dict[int, list[int]], asked: list[int], scale: int) -> None:
     # Dense ids go through a table, sparse ones through a search: scale makes them so.
-    known = {one // scale: places for one, places in calls.items()}
+    # Unsigned ids above 2**31 may come as negative ones; 0 and -1 stand for none.
+    known = {one // scale: places for one, places in calls.items() if one // scale not in (0, -1)}
     rows = [(one, place) for one, places in known.items() for place in places]
     launches = Launches.from_calls(
         np.array([one for one, _ in rows] + [-1], np.int64), np.array([place for _, place in rows] + [0], np.int32)
     )
     wanted = [one // scale for one in asked] + list(known)
     assert launches.of(np.array(wanted, np.int64)).tolist() == [min(known.get(one, [-1])) for one in wanted]
+
+
+def test_an_id_of_0_that_many_calls_have_stands_for_none() -> None:
+    segments = np.array([4, 5, 6, 7], np.int32)
+    asked = np.array([0, 1], np.int64)
+    assert Launches.from_calls(np.array([0, 0, 0, 1], np.int64), segments).of(asked).tolist() == [-1, 7]
+    assert Launches.from_calls(np.array([0, 0, 1, 1], np.int64), segments).of(asked).tolist() == [4, 6]

@@ -65,8 +65,8 @@ def test_without_intervals_everything_is_idle() -> None:
 def test_sums_and_maxima_by_key_are_those_of_a_loop(rows: list[tuple[int, int]]) -> None:
     keys, values = np.array([k for k, _ in rows], np.int64), np.array([v for _, v in rows], np.int64)
     assert sum_by(keys, values, 5).tolist() == [sum(v for k, v in rows if k == key) for key in range(5)]
-    assert max_by(keys, values, 5, empty=-(2**50)).tolist() == [
-        max((v for k, v in rows if k == key), default=-(2**50)) for key in range(5)
+    assert max_by(keys, values, 5).tolist() == [
+        max((v for k, v in rows if k == key), default=-FOREVER) for key in range(5)
     ]
 
 

@@ -6,7 +6,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from support.timelines import Call, Op, Range, build, draw
+from support.timelines import Call, Op, Range, build, draw, shifted
 
 from perfgate.metrics.measure import measure
 from perfgate.model.metric import METRICS, Metric
@@ -608,3 +608,88 @@ def test_a_process_that_left_no_trace_has_no_window() -> None:
     timeline = draw("kernel |--k--|")
     (sample,) = measure(dataclasses.replace(timeline, processes=(*timeline.processes, 999)), step=None)
     assert sample.pid == 100
+
+
+def test_ranges_without_a_gpu_are_per_step_too() -> None:
+    ranges = [Range(start=1000 * k, end=1000 * k + 900, name="step") for k in range(4)]
+    (sample,) = measure(build(ranges=ranges), step="step", steps=4)
+    assert [(row.name, row.count, row.cpu_ms) for row in sample.ranges] == [("step", 1.0, 0.0009)]
+
+
+SYNCHRONOUS = """
+    range   |---step---|  |---step---|  |---step---|  |---step---|
+    launch   ^a            ^b            ^c            ^d
+    kernel    |--a--|       |--b--|       |--c--|       |--d--|
+"""
+
+
+def test_times_before_the_captures_zero_are_times_like_any_other() -> None:
+    late, early = draw(SYNCHRONOUS), shifted(draw(SYNCHRONOUS), -(10**12))
+    assert only(early).values == only(late).values
+    assert only(early).periods_ms == (14.0, 14.0)
+
+
+def test_without_calls_steps_that_ended_before_their_work_ran_have_no_gpu_metrics() -> None:
+    # Three of four kernels ran after the last range: nothing says which step launched which.
+    timeline = build(
+        ranges=[Range(start=at, end=at + 10**6) for at in range(0, 4 * 10**6, 10**6)],
+        kernels=[Op(start=at, end=at + 9 * 10**6) for at in range(10**6, 37 * 10**6, 9 * 10**6)],
+        missing={"calls": "no calls were recorded"},
+    )
+    sample = only(timeline)
+    why = (
+        "3 GPU operations ran outside the steps, and the capture does not say which step launched them: "
+        "it holds no API call with their correlation id"
+    )
+    assert dict(sample.values) == {}
+    assert sample.absent[Metric.STEP_MS] == sample.absent[Metric.KERNEL_MS] == sample.absent[Metric.GAP_MS] == why
+    assert sample.absent[Metric.LAUNCHES] == "no calls were recorded"
+    assert (sample.periods_ms, sample.kernels, sample.window_ms) == ((), (), 0.0)
+    assert only(timeline, step=None).values[Metric.KERNEL_MS] == 36.0
+
+
+def test_without_calls_work_that_ran_in_its_step_is_measured() -> None:
+    linked, lost = draw(SYNCHRONOUS), draw(SYNCHRONOUS)
+    lost = dataclasses.replace(lost, calls=build().calls, missing={"calls": "no calls were recorded"})
+    shared = (Metric.STEP_MS, Metric.KERNEL_MS, Metric.GAP_MS)
+    assert [only(lost).values[metric] for metric in shared] == [only(linked).values[metric] for metric in shared]
+    assert "4 GPU operations have no API call in the capture: they count where they ran" in only(lost).remarks
+    assert only(lost).absent[Metric.LAUNCHES] == "no calls were recorded"
+
+
+def test_kernels_that_were_launched_but_not_recorded_are_absent_not_zero() -> None:
+    sample = only(
+        draw("""
+        range   |---step---|  |---step---|  |---step---|  |---step---|
+        launch   ^a            ^b            ^c            ^d
+            launch       ^A            ^B            ^C            ^D
+        h2d       |a|           |b|           |c|           |d|
+        """)
+    )
+    why = "process 100 launched 4 kernels, the capture holds none"
+    lost = {Metric.KERNEL_MS, Metric.GAP_MS, Metric.H2D_EXPOSED_MS, Metric.NCCL_MS, Metric.NCCL_EXPOSED_MS}
+    assert sample.absent == dict.fromkeys(sorted(lost, key=list(METRICS).index), why)
+    assert sample.values[Metric.H2D_MS] == 2.0
+    assert sample.values[Metric.LAUNCHES] == 1.0
+
+
+def test_calls_and_kernels_without_names_are_not_counted_as_none() -> None:
+    timeline = draw(SYNCHRONOUS, missing={"names of calls": "calls lack names", "names of kernels": "kernels too"})
+    sample = only(timeline)
+    assert sample.absent == {
+        Metric.NCCL_MS: "kernels too",
+        Metric.NCCL_EXPOSED_MS: "kernels too",
+        Metric.LAUNCHES: "calls lack names",
+        Metric.GRAPH_LAUNCHES: "calls lack names",
+        Metric.SYNCS: "calls lack names",
+    }
+
+
+def test_an_operation_that_was_not_timed_does_not_stretch_the_window() -> None:
+    timeline = build(
+        kernels=[Op(start=0, end=0, correlation=1), Op(start=1010, end=1090, correlation=2)],
+        calls=[Call(start=1000, end=1001, correlation=1), Call(start=1002, end=1003, correlation=2)],
+    )
+    sample = only(timeline, step=None)
+    assert sample.window_ms == 90 / 1e6
+    assert sample.remarks == ("1 GPU operations have no times in the capture: they count as 0 ms",)

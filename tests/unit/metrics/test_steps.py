@@ -164,11 +164,31 @@ def test_a_name_not_found_is_answered_with_the_most_frequent_ones() -> None:
     )
 
 
+def test_names_suggested_for_a_pattern_are_patterns_that_match_them() -> None:
+    # Of equally frequent ones the longest is first; what each thread or rank marks once is one pattern.
+    timeline = build(
+        ranges=[
+            *(Range(start=100 * n, end=100 * n + 9, name="fwd (x[0]+y)") for n in range(4)),
+            *(
+                Range(start=100 * n, end=100 * n + 90, name=f"Step {n} Start", thread=t)
+                for n in range(2)
+                for t in (1, 2)
+            ),
+        ]
+    )
+    with pytest.raises(StepsNotFound) as raised:
+        measure(timeline, step="step", is_pattern=True)
+    told = r"Perhaps you meant 'Step \d+ Start' (4 times), 'fwd \(x\[0\]\+y\)' (4 times)."
+    assert told in str(raised.value)
+    (sample,) = measure(timeline, step=r"fwd \(x\[0\]\+y\)", is_pattern=True, steps=4)
+    assert sample.steps == 4
+
+
 def test_a_pattern_not_found_is_told_as_such() -> None:
     with pytest.raises(StepsNotFound) as raised:
         measure(draw("range |step|"), step=r"Batch \d+", is_pattern=True)
     assert str(raised.value) == (
-        r"drawn.sqlite: no closed NVTX range matches 'Batch \\d+'. Perhaps you meant 'step' (once)."
+        r"drawn.sqlite: no closed NVTX range matches 'Batch \d+'. Perhaps you meant 'step' (once)."
         "\nGive the name of the step's range, or a regular expression that matches all of it."
     )
 

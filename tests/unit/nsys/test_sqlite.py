@@ -469,7 +469,8 @@ def test_tables_without_rows_are_as_absent(path: Path) -> None:
     timeline = read_timeline(path)
     assert timeline.kernels.start.tolist() == []
     assert range_names(timeline) == []
-    assert timeline.missing.keys() == {"kernels", "copies", "memsets", "graphs", "ranges"}
+    assert timeline.missing.keys() == {"kernels", "copies", "memsets", "graphs", "ranges", "names of calls"}
+    assert timeline.missing["names of calls"] == "the names of 1 of 1 CUDA calls are not in the capture"
 
 
 def test_an_export_in_wal_mode_is_read_without_its_log(path: Path) -> None:
@@ -575,6 +576,16 @@ def test_a_table_of_another_version(path: Path) -> None:
     )
 
 
+def test_a_view_in_place_of_a_table(path: Path) -> None:
+    write_export(path, Kernel("k", 0, 1), Call("cudaLaunchKernel_v7000", 0, 1))
+    execute(path, "ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL RENAME TO kernels")
+    execute(path, "CREATE VIEW CUPTI_ACTIVITY_KIND_KERNEL AS SELECT * FROM kernels")
+    assert refusal(path, LayoutUnknown) == (
+        "run.sqlite: CUPTI_ACTIVITY_KIND_KERNEL is a view. In an export of nsys it is a table.\n"
+        "Export it again: nsys export --type sqlite --force-overwrite true CAPTURE.nsys-rep"
+    )
+
+
 def test_a_table_without_a_column_that_is_needed(path: Path) -> None:
     write_export(path, Memset(0, 1))
     execute(path, "ALTER TABLE CUPTI_ACTIVITY_KIND_MEMSET RENAME COLUMN deviceId TO gpu")
@@ -607,6 +618,14 @@ def test_a_table_without_a_column_that_is_needed(path: Path) -> None:
         (
             "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET deviceId = 5000000000 WHERE start = 2",
             "CUPTI_ACTIVITY_KIND_KERNEL has 5000000000 as a device, which no nsys writes",
+        ),
+        (
+            "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET end = 4611686018427387904 WHERE start = 2",
+            "CUPTI_ACTIVITY_KIND_KERNEL has 4611686018427387904 ns as a time, which no nsys writes",
+        ),
+        (
+            "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET start = -4611686018427387904 WHERE start = 2",
+            "CUPTI_ACTIVITY_KIND_KERNEL has -4611686018427387904 ns as a time, which no nsys writes",
         ),
         (
             "UPDATE CUPTI_ACTIVITY_KIND_MEMCPY SET bytes = -5",

@@ -57,8 +57,7 @@ process 100 (rank 0): 30 steps, 370.2 ms
   pageable_copies        0             copies whose host side is pageable memory
   syncs                  1             calls that make the CPU wait for the GPU
   unmeasured  nccl_ms, nccl_exposed_ms: no NCCL kernel in the capture
-  nvtx_sum    the step's range lasts 1.020 ms on the CPU: it runs ahead of the
-              GPU, whose step takes 12.34 ms
+  nvtx_sum    the step's range lasts 1.020 ms on the CPU
   memory      host-to-device is 93.1 % of all memory operation time
   remark      the GPU's clock was not sampled
 
@@ -105,7 +104,7 @@ process 100 (rank 0): 30 steps, 370.2 ms
   pageable_copies         0               copies whose host side is pageable memory
   syncs                   1               calls that make the CPU wait for the GPU
   unmeasured  nccl_ms, nccl_exposed_ms: no NCCL kernel in the capture
-  nvtx_sum    the step's range lasts 1.020 ms on the CPU: it runs ahead of the GPU, whose step takes 12.34 ms
+  nvtx_sum    the step's range lasts 1.020 ms on the CPU
   memory      host-to-device is 93.1 % of all memory operation time
   remark      the GPU's clock was not sampled
 
@@ -203,3 +202,17 @@ def test_range_that_does_not_run_ahead_is_not_said_to() -> None:
     sample = records.process().model_copy(update={"nvtx_step_ms": 12.3})
     told = sample_text([sample], source="x", width=80, colour=False)
     assert "  nvtx_sum    the step's range lasts 12.30 ms on the CPU\n" in told
+
+
+def test_too_few_steps_for_a_window_tell_no_window() -> None:
+    few = records.process(steps=2).model_copy(update={"window_ms": 0.0})
+    assert "process 4242: 2 steps\n" in sample_text([few], source="a.sqlite", width=120, colour=False)
+
+
+def test_what_is_missing_for_one_reason_is_told_once() -> None:
+    missing = dict.fromkeys(("kernels", "copies"), "nsys recorded no CUDA events") | {"ranges": "no NVTX"}
+    text = sample_text([], source="a.sqlite", width=120, colour=False, missing=missing)
+    assert text.splitlines()[1:] == [
+        "  missing     kernels, copies: nsys recorded no CUDA events",
+        "  missing     ranges: no NVTX",
+    ]
