@@ -154,7 +154,7 @@ def whole_windows(timeline: Timeline) -> tuple[Steps, ...]:
         raise StepsNotFound(
             subject=timeline.source,
             fact="the capture holds no GPU operation, CUDA call or NVTX range",
-            expectation=". ".join(dict.fromkeys(timeline.missing.values())),
+            expectation=". ".join(why[:1].upper() + why[1:] for why in dict.fromkeys(timeline.missing.values())),
             next_step="Capture with nsys profile --trace=cuda,nvtx, and see that the program runs inside the window.",
         )
     return tuple(found)

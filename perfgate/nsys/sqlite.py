@@ -67,6 +67,15 @@ _READERS = min(8, os.cpu_count() or 1)
 _HEADER = b"SQLite format 3\0"
 _HEADER_BYTES = 100
 _LFS = b"version https://git-lfs"
+_PACKED: Mapping[bytes, tuple[str, str]] = {
+    b"\x1f\x8b": ("gzip", "gunzip --keep"),
+    b"\xfd7zXZ\0": ("xz", "unxz --keep"),
+    b"\x28\xb5\x2f\xfd": ("zstd", "unzstd"),
+    b"PK\x03\x04": ("zip", "unzip"),
+}
+"""First bytes of packed files, and what unpacks them."""
+_OTHER_EXPORTS: Mapping[bytes, str] = {b"PAR1": "Parquet", b"ARROW1": "Arrow", b"\x89HDF": "HDF5"}
+"""First bytes of nsys's other export formats."""
 _AGAIN = "Export it again: nsys export --type sqlite --force-overwrite true CAPTURE.nsys-rep"
 _UNKNOWN_PID = 0
 _WARNINGS = (2, 3)
@@ -172,9 +181,15 @@ def _refuse_foreign(path: Path) -> None:
                 expectation="perfgate reads its SQLite export",
                 next_step=f"Export it: nsys export --type sqlite {path.name}",
             )
+        for start, (packer, unpack) in _PACKED.items():
+            if head.startswith(start):
+                raise CaptureUnreadable(
+                    subject=str(path), fact=f"it is packed with {packer}", next_step=f"Unpack it: {unpack} {path.name}"
+                )
+        other = next((name for start, name in _OTHER_EXPORTS.items() if head.startswith(start)), None)
         raise CaptureUnreadable(
             subject=str(path),
-            fact="this is no SQLite file",
+            fact=f"this is {f'an export as {other}' if other else 'no SQLite file'}",
             expectation="perfgate reads SQLite exports of nsys",
             next_step=_AGAIN,
         )
@@ -476,7 +491,8 @@ def _timeline(export: Export) -> Timeline:
     gpus = _name_devices(export, processes, [columns for columns in operations if columns])
 
     kernels, calls = _kernels(tables[KERNELS.name]), _calls(tables[CALLS.name])
-    ids = {int(name) for column in (kernels.name, calls.name) for name in pd.unique(column)}
+    of_kernels, of_calls = (set(pd.unique(column).tolist()) for column in (kernels.name, calls.name))
+    ids = of_kernels | of_calls
     text_ids = _column(tables[RANGES.name], "text_id", np.int64)
     strings = _strings(export, ids | {int(name) for name in pd.unique(text_ids)})
     meta = {name: _text(value) for table in METADATA for name, value in export.rows(table, ("name", "value"))}
@@ -498,9 +514,12 @@ def _timeline(export: Export) -> Timeline:
             for severity, text in export.rows(DIAGNOSTICS, ("severity", "text"))
         ),
     )
-    unnamed = {"names of kernels": (kernels.name, "kernels"), "names of calls": (calls.name, "CUDA calls")}
-    nameless = {what: _unnamed(keys, words, strings) for what, (keys, words) in unnamed.items()}
-    return replace(timeline, missing=_missing(timeline) | {what: why for what, why in nameless.items() if why})
+    missing = _missing(timeline)
+    if lacking := of_kernels - strings.keys():
+        missing["names of kernels"] = _unnamed(kernels.name, lacking, "kernels")
+    if lacking := of_calls - strings.keys():
+        missing["names of calls"] = _unnamed(calls.name, lacking, "CUDA calls")
+    return replace(timeline, missing=missing)
 
 
 def _column(columns: Columns, name: str, dtype: type[_Scalar]) -> NDArray[_Scalar]:
@@ -734,23 +753,19 @@ def _missing(timeline: Timeline) -> dict[str, str]:
     missing: dict[str, str] = {}
     calls = len(timeline.calls.start)
     if not timeline.gpu_operations:
-        what = f"nsys recorded {calls} CUDA calls, but no GPU operation" if calls else "nsys recorded no CUDA events"
+        what = f"{calls} CUDA calls were recorded, but no GPU operation" if calls else "no CUDA events were recorded"
         missing = dict.fromkeys(("kernels", "copies", "memsets", "graphs"), what + _told_by_nsys(timeline, "CUDA"))
         if not calls:
             missing["calls"] = missing["kernels"]
     elif not calls:
-        missing["calls"] = "nsys recorded GPU operations, but not the CUDA calls that started them"
+        missing["calls"] = "GPU operations were recorded, but not the CUDA calls that started them"
     if not len(timeline.ranges.start):
-        missing["ranges"] = "nsys recorded no NVTX ranges" + _told_by_nsys(timeline, "NVTX")
+        missing["ranges"] = "no NVTX ranges were recorded" + _told_by_nsys(timeline, "NVTX")
     return missing
 
 
-def _unnamed(keys: SmallInts, words: str, strings: Mapping[int, str]) -> str | None:
-    """Why the names of these rows are not known, if they are not."""
-    lacking = [int(key) for key in pd.unique(keys) if int(key) not in strings]
-    if not lacking:
-        return None
-    count = int(np.isin(keys, lacking).sum())
+def _unnamed(keys: SmallInts, lacking: set[int], words: str) -> str:
+    count = int(np.isin(keys, list(lacking)).sum())
     return f"the names of {count} of {len(keys)} {words} are not in the capture"
 
 

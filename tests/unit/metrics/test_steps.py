@@ -227,9 +227,9 @@ def test_a_process_that_never_left_its_warm_up_is_told_with_the_others() -> None
 
 def test_an_empty_capture_has_no_window() -> None:
     with pytest.raises(StepsNotFound) as raised:
-        measure(build(missing={"kernels": "nsys collected no CUDA events"}), step=None)
+        measure(build(missing={"kernels": "no CUDA events were recorded"}), step=None)
     assert str(raised.value) == (
-        "drawn.sqlite: the capture holds no GPU operation, CUDA call or NVTX range. nsys collected no CUDA events."
+        "drawn.sqlite: the capture holds no GPU operation, CUDA call or NVTX range. No CUDA events were recorded."
         "\nCapture with nsys profile --trace=cuda,nvtx, and see that the program runs inside the window."
     )
 

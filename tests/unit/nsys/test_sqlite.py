@@ -34,6 +34,9 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "run.sqlite"
 
 
+EXPORT_AGAIN = "Export it again: nsys export --type sqlite --force-overwrite true CAPTURE.nsys-rep"
+
+
 def refusal(path: Path, kind: type[PerfgateError] = CaptureUnreadable) -> str:
     """The whole message with which an export is refused, without its folder."""
     with pytest.raises(kind) as caught:
@@ -388,13 +391,13 @@ def test_a_capture_without_cuda_says_so_in_the_words_of_nsys(path: Path) -> None
             Row("DIAGNOSTIC_EVENT", severity=2, text="No CUDA events collected. Does the process use CUDA?"),
         )
     )
-    why = 'nsys recorded no CUDA events: "No CUDA events collected. Does the process use CUDA?"'
+    why = 'no CUDA events were recorded: "No CUDA events collected. Does the process use CUDA?"'
     assert timeline.missing == dict.fromkeys(("kernels", "copies", "memsets", "graphs", "calls"), why)
 
 
 def test_calls_without_gpu_operations_are_told(path: Path) -> None:
     timeline = read_timeline(write_export(path, Range("step", 0, 1), Call("cudaLaunchKernel", 0, 1)))
-    why = "nsys recorded 1 CUDA calls, but no GPU operation"
+    why = "1 CUDA calls were recorded, but no GPU operation"
     assert timeline.missing == dict.fromkeys(("kernels", "copies", "memsets", "graphs"), why)
 
 
@@ -402,8 +405,8 @@ def test_gpu_operations_without_calls_and_ranges_are_told(path: Path) -> None:
     warning = "NVTX payload extension is incompatible. Provided compatibility ID 260 != 259."
     timeline = read_timeline(write_export(path, Kernel("k", 0, 1), Row("DIAGNOSTIC_EVENT", severity=2, text=warning)))
     assert timeline.missing == {
-        "calls": "nsys recorded GPU operations, but not the CUDA calls that started them",
-        "ranges": f'nsys recorded no NVTX ranges: "{warning}"',
+        "calls": "GPU operations were recorded, but not the CUDA calls that started them",
+        "ranges": f'no NVTX ranges were recorded: "{warning}"',
     }
 
 
@@ -574,6 +577,28 @@ def test_a_table_of_another_version(path: Path) -> None:
         "perfgate knows CUPTI_ACTIVITY_KIND_KERNEL only.\n"
         "perfgate must learn this version of nsys: please report it with the version"
     )
+
+
+@pytest.mark.parametrize(
+    ("start", "told"),
+    [
+        (b"\x1f\x8b\x08", "run.sqlite: it is packed with gzip.\nUnpack it: gunzip --keep run.sqlite"),
+        (b"\xfd7zXZ\0", "run.sqlite: it is packed with xz.\nUnpack it: unxz --keep run.sqlite"),
+        (b"\x28\xb5\x2f\xfd", "run.sqlite: it is packed with zstd.\nUnpack it: unzstd run.sqlite"),
+        (b"PK\x03\x04", "run.sqlite: it is packed with zip.\nUnpack it: unzip run.sqlite"),
+        (
+            b"PAR1",
+            f"run.sqlite: this is an export as Parquet. perfgate reads SQLite exports of nsys.\n{EXPORT_AGAIN}",
+        ),
+        (
+            b"ARROW1\0\0",
+            f"run.sqlite: this is an export as Arrow. perfgate reads SQLite exports of nsys.\n{EXPORT_AGAIN}",
+        ),
+    ],
+)
+def test_a_packed_export_and_one_of_another_format(path: Path, start: bytes, told: str) -> None:
+    path.write_bytes(start + bytes(200))
+    assert refusal(path) == told
 
 
 def test_a_view_in_place_of_a_table(path: Path) -> None:

@@ -210,9 +210,9 @@ def test_too_few_steps_for_a_window_tell_no_window() -> None:
 
 
 def test_what_is_missing_for_one_reason_is_told_once() -> None:
-    missing = dict.fromkeys(("kernels", "copies"), "nsys recorded no CUDA events") | {"ranges": "no NVTX"}
+    missing = dict.fromkeys(("kernels", "copies"), "no CUDA events were recorded") | {"ranges": "no NVTX"}
     text = sample_text([], source="a.sqlite", width=120, colour=False, missing=missing)
     assert text.splitlines()[1:] == [
-        "  missing     kernels, copies: nsys recorded no CUDA events",
+        "  missing     kernels, copies: no CUDA events were recorded",
         "  missing     ranges: no NVTX",
     ]
