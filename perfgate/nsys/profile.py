@@ -412,11 +412,26 @@ def _is_unknown(spelled: str, told: Sequence[str]) -> bool:
 
 
 def _skipped(spelled: str, told: Sequence[str]) -> str | None:
-    """Return nsys's reason for skipping a report: `Processing [...] with [.../nvtx_sum.py] to [...]... SKIPPED: ..`."""
-    for line in told:
-        if re.search(rf"[\[/]{re.escape(spelled)}(\.py)?\]", line) and (found := re.search(r"SKIPPED: (.*)", line)):
-            return re.sub(r"^\S*capture\.sqlite\s+", "", found[1]).strip()
+    """Return nsys's reason for skipping a report.
+
+    Up to 2024: `Processing [...] with [.../nvtx_sum.py] to [...]... SKIPPED: ...` on one line. In 2025 that line ends
+    in `PROCESSED (EMPTY RESULTS)`, and the reason has a line of its own behind it.
+    """
+    of_report = re.compile(rf"[\[/]{re.escape(spelled)}(\.py)?\]")
+    for number, line in enumerate(told):
+        if not of_report.search(line):
+            continue
+        if found := re.search(r"SKIPPED: (.*)", line):
+            return _without_file(found[1])
+        if "EMPTY RESULTS" in line:
+            behind = next((after for after in told[number + 1 :] if after.strip()), "")
+            found = re.match(r"\s*SKIPPED: (.*)", behind)
+            return _without_file(found[1]) if found else "it has no such data"
     return None
+
+
+def _without_file(reason: str) -> str:
+    return re.sub(r"^\S*capture\.sqlite\s+", "", reason).strip()
 
 
 def _is_excuse(reason: str, sqlite: Path) -> bool:

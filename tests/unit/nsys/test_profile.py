@@ -49,6 +49,12 @@ esac
 CAPTURES = """echo rep > "$out.nsys-rep"; cp "$sqlite" "$out.sqlite" """
 EXPORTS = """cp "$sqlite" "$out" """
 SKIPS = """: > "${out}_$report.csv"; echo "SKIPPED: $source does not contain CUDA trace data." """
+SKIPS_AS_2025 = (
+    ': > "${out}_$report.csv"; printf '
+    r"'PROCESSED (EMPTY RESULTS)\n\nSKIPPED: %s does not contain CUDA trace data.\n\n'"
+    ' "$source"'
+)
+"""As nsys 2025.3.1 printed it on an H200, for captures without copies or without kernels."""
 NVTX_CSV = """Time (%),Total Time (ns),Instances,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),Style,Range
 100.0,5397846,5,1079569.2,1074207.0,1072625,1098413,10858.3,PushPop,step
 """
@@ -580,6 +586,22 @@ def test_reports_are_read_and_skipped_ones_keep_nsyss_reason(fake: Fake, sqlite:
         name: "does not contain CUDA trace data." for name in ReportName if name is not ReportName.NVTX_SUM
     }
     assert [path.name for path in (fake.folder / "reports").iterdir()] == ["nvtx_sum.csv"]
+
+
+def test_skipped_reports_are_known_in_the_words_of_2025(fake: Fake, sqlite: Path) -> None:
+    tool = fake.make(version=NsysVersion(2025, 3, 1), stats=NVTX_ONLY.replace(SKIPS, SKIPS_AS_2025))
+    reports = run_reports(tool, sqlite, fake.folder / "reports")
+    assert [(row.range, row.count) for row in reports.nvtx_sum] == [("step", 5)]
+    assert reports.skipped == {
+        name: "does not contain CUDA trace data." for name in ReportName if name is not ReportName.NVTX_SUM
+    }
+
+
+def test_empty_results_without_a_word_are_a_skipped_report(fake: Fake, sqlite: Path) -> None:
+    empty = ': > "${out}_$report.csv"; echo "PROCESSED (EMPTY RESULTS)"'
+    tool = fake.make(version=NsysVersion(2025, 3, 1), stats=NVTX_ONLY.replace(SKIPS, empty))
+    reports = run_reports(tool, sqlite, fake.folder / "reports")
+    assert set(reports.skipped.values()) == {"it has no such data"}
 
 
 def test_where_the_names_are_not_known_the_old_ones_are_tried_after_the_new(fake: Fake, sqlite: Path) -> None:
