@@ -7,7 +7,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
@@ -32,6 +32,7 @@ from perfgate.model.errors import (
 from perfgate.model.metric import Metric
 from perfgate.model.settings import Settings
 from perfgate.model.timeline import Timeline
+from perfgate.nsys.files import fault_of_rep
 from perfgate.nsys.profile import export
 from perfgate.nsys.sqlite import read_timeline
 from perfgate.nsys.tool import find_nsys
@@ -262,9 +263,19 @@ def _timeline(capture: Path) -> Timeline:
         )
     if capture.suffix != ".nsys-rep":
         return read_timeline(capture)
+    # Before nsys is looked for: a pointer to a capture is none, with nsys or without.
+    fault = fault_of_rep(capture)
+    if fault is not None:
+        raise fault
     tool = find_nsys(None, os.environ, setting=load_settings(find_root(Path.cwd()), {}).nsys)
     with tempfile.TemporaryDirectory(prefix="perfgate-") as folder:
-        return read_timeline(export(tool, capture, Path(folder)))
+        timeline = read_timeline(export(tool, capture, Path(folder)))
+    return replace(timeline, source=capture.name)
+
+
+def readable(name: str) -> str:
+    """A file's name as text: its bytes need not be UTF-8."""
+    return os.fsencode(name).decode(errors="replace")
 
 
 @cli.command()
@@ -274,10 +285,12 @@ def _timeline(capture: Path) -> Timeline:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def inspect(capture: Path, *, step: str | None, warmup: int, as_json: bool) -> None:
     """Measure any CAPTURE, a .nsys-rep or .sqlite file, whoever made it."""
+    if warmup and step is None:
+        raise click.UsageError("--warmup leaves out steps: name them with --step.")
     timeline = _timeline(capture)
     samples = measure(timeline, step=step, is_pattern=True, warmup=warmup)
     if as_json:
-        click.echo(measurement_text(samples, source=capture.name, missing=timeline.missing), nl=False)
+        click.echo(measurement_text(samples, source=readable(capture.name), missing=timeline.missing), nl=False)
         return
     width, colour = screen()
     click.echo(

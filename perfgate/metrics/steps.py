@@ -78,7 +78,7 @@ def find_steps(
     found: list[Steps] = []
     left_out: list[str] = []
     for process, pid in enumerate(timeline.processes):
-        rows = np.flatnonzero(wanted & (ranges.process == process))
+        rows = _without_warmup(ranges, np.flatnonzero(wanted & (ranges.process == process)), names)
         remarks: list[str] = []
         if unclosed := int((~ranges.closed[rows]).sum()):
             remarks.append(f"{unclosed} step ranges were never closed and are not counted")
@@ -177,6 +177,20 @@ def _wanted(texts: Sequence[str], step: str, *, is_pattern: bool) -> Flags:
         return text != WARMUP_RANGE and bool(pattern.fullmatch(text) or (bare and pattern.fullmatch(bare)))
 
     return np.array([matches(text) for text in texts], np.bool_)
+
+
+def _without_warmup(ranges: Ranges, rows: Ints, names: Names) -> Ints:
+    """Leave out what begins in a warm-up turn: a loop may call its own ranges as perfgate calls its steps."""
+    if WARMUP_RANGE not in names.texts or not len(rows):
+        return rows
+    warm = np.flatnonzero(names.codes == list(names.texts).index(WARMUP_RANGE))
+    warm = warm[(ranges.process[warm] == ranges.process[rows[0]]) & ranges.closed[warm]]
+    warm = warm[np.argsort(ranges.start[warm], kind="stable")]
+    if not len(warm):
+        return rows
+    before = np.searchsorted(ranges.start[warm], ranges.start[rows], side="right") - 1
+    inside = (before >= 0) & (ranges.start[rows] < ranges.end[warm][np.maximum(before, 0)])
+    return rows[~inside]
 
 
 def _one_after_another(ranges: Ranges, rows: Ints, remarks: list[str]) -> Ints:

@@ -257,3 +257,12 @@ def test_the_window_reaches_from_the_first_call_or_operation_to_the_last_operati
 def test_the_window_of_a_process_without_cuda_is_that_of_its_ranges() -> None:
     (one,) = whole_windows(build(ranges=[Range(start=3, end=200), Range(start=10, end=20, thread=9)]))
     assert (one.starts.tolist(), one.ends.tolist(), one.threads.tolist()) == ([3], [200], [1])
+
+
+def test_a_range_of_the_steps_name_within_a_warm_up_turn_is_no_step() -> None:
+    warm = [Range(start=100 * n, end=100 * n + 50, name="perfgate warm-up") for n in range(3)]
+    inside = [Range(start=100 * n + 10, end=100 * n + 40, name="step") for n in range(3)]
+    measured = [Range(start=300 + 100 * n, end=350 + 100 * n, name="step") for n in range(4)]
+    one = found(build(ranges=[*warm, *inside, *measured]), steps=4)
+    assert one.starts.tolist() == [300, 400, 500, 600]
+    assert one.remarks == ()
