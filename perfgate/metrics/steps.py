@@ -190,7 +190,8 @@ def _without_warmup(ranges: Ranges, rows: Ints, names: Names) -> Ints:
         return rows
     before = np.searchsorted(ranges.start[warm], ranges.start[rows], side="right") - 1
     inside = (before >= 0) & (ranges.start[rows] < ranges.end[warm][np.maximum(before, 0)])
-    return rows[~inside]
+    kept: Ints = rows[~inside]
+    return kept
 
 
 def _one_after_another(ranges: Ranges, rows: Ints, remarks: list[str]) -> Ints:
