@@ -224,7 +224,7 @@ def test_a_listener_that_fails_ends_the_run_and_is_heard(tmp_path: Path) -> None
 
     with pytest.raises(BrokenPipeError, match="cannot tell 1"):
         run_process(
-            ["sh", "-c", "echo 1; echo $$ > pid; exec sleep 60"],
+            ["sh", "-c", "echo $$ > pid; echo 1; exec sleep 60"],
             cwd=tmp_path,
             env=ENV,
             log=tmp_path / "log",
