@@ -1,0 +1,32 @@
+"""The workloads that perfgate ships, at their CPU sizes, through the whole gate under a real nsys."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from support.project import Project
+
+pytestmark = pytest.mark.nsys
+
+WORKLOADS = Path(__file__).parents[2] / "workloads"
+
+
+@pytest.mark.usefixtures("real_nsys")
+@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="no torch here: pip install perfgate[torch]")
+def test_the_small_loops_are_measured_by_their_steps_without_a_gpu(project: Project) -> None:
+    shutil.copy(WORKLOADS / "small_loops.py", project.root / "workloads")
+    seen = project.run("--perfgate", "workloads/small_loops.py", "--perfgate-runs=1", "--perfgate-json=out.json")
+    assert seen.status == 1
+    told = json.loads((project.root / "out.json").read_text())
+    assert [one["verdict"]["workload"] for one in told["workloads"]] == ["mlp", "transformer"]
+    assert {one["verdict"]["outcome"] for one in told["workloads"]} == {"NO_BASELINE"}
+    for one in told["workloads"]:
+        (run,) = one["runs"]
+        assert run["complaints"] == []
+        if not told["machine"]["gpus"]:
+            assert list(run["values"]) == ["step_ms"]
+        assert 0 < run["values"]["step_ms"] < 1000
