@@ -117,6 +117,12 @@ def other_gpu(project: Project) -> None:
     project.bless(project.baseline(metrics=SMALL, on=project.machine.model_copy(update={"gpus": h100})))
 
 
+def broken_on_another_gpu(project: Project) -> None:
+    other_gpu(project)
+    (broken,) = (project.root / "baselines").rglob("*.json")
+    broken.write_text("{")
+
+
 def other_nsys(project: Project) -> None:
     blessed(project)
     shutil.rmtree(project.root / "baselines")
@@ -323,6 +329,24 @@ loop: INCOMPARABLE (5 runs)
   next        Run where it was blessed, or bless one for this machine: perfgate bless loop --reason "..."
   files       .perfgate/results/nvidia-h200/loop/TIME
 INCOMPARABLE  loop  its baseline is for NVIDIA H100 80GB HBM3, this machine is NVIDIA H200. Their times are
+    not comparable.
+GATE SHUT: 1 INCOMPARABLE of 1 workload
+""",
+    ),
+    Case(
+        name="broken baseline of another GPU model",
+        arrange=broken_on_another_gpu,
+        says="""
+__ loop __
+loop: INCOMPARABLE (5 runs)
+  its baseline is for nvidia-h100-80gb-hbm3, this machine is NVIDIA H200. Their times are not comparable.
+  metric        now
+  ----------  -----
+  step_ms     12.34
+  h2d_copies      2
+  next        Run where it was blessed, or bless one for this machine: perfgate bless loop --reason "..."
+  files       .perfgate/results/nvidia-h200/loop/TIME
+INCOMPARABLE  loop  its baseline is for nvidia-h100-80gb-hbm3, this machine is NVIDIA H200. Their times are
     not comparable.
 GATE SHUT: 1 INCOMPARABLE of 1 workload
 """,

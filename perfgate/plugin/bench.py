@@ -163,8 +163,10 @@ class PytestGate:
         )
 
     def _gpus_blessed_for(self, workload: str) -> tuple[str, ...]:
-        listed = [self.store.load_baseline(slug, workload) for slug in self.store.other_machines(workload)]
-        return tuple(baseline.machine.gpu_name for baseline in listed if baseline is not None)
+        """GPUs by name; by folder where the baseline in it is broken, which is another machine's trouble."""
+        slugs = self.store.other_machines(workload)
+        listed = [one for slug in slugs for one in self.store.baselines(slug) if one.workload == workload]
+        return tuple(one.found.machine.gpu_name if isinstance(one.found, Baseline) else one.slug for one in listed)
 
     def _keep(
         self,
