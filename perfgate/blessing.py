@@ -360,7 +360,11 @@ def _occasions(joined: Sequence[Result]) -> tuple[Occasion, ...]:
             measured_at=together[0].measured_at,
             commit=together[0].commit,
             runs=tuple(
-                BlessedRun(values=run.measured(), sm_clock_mhz=run.conditions.sm_clock_mhz)
+                BlessedRun(
+                    values=run.measured(),
+                    sm_clock_mhz=run.conditions.sm_clock_mhz,
+                    processes=len(run.processes) or None,
+                )
                 for result in together
                 for run in result.runs
             ),

@@ -71,7 +71,7 @@ def screen() -> tuple[int, bool]:
     return width, terminal and "NO_COLOR" not in os.environ
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(context_settings={"help_option_names": ["--help", "-h"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="perfgate")
 def cli() -> None:
     """A CI gate for GPU performance. The gate itself is `pytest --perfgate`."""

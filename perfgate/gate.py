@@ -149,7 +149,7 @@ def check(expectation: Expectation, policy: Policy, series: Series) -> Checked:
             told = _split(str(failed), subject=f"{expectation.workload.id}: ")
             return Checked(verdict=_verdict(expectation, Outcome.NOT_MEASURED, *told, runs=runs), runs=tuple(runs))
         runs.append(run)
-        complaints = (*run.conditions.complaints, *run.complaints)
+        complaints = (*run.conditions.complaints, *run.complaints, *_processes_lost(runs))
         if complaints:
             reason = f"run {len(runs)} does not count: {'; '.join(complaints)}."
             advice = "Free the GPU or let it cool" if run.conditions.complaints else "Remove the cause"
@@ -157,6 +157,11 @@ def check(expectation: Expectation, policy: Policy, series: Series) -> Checked:
                 verdict=_verdict(expectation, Outcome.INVALID, reason, f"{advice}, and run again.", runs=runs),
                 runs=tuple(runs),
             )
+        if baseline is not None and (differs := _other_processes(baseline, run)) is not None:
+            bless = f'perfgate bless {shlex.quote(expectation.workload.id)} --reason "..."'
+            advice = f"Look for a process that ended early or took no step. If it is meant, bless it: {bless}"
+            verdict, baseline = _verdict(expectation, Outcome.INCOMPARABLE, differs, advice), None
+            wanted = max(policy.new_runs, len(runs))
         if baseline is not None:
             judgement = judge(baseline, runs, budgets=policy.budgets, max_runs=policy.max_runs)
             verdict = judgement.verdict
@@ -240,6 +245,26 @@ def _without_comparison(expectation: Expectation) -> Verdict | None:
             f"Restore them, or bless the workload as it is now: {bless}",
         )
     return None
+
+
+def _processes_lost(runs: Sequence[Run]) -> tuple[str, ...]:
+    """A rank that took no step leaves no trace in the values, which are those of the worst of the others."""
+    first, now = len(runs[0].processes), len(runs[-1].processes)
+    return () if first == now else (f"steps of {_processes(now)} were found, of {_processes(first)} in run 1",)
+
+
+def _other_processes(baseline: Baseline, run: Run) -> str | None:
+    """Say that other processes took the steps than when it was blessed, as a sentence; None where that is not known."""
+    blessed = sorted({known for known in (run.processes for run in baseline.runs) if known is not None})
+    now = len(run.processes)
+    if not blessed or now in blessed:
+        return None
+    then = " or ".join(str(number) for number in blessed)
+    return f"steps of {_processes(now)} were found, of {then} in the baseline. Their values are not comparable."
+
+
+def _processes(number: int) -> str:
+    return f"{number} process" if number == 1 else f"{number} processes"
 
 
 def _count_rose(verdict: Verdict) -> bool:

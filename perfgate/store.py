@@ -213,7 +213,7 @@ class Store:
         """
         name = f"{file_name(workload)}.json"
         return tuple(
-            folder.name for folder in self._slug_folders() if folder.name != besides and (folder / name).exists()
+            folder.name for folder in self._slug_folders() if folder.name != besides and os.path.lexists(folder / name)
         )
 
     def save_baseline(self, baseline: Baseline, *, replacing: Baseline | None) -> Path:
@@ -344,6 +344,14 @@ class Store:
         try:
             raw = path.read_bytes()
         except FileNotFoundError:
+            for link in (self._baselines, path.parent, path):
+                if link.is_symlink() and not link.exists():
+                    raise BaselineUnreadable(
+                        subject=self._told(link),
+                        fact="it is a link to nowhere",
+                        expectation="Whether there is a baseline behind it cannot be told",
+                        next_step="Restore what it leads to, or delete the link.",
+                    ) from None
             return None
         except OSError as error:
             raise BaselineUnreadable(
@@ -441,8 +449,8 @@ class Store:
     def _vanished(self, path: Path) -> BaselineUnreadable:
         return BaselineUnreadable(
             subject=self._told(path),
-            fact="the file was listed and is gone, or is a link to nowhere",
-            next_step="Run again; if it stays, delete the link.",
+            fact="the file was listed and is gone",
+            next_step="Run again.",
         )
 
     def _listed_result(self, folder: Path) -> ListedResult:

@@ -278,6 +278,26 @@ def broken_file(project: Project) -> None:
     project.workload('raise RuntimeError("no such data set")\n', file="broken.py")
 
 
+def hooked(project: Project, hook: str) -> None:
+    """A second workload, without a baseline, that a hook of the project keeps from being measured."""
+    blessed(project)
+    project.workload(OTHER, file="others.py")
+    project.write("conftest.py", f"import pytest\n\n{hook}")
+
+
+def link_to_nowhere(project: Project) -> None:
+    blessed(project)
+    file = project.root / "baselines" / "nvidia-h200" / "loop.json"
+    file.unlink()
+    file.symlink_to("../../../elsewhere/loop.json")
+
+
+def folder_is_a_file(project: Project) -> None:
+    blessed(project)
+    shutil.rmtree(project.root / "baselines")
+    project.write("baselines/nvidia-h200", "")
+
+
 def settings(project: Project, line: str) -> None:
     blessed(project)
     project.write("pyproject.toml", f"[tool.perfgate]\n{line}\n")
@@ -1148,6 +1168,109 @@ Leave -n out, or pass -n 0.
         says="""
 ERROR: --perfgate-json: /dev/null/verdicts.json cannot be written. Give it a file in a folder that can be
     written to.
+""",
+    ),
+    Case(
+        name="workload that a hook drops without deselecting it",
+        arrange=partial(
+            hooked,
+            hook="def pytest_collection_modifyitems(items):\n    items[:] = [i for i in items if i.name == 'loop']\n",
+        ),
+        says="""
+PASSED  loop  Within budget: 1 clock and 1 count, 3 runs against 5 blessed.
+GATE SHUT: other: it was expected, and not measured
+""",
+    ),
+    Case(
+        name="workload that a hook runs nothing of",
+        arrange=partial(
+            hooked, hook="def pytest_runtest_protocol(item):\n    return True if item.name == 'other' else None\n"
+        ),
+        says="""
+PASSED  loop  Within budget: 1 clock and 1 count, 3 runs against 5 blessed.
+GATE SHUT: other: it was expected, and not measured
+""",
+    ),
+    Case(
+        name="pytest.exit with status 0 before all is measured",
+        arrange=partial(
+            hooked,
+            hook="def pytest_runtest_logstart(nodeid):\n"
+            "    if 'other' in nodeid: pytest.exit('enough', returncode=0)\n",
+        ),
+        says="""
+PASSED  loop  Within budget: 1 clock and 1 count, 3 runs against 5 blessed.
+GATE SHUT: other: it was expected, and not measured
+""",
+    ),
+    Case(
+        name="baseline that is a link to nowhere",
+        arrange=link_to_nowhere,
+        arguments=("--perfgate-new=allow",),
+        says="""
+__ loop __
+loop: INCOMPARABLE
+  baselines/nvidia-h200/loop.json: it is a link to nowhere. Whether there is a baseline behind it cannot be
+      told.
+  next        Restore what it leads to, or delete the link.
+  files       .perfgate/results/nvidia-h200/loop/TIME
+INCOMPARABLE  loop  baselines/nvidia-h200/loop.json: it is a link to nowhere. Whether there is a baseline
+    behind it cannot be told.
+GATE SHUT: 1 INCOMPARABLE of 1 workload
+""",
+    ),
+    Case(
+        name="file in place of the machine's folder of baselines",
+        arrange=folder_is_a_file,
+        arguments=("--perfgate-new=allow",),
+        says="""
+__ loop __
+loop: INCOMPARABLE
+  baselines/nvidia-h200/loop.json: the baseline cannot be read (Not a directory).
+  next        Make it a file that this user may read.
+  files       .perfgate/results/nvidia-h200/loop/TIME
+INCOMPARABLE  loop  baselines/nvidia-h200/loop.json: the baseline cannot be read (Not a directory).
+baselines/nvidia-h200: the folder cannot be listed (Not a directory). Make it a folder that this user may
+    read.
+GATE SHUT: 1 INCOMPARABLE, and 1 other reason above
+""",
+    ),
+    Case(
+        name="the gate's side of the plugin switched off",
+        arrange=blessed,
+        arguments=("-p", "no:perfgate.plugin.gate_side"),
+        status=4,
+        says="""
+ERROR: -p no:perfgate.plugin.gate_side: it is switched off, and nothing would be measured. Leave it out, or
+    leave --perfgate out.
+""",
+    ),
+    Case(
+        name="pytest's terminal switched off",
+        arrange=blessed,
+        arguments=("-p", "no:terminal"),
+        status=4,
+        says="""
+ERROR: -p no:terminal: a gate tells its verdicts there. Leave it out; -q says least.
+""",
+    ),
+    Case(
+        name="the worker's option",
+        arrange=blessed,
+        arguments=("--perfgate-worker=order.json",),
+        status=4,
+        says="""
+ERROR: --perfgate-worker is what a gate passes to its own runs. Leave it out.
+""",
+    ),
+    Case(
+        name="--perfgate-json to a file of something else",
+        arrange=blessed,
+        arguments=("--perfgate-json=workloads/loops.py",),
+        status=4,
+        says="""
+ERROR: --perfgate-json: /project/workloads/loops.py holds something else than perfgate's verdicts, and would
+    be lost. Give it a new file, or delete that one.
 """,
     ),
     Case(

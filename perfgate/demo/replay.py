@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import textwrap
 from collections.abc import Callable
 from contextlib import ExitStack
 from datetime import UTC, datetime
@@ -21,6 +22,7 @@ from perfgate.model.sample import Run
 from perfgate.model.verdict import Verdict
 from perfgate.nsys.reports import read_reports
 from perfgate.nsys.sqlite import read_timeline
+from perfgate.render.page import NARROWEST
 from perfgate.render.records import bless_text
 from perfgate.render.text import verdict_table
 from perfgate.store import Store
@@ -70,7 +72,7 @@ def play_recorded(captures: Path, folder: Path, say: Callable[[str], None], *, w
     say(f"Captures recorded on {machine.gpu_name}, driver {machine.driver}, nsys {machine.nsys}.\n")
 
     first = _check(manifest, manifest.baseline, None, captures, folder)
-    say(_title("1", manifest.baseline))
+    say(_wrapped(f"1. {manifest.baseline.title}", width))
     say(verdict_table(first.verdict, width=width, colour=colour))
     if first.verdict.outcome is not Outcome.NO_BASELINE:
         return EXIT_SHUT
@@ -79,32 +81,32 @@ def play_recorded(captures: Path, folder: Path, say: Callable[[str], None], *, w
     say(f'$ perfgate bless {manifest.workload.id} --reason "{baseline.blessing.reason}"\n')
 
     unchanged = _check(manifest, manifest.unchanged, baseline, captures, folder, runs=3)
-    say(_title("2", manifest.unchanged))
+    say(_wrapped(f"2. {manifest.unchanged.title}", width))
     say(verdict_table(unchanged.verdict, width=width, colour=colour))
 
     slip = _check(manifest, manifest.slip, baseline, captures, folder)
-    say(_title("3", manifest.slip))
+    say(_wrapped(f"3. {manifest.slip.title}", width))
     say(verdict_table(slip.verdict, width=width, colour=colour))
 
     if slip.verdict.outcome is Outcome.REGRESSED:
-        meant = _bless(manifest, slip, baseline, "the demo shows what blessing a loss looks like", accept=True)
+        meant = _bless(manifest, slip, baseline, "the demo blesses a loss", accept=True)
         store.save_baseline(meant, replacing=baseline)
         say(f'$ perfgate bless {manifest.workload.id} --reason "{meant.blessing.reason}" --accept-regression')
         rows = blessing.differences(baseline, meant)
         say(bless_text(baseline, meant, rows, width=width, colour=colour, costs=blessing.costs(meant)))
-    return _verdict_of_demo(unchanged.verdict, slip.verdict, say)
+    return _verdict_of_demo(unchanged.verdict, slip.verdict, say, width=width)
 
 
-def _title(number: str, recording: Recording) -> str:
-    return f"{number}. {recording.title}"
+def _wrapped(text: str, width: int) -> str:
+    return textwrap.fill(text, max(width, NARROWEST), break_long_words=False, break_on_hyphens=False)
 
 
-def _verdict_of_demo(unchanged: Verdict, slip: Verdict, say: Callable[[str], None]) -> int:
+def _verdict_of_demo(unchanged: Verdict, slip: Verdict, say: Callable[[str], None], *, width: int) -> int:
     as_meant = unchanged.outcome is Outcome.PASSED and slip.outcome is Outcome.REGRESSED
-    say(
-        f"The unchanged loop is {unchanged.outcome}, the loop with the slip is {slip.outcome}"
-        + (": the gate works as it should." if as_meant else ": the gate does not work as it should.")
+    told = f"The unchanged loop is {unchanged.outcome}, the loop with the slip is {slip.outcome}" + (
+        ": the gate works as it should." if as_meant else ": the gate does not work as it should."
     )
+    say(_wrapped(told, width))
     return EXIT_OPEN if as_meant else EXIT_SHUT
 
 

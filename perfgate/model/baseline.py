@@ -37,6 +37,8 @@ class BlessedRun(Record):
 
     values: Mapping[Metric, float]
     sm_clock_mhz: float | None = None
+    processes: int | None = Field(default=None, ge=1)
+    """Processes that took steps; None where it was not noted."""
 
 
 class Occasion(Record):

@@ -47,10 +47,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Load the side that this process is on."""
     side = "worker_side" if config.getoption("perfgate_worker") else "gate_side" if config.getoption("perfgate") else ""
+    if side == "worker_side" and config.getoption("perfgate"):
+        raise pytest.UsageError("--perfgate-worker is what a gate passes to its own runs. Leave it out.")
     if side:
         # Not pluginmanager.import_plugin: it warns where `perfgate doctor` has imported the side before, to no purpose.
         name = f"perfgate.plugin.{side}"
-        config.pluginmanager.register(importlib.import_module(name), name)
+        if config.pluginmanager.register(importlib.import_module(name), name) is None:
+            raise pytest.UsageError(
+                f"-p no:{name}: it is switched off, and nothing would be measured. "
+                "Leave it out, or leave --perfgate out."
+            )
         return
     given = [flag for flag, _ in OPTIONS if config.getoption(flag.removeprefix("--").replace("-", "_")) is not None]
     if given:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -208,10 +208,10 @@ class PytestGate:
             listed.workload for listed in self.store.baselines(bench.machine.slug) if listed.workload not in known
         )
 
-    def missed(self, collected: Sequence[Workload]) -> tuple[str, ...]:
+    def missed(self, collected: Sequence[Workload], *, skipped: Collection[str] = ()) -> tuple[str, ...]:
         """The collected workloads that a measurement is expected of.
 
-        That is all of them but those which were skipped and never had a baseline here: a workload for two GPUs may
+        That is all of them but those which were `skipped` and never had a baseline here: a workload for two GPUs may
         skip itself on a machine with one.
         """
         bench = self._ready()
@@ -221,13 +221,20 @@ class PytestGate:
         return tuple(
             workload.id
             for workload in collected
-            if workload.id in self.verdicts or self.store.baseline_path(slug, workload.id).exists()
+            if workload.id not in skipped
+            or workload.id in self.verdicts
+            or os.path.lexists(self.store.baseline_path(slug, workload.id))
         )
 
-    def close(self, collected: Sequence[Workload], *, whole: bool) -> gate.Closing:
+    def close(self, collected: Sequence[Workload], *, skipped: Collection[str] = (), whole: bool) -> gate.Closing:
         """What the whole invocation amounts to; `whole` tells that every workload of the project was asked for."""
-        orphans = self.orphans(collected) if whole else ()
-        return gate.close(self.missed(collected), self.verdicts, self._policy(None), orphans=orphans)
+        missed, policy = self.missed(collected, skipped=skipped), self._policy(None)
+        try:
+            orphans = self.orphans(collected) if whole else ()
+        except BaselineUnreadable as broken:
+            closing = gate.close(missed, self.verdicts, policy)
+            return gate.Closing(opens=False, shut_by=(*closing.shut_by, str(broken).replace("\n", " ")))
+        return gate.close(missed, self.verdicts, policy, orphans=orphans)
 
     def told(self, closing: gate.Closing, *, hidden: Sequence[str] = (), why: str = "") -> str:
         """The terminal summary: tables that nothing above has shown, a line a workload, and what else shuts the gate.

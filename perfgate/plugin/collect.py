@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -11,6 +12,8 @@ import pytest
 from perfgate.workload import declaration_of
 
 SIMPLE = (str, int, float, bool, type(None))
+TOLD_BY_NAME = ("dtype", "device")
+"""Types of torch whose text says all; pytest numbers their values, so that an id does not tell them apart."""
 
 
 class WorkloadModule(pytest.Module):
@@ -20,8 +23,14 @@ class WorkloadModule(pytest.Module):
         """Whether an object is a workload, and declared in this file rather than imported from a sister file."""
         if declaration_of(obj) is None or not inspect.isfunction(obj):
             return False
-        declared_in = Path(inspect.unwrap(obj).__code__.co_filename)
-        return declared_in == self.path or not declared_in.is_relative_to(self.path.parent)
+        declared = inspect.unwrap(obj)
+        declared_in = Path(declared.__code__.co_filename)
+        if declared_in == self.path or not declared_in.is_relative_to(self.path.parent):
+            return True
+        # A sister that makes workloads, or is collected from nowhere, does not show them under their names.
+        sister = sys.modules.get(declared.__module__)
+        shown_there = sister is not None and any(held is obj for held in vars(sister).values())
+        return not (shown_there and holds_workloads(declared_in))
 
     def istestclass(self, obj: object, name: str) -> bool:  # noqa: ARG002 - the signature is pytest's
         """No class is a workload."""
@@ -39,7 +48,7 @@ def holds_workloads(file_path: Path) -> bool:
 
 def holds_command(file_path: Path) -> bool:
     """Whether a file is the YAML file of one workload by its name."""
-    return file_path.suffix in {".yaml", ".yml"} and not file_path.name.startswith(("_", "."))
+    return file_path.suffix.lower() in {".yaml", ".yml"} and not file_path.name.startswith(("_", "."))
 
 
 def parameters_of(function: pytest.Function) -> dict[str, str]:
@@ -48,10 +57,21 @@ def parameters_of(function: pytest.Function) -> dict[str, str]:
     if callspec is None:
         return {}
     told = {
-        name: repr(value) if isinstance(value, SIMPLE) else f"{type(value).__name__} in {callspec.id}"
+        name: repr(value) if _is_told_by_text(value) else f"{type(value).__name__} in {callspec.id}"
         for name, value in callspec.params.items()
     }
     return dict(sorted(told.items()))
+
+
+def _is_told_by_text(value: object) -> bool:
+    """Whether a value's text says all of it, and the same in every process; that of a set's order does not."""
+    match value:
+        case tuple() | list():
+            return all(map(_is_told_by_text, value))
+        case dict():
+            return all(map(_is_told_by_text, (*value, *value.values())))
+        case _:
+            return isinstance(value, SIMPLE) or type(value).__name__ in TOLD_BY_NAME
 
 
 def spared_by_timeouts(item: pytest.Item) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import threading
@@ -24,6 +25,10 @@ EXPECTED = pytest.StashKey[Sequence[Workload]]()
 CLOSING = pytest.StashKey[Closing]()
 WHOLE = pytest.StashKey[bool]()
 """Whether all workloads of the project were asked for, so that a missing one is missed."""
+COLLECTED = pytest.StashKey[dict[str, Workload]]()
+"""Workloads that were collected and not deselected, by id: what a hook drops without a word is missed."""
+SKIPPED = pytest.StashKey[set[str]]()
+"""Workloads that a mark or condition skipped."""
 HIDDEN = pytest.StashKey[list[str]]()
 """Workloads whose failure pytest does not show: those marked xfail."""
 BROKEN = pytest.StashKey[bool]()
@@ -42,6 +47,8 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     """Read the settings and choose what is collected."""
     config = session.config
     refuse_distribution(config)
+    if not config.pluginmanager.hasplugin("terminalreporter"):
+        raise pytest.UsageError("-p no:terminal: a gate tells its verdicts there. Leave it out; -q says least.")
     try:
         settings = load_settings(config.rootpath, options_of(config))
     except PerfgateError as invalid:
@@ -51,6 +58,8 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     end_as_on_ctrl_c(config)
     writer = config.get_terminal_writer()
     config.stash[HIDDEN] = []
+    config.stash[COLLECTED] = {}
+    config.stash[SKIPPED] = set()
     config.stash[GATE] = PytestGate(
         root=config.rootpath,
         settings=settings,
@@ -129,6 +138,20 @@ def refuse_unwritable(document: Path | None) -> None:
         raise pytest.UsageError(
             f"--perfgate-json: {document} cannot be written. Give it a file in a folder that can be written to."
         )
+    if document.is_file() and not is_document_or_empty(document.read_bytes()):
+        raise pytest.UsageError(
+            f"--perfgate-json: {document} holds something else than perfgate's verdicts, and would be lost. "
+            "Give it a new file, or delete that one."
+        )
+
+
+def is_document_or_empty(content: bytes) -> bool:
+    """Whether a file's content is nothing to be sorry for: a gate's document of any version, or nothing."""
+    try:
+        held = json.loads(content or b'{"perfgate": ""}')
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(held, dict) and "perfgate" in held
 
 
 def end_as_on_ctrl_c(config: pytest.Config) -> None:
@@ -173,15 +196,19 @@ def pytest_collect_file(
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Every run has a time limit of its own."""
+    """Note it; every run has a time limit of its own."""
     spared_by_timeouts(item)
+    if isinstance(item, WorkloadItem | CommandItem):
+        item.config.stash[COLLECTED][item.workload.id] = item.workload
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Note what is expected: from here on, what is missing is missed."""
     expected = [item.workload for item in session.items if isinstance(item, WorkloadItem | CommandItem)]
     refuse_twins(expected)
-    session.config.stash[EXPECTED] = tuple(expected)
+    kept = {workload.id for workload in expected}
+    dropped = [workload for name, workload in session.config.stash[COLLECTED].items() if name not in kept]
+    session.config.stash[EXPECTED] = (*expected, *dropped)
     session.config.stash[BROKEN] = bool(session.testsfailed)
     # A file that cannot be collected hides its workloads; they are not gone.
     session.config.stash[WHOLE] &= not session.testsfailed
@@ -204,16 +231,20 @@ def refuse_twins(expected: Sequence[Workload]) -> None:
 
 def pytest_deselected(items: list[pytest.Item]) -> None:
     """A selection leaves workloads out on purpose."""
-    if items:
-        items[0].config.stash[WHOLE] = False
+    for item in items:
+        item.config.stash[WHOLE] = False
+        if isinstance(item, WorkloadItem | CommandItem):
+            item.config.stash[COLLECTED].pop(item.workload.id, None)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Note failures that an xfail mark hides."""
+    """Note failures that an xfail mark hides, and what is skipped."""
     report = yield
+    if report.skipped and isinstance(item, WorkloadItem | CommandItem):
+        item.config.stash[SKIPPED].add(item.workload.id)
     if hasattr(report, "wasxfail") and call.excinfo is not None and isinstance(call.excinfo.value, GateShut):
         item.config.stash[HIDDEN].append(call.excinfo.value.verdict.workload)
     return report
@@ -227,7 +258,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if gate is None or any(config.getoption(option) for option in LOOKING):
         return
     whole = config.stash[WHOLE] and session.exitstatus in COMPLETE
-    closing = gate.close(config.stash.get(EXPECTED, ()), whole=whole)
+    skipped: set[str] = config.stash[SKIPPED]
+    closing = gate.close(config.stash.get(EXPECTED, ()), skipped=skipped, whole=whole)
     closing = with_exit_status(closing, session.exitstatus)
     status = max(int(session.exitstatus), closing.exit_status)
     config.stash[CLOSING] = gate.document(document_of(config), closing, exit_status=status)

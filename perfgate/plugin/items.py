@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 import pytest
 from pydantic import ValidationError
 
-from perfgate.model.errors import PerfgateError
+from perfgate.model.errors import ConfigInvalid, PerfgateError
 from perfgate.model.metric import Metric
 from perfgate.model.verdict import Verdict
 from perfgate.model.workload import Workload
 from perfgate.plugin.bench import GATE
 from perfgate.plugin.collect import WorkloadModule, parameters_of
 from perfgate.settings import check_budgets, invalid_value
-from perfgate.workload import declaration_of
+from perfgate.workload import MARK, declaration_of
 from perfgate.workload_file import read_workload_file
 
 if TYPE_CHECKING:
@@ -76,6 +79,10 @@ class GatedModule(WorkloadModule):
 
     def collect(self) -> Iterable[pytest.Item | pytest.Collector]:
         """Turn each workload of the module into an item that is measured."""
+        try:
+            refuse_uncollectable(self.obj, source=self._source)
+        except PerfgateError as invalid:
+            raise self.CollectError(str(invalid)) from None
         return [self._gated(item) for item in super().collect() if isinstance(item, pytest.Function)]
 
     def _gated(self, function: pytest.Function) -> WorkloadItem:
@@ -90,13 +97,18 @@ class GatedModule(WorkloadModule):
         item.workload = self._workload(function)
         return item
 
+    @property
+    def _source(self) -> str:
+        return self.path.relative_to(self.config.rootpath).as_posix() if _below(self) else str(self.path)
+
     def _workload(self, function: pytest.Function) -> Workload:
         declared = declaration_of(function.obj)
         if declared is None:
             raise AssertionError(f"{function.name} was collected and is no workload")
-        source = self.path.relative_to(self.config.rootpath).as_posix() if _below(self) else str(self.path)
+        source = self._source
         subject = f"{source}: @workload of {function.name}"
         try:
+            refuse_no_parameters(function, source=source)
             workload = Workload(
                 id=function.name,
                 source=source,
@@ -136,3 +148,53 @@ class CommandCollector(pytest.File):
 
 def _below(collector: pytest.Collector) -> bool:
     return collector.path.is_relative_to(collector.config.rootpath)
+
+
+def refuse_uncollectable(module: ModuleType, *, source: str) -> None:
+    """Refuse a module that marks as `@workload` what no item can be made of: it would be left out silently.
+
+    Raises:
+        ConfigInvalid: names the first of them.
+    """
+    collected = {id(held) for held in vars(module).values() if inspect.isfunction(held)}
+    for name, held in vars(module).items():
+        if inspect.isclass(held):
+            for method, inner in vars(held).items():
+                if id(inner) not in collected and declaration_of(getattr(inner, "__func__", inner)) is not None:
+                    raise ConfigInvalid(
+                        subject=f"{source}: @workload on {name}.{method}",
+                        fact="it is in a class",
+                        expectation="Workloads are plain functions, and this one would not be measured",
+                        next_step="Move it out of the class.",
+                    )
+        elif not inspect.isfunction(held) and _bears_mark(held):
+            raise ConfigInvalid(
+                subject=f"{source}: @workload on {name}",
+                fact=f"a decorator above it has made a {type(held).__name__} of it",
+                expectation="Workloads are plain functions, and this one would not be measured",
+                next_step="Leave that decorator out, or put it on what the workload calls.",
+            )
+
+
+def _bears_mark(held: object) -> bool:
+    """Whether an object took over a workload's attributes; asked past the object's own attribute access."""
+    with suppress(AttributeError, TypeError):
+        return MARK in object.__getattribute__(held, "__dict__")
+    return False
+
+
+def refuse_no_parameters(function: pytest.Function, *, source: str) -> None:
+    """Refuse a function that is parametrised with nothing: pytest makes one item of it, and skips that.
+
+    Raises:
+        ConfigInvalid: names the arguments without values.
+    """
+    callspec = getattr(function, "callspec", None)
+    params = {} if callspec is None else callspec.params
+    if empty := [name for name, value in params.items() if type(value).__name__ == "NotSetType"]:
+        raise ConfigInvalid(
+            subject=f"{source}: @workload on {function.originalname}",
+            fact=f"it is parametrised with no values for {' and '.join(empty)}",
+            expectation="Nothing of it would be measured",
+            next_step="Give it at least one value, or remove it.",
+        )

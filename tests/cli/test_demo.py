@@ -17,7 +17,7 @@ CAPTURES = Path(replay.__file__).parent / "captures"
 
 def played(captures: Path, folder: Path) -> tuple[int, list[str]]:
     said: list[str] = []
-    return play_recorded(captures, folder, said.append, width=80, colour=False), said
+    return play_recorded(captures, folder, said.append, width=120, colour=False), said
 
 
 def swapped(tmp_path: Path, **sets: str) -> Path:
@@ -32,7 +32,7 @@ def swapped(tmp_path: Path, **sets: str) -> Path:
 
 def test_the_unchanged_loop_passes_and_the_slip_is_caught_where_it_is() -> None:
     said: list[str] = []
-    assert play(said.append, width=80, colour=False) == 0
+    assert play(said.append, width=120, colour=False) == 0
     text = "\n".join(said)
     assert "mlp: NO_BASELINE (5 runs)" in text
     assert "mlp: PASSED (3 runs against 5 blessed)" in text
@@ -42,6 +42,15 @@ def test_the_unchanged_loop_passes_and_the_slip_is_caught_where_it_is() -> None:
     assert "where       syncs: +1: +1 under log" in text
     assert "where       pageable_copies: +1: +1 under copy" in text
     assert said[-1] == "The unchanged loop is PASSED, the loop with the slip is REGRESSED: the gate works as it should."
+
+
+def test_no_line_of_the_demo_is_broken_by_a_terminal_of_80_columns() -> None:
+    said: list[str] = []
+    assert play(said.append, width=80, colour=False) == 0
+    assert [line for text in said for line in text.splitlines() if len(line) > 80] == []
+    assert said[-1] == (
+        "The unchanged loop is PASSED, the loop with the slip is REGRESSED: the gate\nworks as it should."
+    )
 
 
 def test_a_slip_that_is_not_caught_shuts_the_demo(tmp_path: Path) -> None:

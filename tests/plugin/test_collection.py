@@ -54,6 +54,36 @@ def test_parameters_are_part_of_what_a_baseline_is_for(project: Project, measure
     }
 
 
+@pytest.mark.parametrize(
+    ("before", "now", "told"),
+    [
+        ("(4, 64)", "(4, 32)", "parameter value was (4, 64) and is (4, 32)"),
+        ("{'batch': [4]}", "{'batch': [8]}", "parameter value was {'batch': [4]} and is {'batch': [8]}"),
+        ("dtype('torch.half')", "dtype('torch.float')", "parameter value was torch.half and is torch.float"),
+    ],
+    ids=["tuple", "dictionary", "data type"],
+)
+def test_a_parameter_that_pytest_only_numbers_is_still_part_of_it(
+    project: Project, measured: list[str], before: str, now: str, told: str
+) -> None:
+    dtype = "class dtype:\n    def __init__(self, name): self.name = name\n    def __repr__(self): return self.name\n"
+    text = f"import pytest\n{dtype}{LOOP}".replace("loop(steps", "loop(steps, value")
+    text = text.replace("@workload", '@pytest.mark.parametrize("value", [VALUE])\n@workload')
+    project.workload(text.replace("VALUE", before))
+    project.gate()
+    result = project.store.latest_result("loop[value0]")
+    assert result is not None
+    blessed = project.baseline("loop[value0]").model_copy(
+        update={"parameters": result.result.workload.comparable_parameters(), "digest": result.result.workload.digest()}
+    )
+    project.bless(blessed)
+    project.workload(text.replace("VALUE", now))
+    seen = project.gate()
+    assert seen.status == 1
+    assert f"the baseline is of other parameters: {told}." in seen.out
+    assert measured
+
+
 def test_k_chooses_among_workloads_and_the_gate_opens_on_those(project: Project, measured: list[str]) -> None:
     project.workload(LOOP)
     project.workload(LOOP.replace("def loop", "def other"), file="other.py")
@@ -116,6 +146,62 @@ def test_a_workload_wrapped_by_a_helper_of_another_file_is_collected(project: Pr
     )
     project.gate()
     assert set(measured) == {"loop"}
+
+
+def test_a_workload_made_by_a_helper_of_another_file_is_collected(project: Project, measured: list[str]) -> None:
+    project.write("pytest.ini", "[pytest]\npythonpath = workloads\n")
+    project.workload(LOOP)
+    making = textwrap.indent(LOOP.partition("\n\n")[2], "    ")
+    project.workload(f"from perfgate import workload\n\ndef make():\n{making}    return loop\n", file="_helpers.py")
+    project.workload("from _helpers import make\nmade = make()\n", file="more.py")
+    project.gate()
+    assert set(measured) == {"loop", "made"}
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        pytest.param(
+            "class Loops:\n    @workload()\n    def method(self, steps): ...\n",
+            "@workload on Loops.method: it is in a class. Workloads are plain functions, and this one would not be "
+            "measured.\nMove it out of the class.",
+            id="in a class",
+        ),
+        pytest.param(
+            "class Loops:\n    @staticmethod\n    @workload()\n    def method(steps): ...\n",
+            "@workload on Loops.method: it is in a class. Workloads are plain functions, and this one would not be "
+            "measured.\nMove it out of the class.",
+            id="in a class, static",
+        ),
+        pytest.param(
+            "import functools\n\n@functools.lru_cache\n@workload()\ndef other(steps): ...\n",
+            "@workload on other: a decorator above it has made a _lru_cache_wrapper of it. Workloads are plain "
+            "functions, and this one would not be measured.\n"
+            "Leave that decorator out, or put it on what the workload calls.",
+            id="under a decorator that returns no function",
+        ),
+        pytest.param(
+            "import pytest\n\n@workload()\n@pytest.mark.parametrize('n', [])\ndef other(steps, n): ...\n",
+            "@workload on other: it is parametrised with no values for n. Nothing of it would be measured.\n"
+            "Give it at least one value, or remove it.",
+            id="parametrised with nothing",
+        ),
+    ],
+)
+def test_what_is_marked_and_could_not_be_measured_is_an_error_of_collection(
+    project: Project, measured: list[str], text: str, says: str
+) -> None:
+    project.workload(LOOP)
+    project.workload(f"from perfgate import workload\n{text}", file="more.py")
+    seen = project.gate()
+    assert (seen.status, measured) == (2, [])
+    assert f"workloads/more.py: {says}\n" in seen.failures
+
+
+def test_the_suffix_of_a_command_may_be_in_capitals(project: Project, measured: list[str]) -> None:
+    project.write("workloads/train.YAML", "command: [true]\nstep: x\nsteps: 5\n")
+    project.gate()
+    assert set(measured) == {"train"}
 
 
 def test_files_that_begin_with_an_underscore_hold_no_workloads(project: Project, measured: list[str]) -> None:

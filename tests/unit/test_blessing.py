@@ -74,6 +74,7 @@ def test_first_baseline_holds_what_was_measured_and_why() -> None:
     assert new.machine == result.machine
     assert new.values(Metric.STEP_MS) == (12.34, 12.31, 12.36, 12.33, 12.35)
     assert [run.sm_clock_mhz for run in new.runs] == [1980] * 5
+    assert [run.processes for run in new.runs] == [1] * 5
     assert new.blessing.reason == "first baseline"
     assert (new.blessing.by, new.blessing.at, new.blessing.commit) == ("Ada <ada@example.org>", LATER, records.COMMIT)
     assert [occasion.measured_at for occasion in new.occasions] == [records.NOON]

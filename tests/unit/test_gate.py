@@ -364,6 +364,33 @@ def test_a_run_that_lost_steps_is_invalid_and_is_not_blamed_on_the_gpu() -> None
     )
 
 
+def of_processes(run: Run, number: int) -> Run:
+    return run.model_copy(update={"processes": run.processes * number})
+
+
+def test_a_rank_that_took_no_step_in_one_run_is_invalid() -> None:
+    sound = records.run()
+    checked = check(expect(records.baseline()), Policy(), Recorded(of_processes(sound, 2), sound))
+    assert (checked.verdict.outcome, checked.verdict.reason, checked.verdict.next_step) == (
+        Outcome.INVALID,
+        "run 2 does not count: steps of 1 process were found, of 2 processes in run 1.",
+        "Remove the cause, and run again.",
+    )
+
+
+def test_a_rank_that_took_no_step_in_any_run_is_no_comparison_and_is_measured_for_a_bless() -> None:
+    made = records.baseline()
+    two = tuple(run.model_copy(update={"processes": 2}) for run in made.runs)
+    of_two = made.model_copy(update={"occasions": (made.occasions[0].model_copy(update={"runs": two}),)})
+    checked = check(expect(of_two), Policy(), Recorded(records.run()))
+    assert (checked.verdict.outcome, checked.verdict.reason, checked.verdict.next_step) == (
+        Outcome.INCOMPARABLE,
+        "steps of 1 process were found, of 2 in the baseline. Their values are not comparable.",
+        f"Look for a process that ended early or took no step. If it is meant, bless it: {BLESS}",
+    )
+    assert len(checked.runs) == 5
+
+
 def test_a_worker_that_never_came_to_a_run_is_not_measured() -> None:
     missing = NsysNotFound(subject="nsys", fact="not found in PATH", next_step="Install it.")
     verdict = gate.as_not_measured("mlp", missing)

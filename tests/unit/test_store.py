@@ -442,8 +442,9 @@ def test_link_to_nowhere_is_listed_with_its_error(store: Store) -> None:
     path.symlink_to("nowhere")
     (listed,) = store.baselines()
     assert str(listed.found) == (
-        "baselines/nvidia-h200/mlp.json: the file was listed and is gone, or is a link to nowhere.\n"
-        "Run again; if it stays, delete the link."
+        "baselines/nvidia-h200/mlp.json: it is a link to nowhere. "
+        "Whether there is a baseline behind it cannot be told.\n"
+        "Restore what it leads to, or delete the link."
     )
 
 

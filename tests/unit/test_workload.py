@@ -152,9 +152,10 @@ async def asynchronous(steps: Steps) -> AsyncIterator[int]:
             "@workload on without_steps: it takes no argument 'steps'. Write def without_steps(steps): ...",
         ),
         (Pretender, "@workload on Pretender: it is a type, expected a plain function."),
-        (
+        pytest.param(
             functools.partial(loop),
             f"@workload on {functools.partial(loop)!r}: it is a partial, expected a plain function.",
+            id="partial",  # its text holds an address, which is another in each process of pytest-xdist
         ),
         (
             coroutine,
