@@ -5,7 +5,6 @@ The one path that both doors walk. It runs what it is handed and asks the judge;
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Protocol
@@ -14,6 +13,7 @@ from pydantic import Field
 
 from perfgate.explain.where import where
 from perfgate.judge.judge import judge
+from perfgate.judge.words import bless_command
 from perfgate.model.baseline import FEWEST_RUNS, Baseline
 from perfgate.model.errors import (
     EXIT_OPEN,
@@ -158,7 +158,7 @@ def check(expectation: Expectation, policy: Policy, series: Series) -> Checked:
                 runs=tuple(runs),
             )
         if baseline is not None and (differs := _other_processes(baseline, run)) is not None:
-            bless = f'perfgate bless {shlex.quote(expectation.workload.id)} --reason "..."'
+            bless = bless_command(expectation.workload.id)
             advice = f"Look for a process that ended early or took no step. If it is meant, bless it: {bless}"
             verdict, baseline = _verdict(expectation, Outcome.INCOMPARABLE, differs, advice), None
             wanted = max(policy.new_runs, len(runs))
@@ -213,7 +213,7 @@ def close(
 def _without_comparison(expectation: Expectation) -> Verdict | None:
     """The verdict where measuring cannot end in a comparison; None where it can."""
     workload, baseline, machine = expectation.workload, expectation.baseline, expectation.machine
-    bless = f'perfgate bless {shlex.quote(workload.id)} --reason "..."'
+    bless = bless_command(workload.id)
     if baseline is None and expectation.elsewhere:
         others = " and ".join(expectation.elsewhere)
         return _verdict(
