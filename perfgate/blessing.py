@@ -20,6 +20,7 @@ from perfgate.model.baseline import (
     Commit,
     Occasion,
     Result,
+    code_digest,
 )
 from perfgate.model.errors import BlessRefused
 from perfgate.model.metric import GATED_CLOCKS, METRICS, Basis, Kind, Metric
@@ -105,6 +106,7 @@ def bless(
         machine=newest.machine,
         occasions=_occasions(joined),
         blessing=Blessing(by=by, at=at, reason=reason.strip(), commit=commit),
+        code=code_digest(newest.code),
         ranges=_ranges(runs),
         calibration={} if like is None else like.calibration,
     )

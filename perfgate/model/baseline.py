@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Final, Literal
@@ -58,12 +60,26 @@ class Blessing(Record):
     commit: Commit | None = None
 
 
+class Milestone(Record):
+    """One blessing on the way from the anchor to now."""
+
+    step_ms: float = Field(gt=0)
+    at: datetime
+    commit: Commit | None = None
+    reason: str = ""
+
+
 class Anchor(Record):
     """The best step time ever blessed here: many small losses show as one large one against it."""
 
     step_ms: float = Field(gt=0)
     at: datetime
     commit: Commit | None = None
+    runs: int = Field(default=FEWEST_RUNS, ge=1)
+    occasions: int = Field(default=1, ge=1)
+    """Runs and occasions that it is the median of."""
+    path: tuple[Milestone, ...] = ()
+    """What was blessed since, oldest first, the present baseline last; none where that is the anchor itself."""
 
 
 class Spread(Record):
@@ -72,6 +88,8 @@ class Spread(Record):
     run_sd: float = Field(ge=0)
     occasion_sd: float = Field(ge=0)
     runs: int = Field(ge=2)
+    occasions: int = Field(default=1, ge=1)
+    """Over how many occasions the runs were spread; with one, `occasion_sd` is the default that nobody measured."""
     at: datetime
 
 
@@ -85,6 +103,8 @@ class Baseline(Record):
     machine: Machine
     occasions: tuple[Occasion, ...] = Field(min_length=1)
     blessing: Blessing
+    code: str | None = None
+    """`code_digest` of what the blessed runs loaded; None where it was not noted."""
     anchor: Anchor | None = None
     ranges: tuple[RangeSample, ...] = ()
     """The largest ranges of the run with the median step, so that a verdict can say where."""
@@ -114,4 +134,13 @@ class Result(Record):
     code: Mapping[str, str]
     """SHA-256 by path (POSIX, relative to the root) of the project's files that the workload loaded."""
     runs: tuple[Run, ...]
+    reference_runs: tuple[Run, ...] = ()
+    """Of a duet: the runs of the commit that `runs` were compared with."""
     verdict: Verdict
+
+
+def code_digest(code: Mapping[str, str]) -> str | None:
+    """Return the SHA-256, 16 hex digits, of which files a run loaded and what was in them; None of no files."""
+    if not code:
+        return None
+    return hashlib.sha256(json.dumps(dict(sorted(code.items()))).encode()).hexdigest()[:16]

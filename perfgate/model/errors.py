@@ -136,3 +136,21 @@ class MachineUnreadable(PerfgateError):
     """The GPU driver did not say what perfgate asked of it."""
 
     exit_code = 27
+
+
+class RevisionMissing(PerfgateError):
+    """A commit that is not in this clone: a shallow clone, a rewritten history, a name that says nothing to git."""
+
+    exit_code = 28
+
+
+class WorktreeFailed(PerfgateError):
+    """A commit that could not be checked out beside the project, or not be made ready to run there."""
+
+    exit_code = 29
+
+
+class CodeUnproven(PerfgateError):
+    """A run of which it is not shown that it ran the code of the commit it was meant for."""
+
+    exit_code = 30

@@ -28,7 +28,18 @@ class Settings(Record):
     """Folder of the baselines, relative to the project's root."""
     runs: int = Field(default=3, ge=1, le=10)
     """Runs of the first look; the gate grows them to 5, 8 and 10 where it must."""
-    max_runs: int = Field(default=10, ge=1, le=10)
+    max_runs: int = Field(default=19, ge=1, le=100)
+    """Runs of one workload in one gate, a duet's baseline runs included: 3 and 8 pairs by default."""
+    time_budget_s: float | None = Field(default=None, gt=0)
+    """Seconds that a whole gate may take; what does not fit is INCONCLUSIVE or NOT_MEASURED."""
+    duet: bool = True
+    """Whether the baseline's commit is run again beside the candidate where stored values do not settle a gate."""
+    duet_setup: tuple[str, ...] = ()
+    """A command, word by word, that makes a fresh checkout of the project ready to run; run in its root."""
+    duet_python: str | None = Field(default=None, min_length=1)
+    """The interpreter of a checkout's runs, relative to its root; by default the gate's own."""
+    anchor_budget: float = Field(default=0.05, gt=0, lt=1)
+    """What step_ms may lose against the best ever blessed, as a fraction: where many small losses end."""
     timeout_s: float = Field(default=600.0, gt=0)
     """Time limit of one run where the workload sets none."""
     inconclusive: OnInconclusive = OnInconclusive.WARN

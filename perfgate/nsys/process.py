@@ -85,17 +85,23 @@ def run_process(
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-            for line in _lines(process, deadline=started + timeout_s, on_tick=on_tick):
-                record.write(line + "\n")
-                record.flush()
-                if on_line is not None:
-                    on_line(line)
-            returncode = process.poll()
+            returncode = None
+            with contextlib.suppress(_OutOfTime):
+                for line in _lines(process, deadline=started + timeout_s, on_tick=on_tick):
+                    record.write(line + "\n")
+                    record.flush()
+                    if on_line is not None:
+                        on_line(line)
+                returncode = process.poll()
             wall_s = time.monotonic() - started
         finally:
             # Ctrl-C may fall between the start of the program and its being known here: the cookie finds it anyway.
             left = _end(process, mark)
     return Finished(returncode=returncode, timed_out=returncode is None, wall_s=wall_s, left=left)
+
+
+class _OutOfTime(Exception):
+    """The program still ran at its deadline."""
 
 
 def processes_of(mark: str, *, session: int | None = None) -> list[psutil.Process]:
@@ -117,7 +123,12 @@ def processes_of(mark: str, *, session: int | None = None) -> list[psutil.Proces
 
 
 def _lines(process: subprocess.Popen[bytes], *, deadline: float, on_tick: Callable[[], None] | None) -> Iterator[str]:
-    """Yield the output line by line, until the program has ended or the deadline has come."""
+    """Yield the output line by line, until the program has ended.
+
+    Raises:
+        _OutOfTime: the deadline came first. The pipe is closed then, at which the program may end by itself; that is
+            no end in time.
+    """
     stream = process.stdout
     assert stream is not None
     descriptor = stream.fileno()
@@ -131,7 +142,7 @@ def _lines(process: subprocess.Popen[bytes], *, deadline: float, on_tick: Callab
             ended = process.poll() is not None
             remaining = deadline - time.monotonic()
             if remaining <= 0 and not ended:
-                break
+                raise _OutOfTime
             if not selector.select(timeout=_POLL_S if ended else min(_POLL_S, remaining)):
                 if ended:
                     break  # a child that outlives the program holds the pipe open; what it may say is not awaited
