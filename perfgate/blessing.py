@@ -18,6 +18,7 @@ from perfgate.model.baseline import (
     BlessedRun,
     Blessing,
     Commit,
+    Milestone,
     Occasion,
     Result,
     code_digest,
@@ -38,6 +39,8 @@ MOST_RUNS: Final = 30
 """Runs in a baseline: beyond them the occasion term rules, and the file would no longer be a few KB."""
 MOST_RANGES: Final = 12
 """Ranges in a baseline: enough to say where, few enough to read in a diff."""
+MOST_MILESTONES: Final = 20
+"""Blessings in the path from the anchor; of a longer one the latest."""
 
 _ALPHA: Final = 0.01
 _PRIOR_DF: Final = 2
@@ -74,7 +77,7 @@ def bless(
         at: when, aware.
         commit: where the repository stands now.
         code_now: SHA-256 by path of the files as they are now; only the paths of `Result.code` are looked up.
-        accept_regression: bless a loss beyond budget.
+        accept_regression: bless a loss beyond budget; the best ever blessed is then forgotten.
         in_ci: whether this runs in CI, where nobody reads what is blessed.
         allow_ci: bless there nevertheless.
 
@@ -112,7 +115,7 @@ def bless(
     )
     if like is not None and not accept_regression:
         _refuse_loss(newest, like, new)
-    return new.model_copy(update={"anchor": _anchor(like, new, commit=newest.commit)})
+    return new.model_copy(update={"anchor": _anchor(like, new, commit=newest.commit, accepted=accept_regression)})
 
 
 def why_not_alike(baseline: Baseline, result: Result) -> tuple[str, ...]:
@@ -379,15 +382,26 @@ def _medians(baseline: Baseline) -> dict[Metric, float]:
     return {metric: median(values) for metric in METRICS if (values := baseline.values(metric))}
 
 
-def _anchor(old: Baseline | None, new: Baseline, *, commit: Commit | None) -> Anchor | None:
-    candidates: list[Anchor] = []
-    if old is not None and old.anchor is not None:
-        candidates.append(old.anchor)
-    elif old is not None and (before := _medians(old).get(Metric.STEP_MS)):
-        candidates.append(Anchor(step_ms=before, at=old.blessing.at, commit=old.blessing.commit))
-    if now := _medians(new).get(Metric.STEP_MS):
-        candidates.append(Anchor(step_ms=now, at=new.blessing.at, commit=commit))
-    return min(candidates, key=lambda anchor: anchor.step_ms, default=None)
+def _anchor(old: Baseline | None, new: Baseline, *, commit: Commit | None, accepted: bool) -> Anchor | None:
+    """Return the best step time ever blessed, with the path from there; an accepted loss starts anew."""
+    now = _medians(new).get(Metric.STEP_MS)
+    if not now:
+        return None if old is None else old.anchor
+    own = Anchor(step_ms=now, at=new.blessing.at, commit=commit, runs=len(new.runs), occasions=len(new.occasions))
+    best = None if old is None or accepted else _anchor_of(old)
+    if best is None or now <= best.step_ms:
+        return own
+    milestone = Milestone(step_ms=now, at=new.blessing.at, commit=commit, reason=new.blessing.reason)
+    path = [step for step in best.path if commit is None or step.commit is None or step.commit.sha != commit.sha]
+    return best.model_copy(update={"path": (*path, milestone)[-MOST_MILESTONES:]})
+
+
+def _anchor_of(baseline: Baseline) -> Anchor | None:
+    if baseline.anchor is not None:
+        return baseline.anchor
+    step_ms = _medians(baseline).get(Metric.STEP_MS)
+    blessing = baseline.blessing
+    return Anchor(step_ms=step_ms, at=blessing.at, commit=blessing.commit) if step_ms else None
 
 
 def _ranges(runs: Sequence[Run]) -> tuple[RangeSample, ...]:

@@ -5,39 +5,54 @@ The one path that both doors walk. It runs what it is handed and asks the judge;
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from statistics import median
 from typing import Protocol
 
 from pydantic import Field
 
 from perfgate.explain.where import where
-from perfgate.judge.judge import judge
-from perfgate.judge.words import bless_command
-from perfgate.model.baseline import FEWEST_RUNS, Baseline
+from perfgate.judge.compare import Prior
+from perfgate.judge.creep import creep
+from perfgate.judge.family import step_down
+from perfgate.judge.forecast import expected_smallest
+from perfgate.judge.judge import Judgement, judge
+from perfgate.judge.remarks import clock_moved
+from perfgate.judge.rows import Terms
+from perfgate.judge.stages import DUET_PLAN, SCREEN_PLAN, STORED_PLAN, Plan
+from perfgate.judge.tell import tell_creep, tell_family
+from perfgate.judge.words import bless_command, listed, percent
+from perfgate.model.baseline import FEWEST_RUNS, Baseline, BlessedRun, Blessing, Occasion
 from perfgate.model.errors import (
     EXIT_OPEN,
     EXIT_SHUT,
     CaptureFailed,
     CaptureUnreadable,
+    CodeUnproven,
     GpuTaken,
     LayoutUnknown,
     MachineUnreadable,
     NsysNotFound,
     NsysUnsupported,
     PerfgateError,
+    RepositoryUnreadable,
+    RevisionMissing,
     StepsNotFound,
     StoreFailed,
     WorkloadFailed,
     WorkloadTimedOut,
+    WorktreeFailed,
 )
 from perfgate.model.machine import Machine
 from perfgate.model.metric import METRICS, Kind, Metric
 from perfgate.model.outcome import OnInconclusive, OnNew, Outcome, opens_gate
 from perfgate.model.record import Record
-from perfgate.model.sample import Run
+from perfgate.model.sample import RangeSample, Run
 from perfgate.model.settings import Settings
-from perfgate.model.verdict import MetricVerdict, Verdict
+from perfgate.model.verdict import Creep, Duet, MetricVerdict, Verdict
 from perfgate.model.workload import Workload
 
 NOT_MEASURED_BY = (
@@ -54,6 +69,8 @@ NOT_MEASURED_BY = (
     WorkloadTimedOut,
 )
 """Errors that leave a workload without a measurement; any other error is a bug and stays one."""
+NO_DUET_BY = (CodeUnproven, RepositoryUnreadable, RevisionMissing, WorktreeFailed)
+"""Errors that leave a gate without the other side of a duet."""
 
 
 class Expectation(Record):
@@ -74,17 +91,26 @@ class Policy(Record):
     runs: int = Field(default=3, ge=1)
     new_runs: int = Field(default=FEWEST_RUNS, ge=1)
     """Runs where there is no baseline to compare with."""
-    max_runs: int = Field(default=10, ge=1)
+    max_runs: int = Field(default=19, ge=1)
+    """Of the candidate and, in a duet, of the commit that it is compared with, together."""
     stops_early: bool = True
     """Whether a count that rose, and rose again, ends the gate before its first look; not where runs were asked for."""
     budgets: Mapping[Metric, float] = {}
+    anchor_budget: float = Field(default=0.05, gt=0)
+    """What step_ms may lose against the best ever blessed."""
+    workloads: int = Field(default=1, ge=1)
+    """Among how many workloads of this gate the clocks share the error."""
     on_inconclusive: OnInconclusive = OnInconclusive.WARN
     on_new: OnNew = OnNew.FAIL
 
     @classmethod
-    def from_settings(cls, settings: Settings, workload: Workload | None, *, runs_given: bool) -> Policy:
+    def from_settings(
+        cls, settings: Settings, workload: Workload | None, *, runs_given: bool, workloads: int = 1
+    ) -> Policy:
         """The policy for one workload; `runs_given` tells a user's own number of runs from the default."""
         return cls(
+            anchor_budget=settings.anchor_budget,
+            workloads=workloads,
             runs=settings.runs,
             new_runs=settings.runs if runs_given else min(max(settings.runs, FEWEST_RUNS), settings.max_runs),
             max_runs=max(settings.max_runs, settings.runs),
@@ -104,6 +130,8 @@ class Checked(Record):
 
     verdict: Verdict
     runs: tuple[Run, ...] = ()
+    reference_runs: tuple[Run, ...] = ()
+    """Of a duet: the runs of the commit that `runs` were compared with."""
 
 
 class Closing(Record):
@@ -130,56 +158,449 @@ class Series(Protocol):
         """Make run `index` (from 0) of at present `planned` runs; may raise any of `NOT_MEASURED_BY`."""
 
 
-def check(expectation: Expectation, policy: Policy, series: Series) -> Checked:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Pair:
+    """One run of each side of a duet, made one right after the other."""
+
+    reference: Run
+    candidate: Run
+
+
+class Duel(Protocol):
+    """Makes the pairs of a duet: another commit and the candidate, each in a fresh process, in ABBA order."""
+
+    @property
+    def revision(self) -> str:
+        """The other commit as it was asked for."""
+
+    @property
+    def commit(self) -> str:
+        """Its SHA."""
+
+    def pair(self, index: int, planned: int) -> Pair:
+        """Make pair `index` (from 0) of at present `planned` pairs.
+
+        May raise any of `NOT_MEASURED_BY` for the candidate's run, any of `NO_DUET_BY` for the other's.
+        """
+
+
+OpenDuel = Callable[[], AbstractContextManager[Duel]]
+"""Makes the other commit ready to run, and clears up after it; may raise any of `NO_DUET_BY`."""
+Affords = Callable[[int, float], bool]
+"""Whether so many more runs, of so many seconds each, are within the gate's budget of time."""
+
+
+def check(
+    expectation: Expectation,
+    policy: Policy,
+    series: Series,
+    duet: OpenDuel | None = None,
+    *,
+    against: bool = False,
+    affords: Affords = lambda _runs, _seconds: True,
+) -> Checked:
     """Measure one workload as often as its judgement needs, and say what came of it.
+
+    Without `against`, runs are screened against the stored baseline; what that does not settle is settled by `duet`,
+    and where there is none, or it cannot be had, by more runs against the stored baseline. With `against`, the duet
+    is all there is, and no stored baseline is needed.
 
     Errors of `NOT_MEASURED_BY` become the outcome NOT_MEASURED, with their whole message.
     """
-    if expectation.trouble is not None:
-        return Checked(verdict=_verdict(expectation, Outcome.INCOMPARABLE, *_split(expectation.trouble)))
-    verdict = _without_comparison(expectation)
-    baseline = expectation.baseline if verdict is None else None
-    wanted = policy.runs if verdict is None else policy.new_runs
-    runs: list[Run] = []
-    cut_short = False
-    while verdict is None or len(runs) < wanted:
-        try:
-            run = series.measure(len(runs), wanted)
-        except NOT_MEASURED_BY as failed:
-            told = _split(str(failed), subject=f"{expectation.workload.id}: ")
-            return Checked(verdict=_verdict(expectation, Outcome.NOT_MEASURED, *told, runs=runs), runs=tuple(runs))
-        runs.append(run)
-        complaints = (*run.conditions.complaints, *run.complaints, *_processes_lost(runs))
-        if complaints:
-            reason = f"run {len(runs)} does not count: {'; '.join(complaints)}."
-            advice = "Free the GPU or let it cool" if run.conditions.complaints else "Remove the cause"
-            return Checked(
-                verdict=_verdict(expectation, Outcome.INVALID, reason, f"{advice}, and run again.", runs=runs),
-                runs=tuple(runs),
-            )
-        if baseline is not None and (differs := _other_processes(baseline, run)) is not None:
-            bless = bless_command(expectation.workload.id)
-            advice = f"Look for a process that ended early or took no step. If it is meant, bless it: {bless}"
-            verdict, baseline = _verdict(expectation, Outcome.INCOMPARABLE, differs, advice), None
-            wanted = max(policy.new_runs, len(runs))
-        if baseline is not None:
-            judgement = judge(baseline, runs, budgets=policy.budgets, max_runs=policy.max_runs)
-            verdict = judgement.verdict
-            if len(runs) >= wanted:
-                wanted = max(judgement.wanted_runs, len(runs))
-            elif policy.stops_early and judgement.settled and _count_rose(verdict):
-                cut_short = True
-                break
-    if baseline is None:
+    checking = _Checking(expectation, policy, series, affords)
+    try:
+        if against:
+            assert duet is not None
+            return checking.against(duet)
+        if expectation.trouble is not None:
+            return Checked(verdict=_verdict(expectation, Outcome.INCOMPARABLE, *_split(expectation.trouble)))
+        alone = _without_comparison(expectation)
+        if alone is not None or expectation.baseline is None:
+            assert alone is not None
+            return checking.alone(alone)
+        return checking.against_stored(expectation.baseline, duet)
+    except _Ended as ended:
+        return Checked(verdict=ended.verdict, runs=tuple(checking.runs), reference_runs=tuple(checking.reference_runs))
+
+
+class _Ended(Exception):
+    """A run came to nothing, and with it the gate of this workload."""
+
+    def __init__(self, verdict: Verdict) -> None:
+        self.verdict = verdict
+        super().__init__(verdict.reason)
+
+
+class _NoDuet(Exception):
+    """There is no other side to compare with."""
+
+    def __init__(self, why: str) -> None:
+        self.why = why
+        super().__init__(why)
+
+
+class _Checking:
+    """The gate of one workload while it goes on: the runs so far, and what may still be spent."""
+
+    def __init__(self, expectation: Expectation, policy: Policy, series: Series, affords: Affords) -> None:
+        self._expectation = expectation
+        self._policy = policy
+        self._series = series
+        self._affords = affords
+        self._remarks: list[str] = []
+        self.runs: list[Run] = []
+        self.reference_runs: list[Run] = []
+
+    # Where nothing can be compared
+
+    def alone(self, verdict: Verdict) -> Checked:
+        """Measure what a baseline needs, and show it."""
+        wanted = max(self._policy.new_runs, len(self.runs))
+        while len(self.runs) < wanted:
+            self._take(self._run(wanted))
         few = f"A baseline needs {FEWEST_RUNS} runs; gates of the same code are joined. "
+        enough = len(self.runs) >= FEWEST_RUNS
         measured = {
-            "runs": len(runs),
-            "metrics": _shown(expectation.baseline, runs),
-            "next_step": verdict.next_step if len(runs) >= FEWEST_RUNS else f"{few}{verdict.next_step}",
+            "runs": len(self.runs),
+            "metrics": _shown(self._expectation.baseline, self.runs),
+            "next_step": verdict.next_step if enough else f"{few}{verdict.next_step}",
         }
-        return Checked(verdict=verdict.model_copy(update=measured), runs=tuple(runs))
-    verdict = _told(verdict, baseline, series.machine, runs)
-    return Checked(verdict=_without_doubtful_clocks(verdict) if cut_short else verdict, runs=tuple(runs))
+        return self._checked(verdict.model_copy(update=measured))
+
+    # Against the stored baseline
+
+    def against_stored(self, baseline: Baseline, duet: OpenDuel | None) -> Checked:
+        """Screen against the stored baseline, and go on with a duet or with further looks where that does not do."""
+        if duet is None:
+            return self._looks(baseline)
+        skipped = _why_no_screen(baseline, self._series.machine)
+        screened: Judgement | None = None
+        if skipped is None:
+            told = self._look(baseline, SCREEN_PLAN)
+            if isinstance(told, Checked):
+                return told
+            moved = clock_moved(baseline, self.runs)
+            final = told.verdict.outcome is not Outcome.INCONCLUSIVE or not _clock_open(told.verdict)
+            if final and (moved is None or _count_rose(told.verdict)):
+                return self._final(told.verdict, baseline)
+            skipped = f"{moved}, so the stored times are not what they would be now" if moved is not None else None
+            screened = told
+        try:
+            return self._duel(duet, baseline, screened, why=skipped)
+        except _NoDuet as none:
+            self._remarks.append(f"No duet: {none.why}")
+        return self._looks(baseline)
+
+    def _looks(self, baseline: Baseline) -> Checked:
+        """Settle it against the stored baseline alone."""
+        told = self._look(baseline, STORED_PLAN)
+        return told if isinstance(told, Checked) else self._final(told.verdict, baseline)
+
+    def _look(self, baseline: Baseline, plan: Plan) -> Judgement | Checked:
+        """Measure and judge by a plan of looks until it is settled; a whole `Checked` where no plan can go on."""
+        most = min(plan.most_runs, self._policy.max_runs)
+        terms = self._terms(plan, max_runs=max(most, self._policy.runs))
+        wanted = max(self._policy.runs, len(self.runs))
+        judgement = judge(baseline, self.runs, terms) if len(self.runs) >= wanted else None
+        if judgement is not None:
+            wanted = max(judgement.wanted_runs, wanted)
+        while judgement is None or len(self.runs) < wanted:
+            if len(self.runs) >= self._policy.runs and not self._may_spend(wanted - len(self.runs)):
+                break
+            self._take(self._run(wanted))
+            if (differs := _other_processes(baseline, self.runs[-1])) is not None:
+                bless = bless_command(self._expectation.workload.id)
+                advice = f"Look for a process that ended early or took no step. If it is meant, bless it: {bless}"
+                return self.alone(_verdict(self._expectation, Outcome.INCOMPARABLE, differs, advice))
+            judgement = judge(baseline, self.runs, terms)
+            if len(self.runs) >= wanted:
+                if self._has_crept(baseline):
+                    return self._final(judgement.verdict, baseline)
+                wanted = max(judgement.wanted_runs, len(self.runs))
+            elif self._policy.stops_early and judgement.settled and _count_rose(judgement.verdict):
+                verdict = _without_doubtful_clocks(judgement.verdict, len(self.runs))
+                return self._final(verdict, baseline)
+        assert judgement is not None  # at least one run was made, and judged
+        return judgement
+
+    # Against another commit
+
+    def against(self, duet: OpenDuel) -> Checked:
+        """Compare with another commit, in a duet and nothing else."""
+        try:
+            return self._duel(duet, None, None, why=None)
+        except _NoDuet as none:
+            reason, next_step = _split(none.why, subject=f"{self._expectation.workload.id}: ")
+            if isinstance(none.__cause__, RevisionMissing):
+                return self.alone(_verdict(self._expectation, Outcome.NO_BASELINE, reason, next_step))
+            return self._checked(_verdict(self._expectation, Outcome.NOT_MEASURED, reason, next_step, runs=self.runs))
+
+    def _duel(self, duet: OpenDuel, stored: Baseline | None, screened: Judgement | None, *, why: str | None) -> Checked:
+        """Make pairs until the plan of the duet is settled.
+
+        `why` tells why the screen does not count, where it does not.
+
+        Raises:
+            _NoDuet: the other commit cannot be run, or what may be spent does not suffice for its first look.
+        """
+        screen_runs = len(self.runs)
+        most = min((self._policy.max_runs - screen_runs) // 2, DUET_PLAN.most_runs)
+        first = DUET_PLAN.fewest_to_fail
+        if most < first:
+            needed = screen_runs + 2 * first
+            raise _NoDuet(
+                f"{self._policy.max_runs} runs leave no room for {first} pairs; "
+                f"with --perfgate-max-runs={needed} they would"
+            )
+        if not self._may_spend(2 * first):
+            raise _NoDuet(f"the time budget leaves no room for {first} pairs")
+        try:
+            with duet() as duel:
+                judgement, reference = self._pairs(duel, stored, screened, most=most)
+        except NO_DUET_BY as impossible:
+            raise _NoDuet(str(impossible)) from impossible
+        if why is not None:
+            self._remarks.append(f"Straight to the duet: {why}")
+        told = Duet(
+            revision=duel.revision,
+            commit=duel.commit,
+            pairs=len(self.reference_runs),
+            screen_runs=screen_runs,
+        )
+        return self._final(judgement.verdict, stored, reference=reference, duet=told)
+
+    def _pairs(
+        self, duel: Duel, stored: Baseline | None, screened: Judgement | None, *, most: int
+    ) -> tuple[Judgement, Baseline]:
+        priors = {} if screened is None else screened.priors
+        terms = self._terms(DUET_PLAN, max_runs=most, priors=priors)
+        screen_runs = len(self.runs)
+        wanted = DUET_PLAN.fewest_to_fail
+        while True:
+            pair = self._pair(duel, len(self.reference_runs), wanted)
+            self.reference_runs.append(pair.reference)
+            self._take(pair.candidate)
+            _check_reference(pair.reference, self._expectation, stored, pair.candidate)
+            reference = _as_baseline(self._expectation, self.reference_runs, stored)
+            judgement = judge(reference, self.runs[screen_runs:], terms)
+            if len(self.reference_runs) >= wanted:
+                wanted = max(judgement.wanted_runs, len(self.reference_runs))
+                more = wanted - len(self.reference_runs)
+                if not more or not self._may_spend(2 * more):
+                    return judgement, reference
+            elif self._policy.stops_early and judgement.settled and _count_rose(judgement.verdict):
+                verdict = _without_doubtful_clocks(judgement.verdict, len(self.reference_runs))
+                return replace(judgement, verdict=verdict), reference
+
+    # One run
+
+    def _run(self, planned: int) -> Run:
+        try:
+            return self._series.measure(len(self.runs), planned)
+        except NOT_MEASURED_BY as failed:
+            raise _Ended(self._not_measured(failed)) from failed
+
+    def _pair(self, duel: Duel, index: int, planned: int) -> Pair:
+        try:
+            return duel.pair(index, planned)
+        except NOT_MEASURED_BY as failed:
+            raise _Ended(self._not_measured(failed)) from failed
+
+    def _not_measured(self, failed: PerfgateError) -> Verdict:
+        told = _split(str(failed), subject=f"{self._expectation.workload.id}: ")
+        return _verdict(self._expectation, Outcome.NOT_MEASURED, *told, runs=self.runs)
+
+    def _take(self, run: Run) -> None:
+        """Count a run in, unless it does not count."""
+        self.runs.append(run)
+        complaints = (*run.conditions.complaints, *run.complaints, *_processes_lost(self.runs))
+        if complaints:
+            reason = f"run {len(self.runs)} does not count: {'; '.join(complaints)}."
+            advice = "Free the GPU or let it cool" if run.conditions.complaints else "Remove the cause"
+            raise _Ended(
+                _verdict(self._expectation, Outcome.INVALID, reason, f"{advice}, and run again.", runs=self.runs)
+            )
+
+    # What may be spent, and what came of it
+
+    def _may_spend(self, runs: int) -> bool:
+        """Whether so many more runs are within the budget of time, going by those made so far."""
+        made = [run.wall_s for run in (*self.runs, *self.reference_runs)]
+        if self._affords(runs, median(made) if made else 0.0):
+            return True
+        if not any(remark.startswith("The time budget") for remark in self._remarks):
+            self._remarks.append(f"The time budget ended this after {len(made)} runs")
+        return False
+
+    def _terms(self, plan: Plan, *, max_runs: int, priors: Mapping[Metric, Prior] | None = None) -> Terms:
+        return Terms(
+            budgets=self._policy.budgets,
+            max_runs=max_runs,
+            plan=plan,
+            priors=priors or {},
+            workloads=self._policy.workloads,
+        )
+
+    def _final(
+        self,
+        verdict: Verdict,
+        stored: Baseline | None,
+        *,
+        reference: Baseline | None = None,
+        duet: Duet | None = None,
+    ) -> Checked:
+        """The judge's verdict with where it happened, how far it has come, and what else differs."""
+        compared = reference or stored
+        assert compared is not None
+        crept = None if stored is None else self._crept(stored)
+        circumstances = () if stored is None else _circumstances(stored, self._series.machine)
+        verdict = verdict.model_copy(
+            update={
+                "where": where(compared.ranges, typical(self.runs), verdict),
+                "remarks": (*verdict.remarks, *self._remarks, *circumstances),
+                "runs": len(self.runs),
+                "duet": duet,
+                "creep": crept,
+            }
+        )
+        if crept is not None and crept.shown and verdict.outcome is not Outcome.REGRESSED:
+            reason, next_step = tell_creep(crept, verdict.workload, runs=len(self.runs))
+            verdict = verdict.model_copy(
+                update={"outcome": Outcome.REGRESSED, "reason": reason, "next_step": next_step}
+            )
+        return self._checked(verdict)
+
+    def _crept(self, baseline: Baseline) -> Creep | None:
+        terms = self._terms(STORED_PLAN, max_runs=self._policy.max_runs)
+        return creep(baseline, self.runs, terms, anchor_budget=self._policy.anchor_budget)
+
+    def _has_crept(self, baseline: Baseline) -> bool:
+        crept = self._crept(baseline)
+        return crept is not None and crept.shown
+
+    def _checked(self, verdict: Verdict) -> Checked:
+        return Checked(verdict=verdict, runs=tuple(self.runs), reference_runs=tuple(self.reference_runs))
+
+
+def _why_no_screen(baseline: Baseline, machine: Machine) -> str | None:
+    """Say why stored times do not hold on this machine, although they may be compared; None where they do."""
+    then, now = ({gpu.uuid for gpu in of.gpus} for of in (baseline.machine, machine))
+    if then != now:
+        return "another GPU of the same model than the baseline's"
+    if baseline.machine.driver != machine.driver:
+        return f"the baseline was measured with driver {baseline.machine.driver}, this is driver {machine.driver}"
+    return None
+
+
+def _clock_open(verdict: Verdict) -> bool:
+    """Whether there is a clock that a duet could settle."""
+    return any(
+        row.outcome is Outcome.INCONCLUSIVE and METRICS[row.metric].kind is Kind.CLOCK for row in verdict.metrics
+    )
+
+
+def _check_reference(reference: Run, expectation: Expectation, stored: Baseline | None, candidate: Run) -> None:
+    """Hold a run of the other commit against what is known of it.
+
+    Raises:
+        _Ended: the machine was not fit for it.
+        _NoDuet: it is no measurement, or not of what was blessed.
+    """
+    if reference.conditions.complaints:
+        reason = f"a run of the other commit does not count: {'; '.join(reference.conditions.complaints)}."
+        advice = "Free the GPU or let it cool, and run again."
+        raise _Ended(_verdict(expectation, Outcome.INVALID, reason, advice))
+    if reference.complaints:
+        raise _NoDuet(f"a run of the other commit does not count: {'; '.join(reference.complaints)}")
+    if len(reference.processes) != len(candidate.processes):
+        there, here = _processes(len(reference.processes)), _processes(len(candidate.processes))
+        raise _NoDuet(f"steps of {there} were found in the other commit, of {here} in the candidate")
+    if stored is None:
+        return
+    for metric, value in reference.counts().items():
+        blessed = stored.values(metric)
+        if blessed and not min(blessed) <= value <= max(blessed):
+            raise _NoDuet(
+                f"the baseline's commit does not do what it did when it was blessed: {metric} was "
+                f"{median(blessed):g} and is {value:g}. Something beside the code has changed"
+            )
+
+
+def _as_baseline(expectation: Expectation, runs: Sequence[Run], stored: Baseline | None) -> Baseline:
+    """The runs of the other commit as what the judge compares with: one occasion, the candidate's own."""
+    occasion = Occasion(
+        measured_at=runs[0].started_at,
+        runs=tuple(
+            BlessedRun(
+                values=run.measured(),
+                sm_clock_mhz=run.conditions.sm_clock_mhz,
+                processes=len(run.processes) or None,
+            )
+            for run in runs
+        ),
+    )
+    if stored is not None:
+        return stored.model_copy(update={"occasions": (occasion,), "ranges": _ranges(typical(runs))})
+    workload = expectation.workload
+    return Baseline(
+        workload=workload.id,
+        digest=workload.digest(),
+        parameters=workload.comparable_parameters(),
+        machine=expectation.machine,
+        occasions=(occasion,),
+        blessing=Blessing(by="nobody", at=datetime.now(UTC), reason="the other side of a duet"),
+        ranges=_ranges(typical(runs)),
+    )
+
+
+def _ranges(run: Run) -> tuple[RangeSample, ...]:
+    slowest = max(run.processes, key=lambda process: process.values.get(Metric.STEP_MS, 0.0))
+    return slowest.ranges
+
+
+def forecast(
+    expectation: Expectation, policy: Policy, *, run_s: float | None, duet: bool, against: str | None = None
+) -> str:
+    """Say before runs are made how many there may be, how long they take, and what they can show; a sentence.
+
+    `run_s` is what a run of this workload last took, where that is known; `against` another commit to compare with.
+    """
+    baseline = expectation.baseline
+    pairs = min((policy.max_runs - (0 if against else policy.runs)) // 2, DUET_PLAN.most_runs)
+    if against is not None:
+        first = min(DUET_PLAN.fewest_to_fail, pairs)
+        return (
+            f"{_spending(first, run_s, pairs=True)} with {against} first, up to {_spending(pairs, run_s, pairs=True)}"
+        )
+    if expectation.trouble is not None:
+        return "nothing to measure while its baseline cannot be read"
+    if baseline is None or _without_comparison(expectation) is not None:
+        return f"{_spending(policy.new_runs, run_s)}, to be shown: there is nothing to compare with"
+    told = f"{_spending(policy.runs, run_s)}{_can_show(baseline, policy, policy.runs, STORED_PLAN)}"
+    if duet and pairs >= DUET_PLAN.fewest_to_fail:
+        more = f"{_spending(pairs, run_s, pairs=True)} with the baseline's commit"
+        return f"{told}; if that does not do, up to {more}{_can_show(baseline, policy, pairs, DUET_PLAN)}"
+    most = min(STORED_PLAN.most_runs, policy.max_runs)
+    if most <= policy.runs:
+        return told
+    more = _spending(most - policy.runs, run_s)
+    return f"{told}; if that does not do, up to {more} more{_can_show(baseline, policy, most, STORED_PLAN)}"
+
+
+def _spending(number: int, run_s: float | None, *, pairs: bool = False) -> str:
+    """Write a number of runs, or of pairs, and about how long they take."""
+    told = f"{number} {'pair' if pairs else 'run'}" + ("" if number == 1 else "s")
+    return told if run_s is None else f"{told} (about {number * run_s * (2 if pairs else 1):.0f} s)"
+
+
+def _can_show(baseline: Baseline, policy: Policy, runs: int, plan: Plan) -> str:
+    terms = Terms(budgets=policy.budgets, plan=plan, workloads=policy.workloads)
+    found = {
+        metric: expected_smallest(baseline, metric, runs=runs, terms=terms)
+        for metric in (Metric.STEP_MS, Metric.KERNEL_MS)
+    }
+    told = [f"{percent(smallest)} % of {metric}" for metric, smallest in found.items() if smallest is not None]
+    return f", which can show {listed(told)}" if told else ""
 
 
 def close(
@@ -208,6 +629,20 @@ def close(
         for orphan in orphans
     ]
     return Closing(opens=not shut, shut_by=tuple(shut))
+
+
+def step_down_clocks(verdicts: Mapping[str, Verdict], *, workloads: int) -> dict[str, Verdict]:
+    """Return the verdicts that change once all are known: Holm's step-down over the workloads of one gate.
+
+    A workload judged before others had been shown to have lost shared the error with them, and may have missed by
+    that alone.
+    """
+    lost = step_down({name: verdict.loss_level for name, verdict in verdicts.items()}, workloads=workloads)
+    return {
+        name: verdict.model_copy(update={"outcome": Outcome.REGRESSED, "reason": tell_family(verdict)})
+        for name, verdict in verdicts.items()
+        if name in lost and verdict.outcome is Outcome.INCONCLUSIVE
+    }
 
 
 def _without_comparison(expectation: Expectation) -> Verdict | None:
@@ -275,9 +710,9 @@ def _count_rose(verdict: Verdict) -> bool:
     return any(row.outcome is Outcome.REGRESSED and METRICS[row.metric].kind is Kind.COUNT for row in verdict.metrics)
 
 
-def _without_doubtful_clocks(verdict: Verdict) -> Verdict:
+def _without_doubtful_clocks(verdict: Verdict, runs: int) -> Verdict:
     """Show, and not judge, the clocks that the count which ended the gate left no runs for."""
-    reason = f"not judged: a count settled the gate after {verdict.runs} runs"
+    reason = f"not judged: a count settled the gate after {runs} runs"
     rows = tuple(
         row.model_copy(update={"outcome": None, "reason": reason}) if row.outcome is Outcome.INCONCLUSIVE else row
         for row in verdict.metrics
@@ -308,16 +743,6 @@ def _parameter_changes(baseline: Baseline, workload: Workload) -> str:
         if then.get(name) != now.get(name)
     ]
     return ", ".join(changed) or "its digest differs"
-
-
-def _told(verdict: Verdict, baseline: Baseline, machine: Machine, runs: Sequence[Run]) -> Verdict:
-    """The judge's verdict with where it happened, and what else differs."""
-    return verdict.model_copy(
-        update={
-            "where": where(baseline.ranges, typical(runs), verdict),
-            "remarks": (*verdict.remarks, *_circumstances(baseline, machine)),
-        }
-    )
 
 
 def typical(runs: Sequence[Run]) -> Run:

@@ -1,4 +1,4 @@
-"""Judges one clock against its budget; knows no count, and no other clock but how many share alpha."""
+"""Judges one clock against its budget; knows no count, and of other clocks only how many share alpha."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import assert_never
 
 import numpy as np
 
-from perfgate.judge.compare import LARGEST, Comparison, Floats, compare, middle
+from perfgate.judge.compare import LARGEST, Comparison, Floats, Prior, compare, middle
 from perfgate.judge.outliers import Flags, keep
-from perfgate.judge.stages import FEWEST_TO_FAIL, PASS_CONFIDENCE, SHOWN_COVERAGE, STORED, losses_at
+from perfgate.judge.stages import PASS_CONFIDENCE, SHOWN_COVERAGE, STORED_PLAN, Plan
 from perfgate.judge.words import milliseconds, plural, told_change
 from perfgate.model.metric import Basis, Metric
 from perfgate.model.outcome import Outcome
@@ -31,12 +31,21 @@ class ClockRule:
     metric: Metric
     basis: Basis
     budget: float
-    prior_sd: float
+    prior: Prior
     occasion_sd: float
+    """0 where both sides were measured on the same occasions, as in a duet."""
     occasions: int
     """Occasions that the baseline spans."""
     clocks: int
-    """Gated clocks of this gate, which share alpha."""
+    """Gated clocks of this workload, which share alpha."""
+    workloads: int = 1
+    """Workloads judged together, which share it too."""
+    plan: Plan = STORED_PLAN
+
+    @property
+    def shares(self) -> int:
+        """Among how many alpha is shared."""
+        return self.clocks * self.workloads
 
     @property
     def budget_in_basis(self) -> float:
@@ -51,22 +60,28 @@ class ClockRule:
         """Say whether the change is shown to be within budget."""
         return comparison.upper(PASS_CONFIDENCE) < self.budget_in_basis
 
+    def level(self, comparison: Comparison, *, runs: int, separated: bool) -> float | None:
+        """Return the level of the clearest loss at this number of runs (`Loss.level`), None where there is none."""
+        levels = [
+            loss.level(comparison, budget=self.budget_in_basis, separated=separated)
+            for loss in self.plan.losses_at(runs)
+        ]
+        return min((level for level in levels if level is not None), default=None)
+
     def fails(self, comparison: Comparison, *, runs: int, separated: bool) -> bool:
         """Say whether the change is shown to be a loss at this number of runs."""
-        return any(
-            loss.shown(comparison, budget=self.budget_in_basis, clocks=self.clocks, separated=separated)
-            for loss in losses_at(runs)
-        )
+        level = self.level(comparison, runs=runs, separated=separated)
+        return level is not None and level * self.shares <= 1
 
     def smallest(self, comparison: Comparison) -> float:
         """Return the smallest change that would have been shown as a loss."""
-        return self.as_fraction(STORED.smallest(comparison, budget=self.budget_in_basis, clocks=self.clocks))
+        return self.as_fraction(self.plan.told.smallest(comparison, budget=self.budget_in_basis, shares=self.shares))
 
     def improves(self, comparison: Comparison) -> bool:
         """Say whether the change is shown to be a gain."""
         return (
-            comparison.estimate <= -STORED.budgets * self.budget_in_basis
-            and comparison.p_faster <= STORED.alpha / self.clocks
+            comparison.estimate <= -self.plan.told.budgets * self.budget_in_basis
+            and comparison.p_faster <= self.plan.told.alpha / self.shares
         )
 
 
@@ -79,6 +94,8 @@ class ClockJudgement:
     dropped: tuple[Dropped, ...] = ()
     comparison: Comparison | None = None
     """None where zeros or the size of the numbers left nothing to compare."""
+    level: float | None = None
+    """Of the clearest loss, where there is one: at most 1 over all that share alpha, and it is shown."""
 
 
 def judge_clock(
@@ -90,7 +107,7 @@ def judge_clock(
     """
     match rule.basis:
         case Basis.LOG:
-            told = _zeros(blessed, now)
+            told = _zeros(blessed, now, fewest=rule.plan.fewest_to_fail)
             if told is not None:
                 return _incomparable(rule, blessed, now, *told)
             # Against a reference, as the log of a ratio: scaling all times then changes no bit of what follows.
@@ -104,7 +121,7 @@ def judge_clock(
                 before, after = (np.asarray(side) / step_ms for side in (blessed, now))
         case _:
             assert_never(rule.basis)
-    numbers = np.concatenate([before, after, [rule.prior_sd, rule.occasion_sd]])
+    numbers = np.concatenate([before, after, [rule.prior.sd, rule.occasion_sd]])
     if not np.all(np.abs(numbers) < LARGEST):  # so that a NaN is caught as well
         return _incomparable(rule, blessed, now, Outcome.INCONCLUSIVE, "its values lie too far apart to be compared")
     return _judge_values(rule, before, after, blessed, now)
@@ -113,11 +130,11 @@ def judge_clock(
 def _judge_values(
     rule: ClockRule, before: Floats, after: Floats, blessed: Sequence[float], now: Sequence[float]
 ) -> ClockJudgement:
-    kept = keep((before, after), prior_sd=rule.prior_sd, budget=rule.budget_in_basis)
+    kept = keep((before, after), prior=rule.prior, budget=rule.budget_in_basis)
     comparison = compare(
         before[kept[0]],
         after[kept[1]],
-        prior_sd=rule.prior_sd,
+        prior=rule.prior,
         occasion_sd=rule.occasion_sd,
         occasions=rule.occasions,
     )
@@ -143,17 +160,18 @@ def _judge_values(
             high=high,
             budget=rule.budget,
             p_value=comparison.p_slower,
-            smallest=rule.smallest(comparison) if runs >= FEWEST_TO_FAIL else None,
+            smallest=rule.smallest(comparison) if runs >= rule.plan.fewest_to_fail else None,
             reason=told_change(change, low, high, budget=rule.budget, basis=rule.basis),
         ),
         rule=rule,
         dropped=(*_dropped(rule, BASELINE_SIDE, before, kept[0]), *_dropped(rule, CANDIDATE_SIDE, after, kept[1])),
         comparison=comparison,
+        level=rule.level(comparison, runs=runs, separated=separated),
     )
 
 
-def _zeros(blessed: Sequence[float], now: Sequence[float]) -> tuple[Outcome, str] | None:
-    """Judge what has no logarithm; None where every value has one."""
+def _zeros(blessed: Sequence[float], now: Sequence[float], *, fewest: int) -> tuple[Outcome, str] | None:
+    """Judge what has no logarithm; None where every value has one. A loss takes `fewest` runs."""
     sides = (blessed, now)
     if all(value > 0 for side in sides for value in side):
         return None
@@ -161,7 +179,7 @@ def _zeros(blessed: Sequence[float], now: Sequence[float]) -> tuple[Outcome, str
         return Outcome.PASSED, "0 in every run, as in the baseline"
     if all(value == 0 for value in blessed) and all(value > 0 for value in now):
         rise = f"rose from 0 to {milliseconds(middle(now))} ms per step"
-        return (Outcome.REGRESSED if len(now) >= FEWEST_TO_FAIL else Outcome.INCONCLUSIVE), rise
+        return (Outcome.REGRESSED if len(now) >= fewest else Outcome.INCONCLUSIVE), rise
     if all(value > 0 for value in blessed) and all(value == 0 for value in now):
         # Not a gain: work that vanished from the capture is rather lost to the profiler than to the program.
         was = milliseconds(middle(blessed))

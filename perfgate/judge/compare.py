@@ -23,6 +23,14 @@ _MOST_DF = 1e9
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Prior:
+    """What is believed of the run-to-run SD before the runs have spoken, and how many of them it weighs."""
+
+    sd: float
+    df: float = PRIOR_DF
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Comparison:
     """Candidate minus baseline, in the clock's basis, with what is known about its uncertainty.
 
@@ -63,7 +71,7 @@ class Comparison:
     def df(self) -> float:
         """Degrees of freedom by Satterthwaite; the occasion SD counts as known."""
         ratio = (self._run_variance + self._occasion_variance) / self._run_variance
-        return min((self.prior_df + self.baseline_runs + self.candidate_runs - 2) * ratio * ratio, _MOST_DF)
+        return min(self.run_df * ratio * ratio, _MOST_DF)
 
     @property
     def p_slower(self) -> float:
@@ -74,6 +82,11 @@ class Comparison:
     def p_faster(self) -> float:
         """One-sided p-value of the change being below zero."""
         return float(stdtr(self.df, self.estimate / self.standard_error))
+
+    @property
+    def run_df(self) -> float:
+        """Degrees of freedom that `run_sd` rests on."""
+        return self.prior_df + self.baseline_runs + self.candidate_runs - 2
 
     def margin(self, confidence: float) -> float:
         """Half a width: a one-sided bound at `confidence` (0.5-1) lies this far from the estimate."""
@@ -87,19 +100,18 @@ class Comparison:
         """One-sided lower bound."""
         return self.estimate - self.margin(confidence)
 
-    def with_more_runs(self, more: int) -> Comparison:
+    def with_more_runs(self, more: int, *, of_baseline: int = 0) -> Comparison:
         """Return what so many more candidate runs would give if estimate and SD stayed as they are."""
-        return replace(self, candidate_runs=self.candidate_runs + more)
+        return replace(self, candidate_runs=self.candidate_runs + more, baseline_runs=self.baseline_runs + of_baseline)
 
 
 def compare(
     baseline: Floats,
     candidate: Floats,
     *,
-    prior_sd: float,
+    prior: Prior,
     occasion_sd: float,
     occasions: int,
-    prior_df: float = PRIOR_DF,
 ) -> Comparison:
     """Compare kept runs of both sides, shape (n,) each and at least one run, by DECISION's steps 2 and 3.
 
@@ -108,12 +120,12 @@ def compare(
     both = (np.sort(baseline), np.sort(candidate))
     means = [float(np.mean(side)) for side in both]
     within = sum(float(np.sum(np.square(side - mean))) for side, mean in zip(both, means, strict=True))
-    df = prior_df + len(baseline) + len(candidate) - 2
-    variance = max((prior_df * prior_sd * prior_sd + within) / df, FLOOR_SD * FLOOR_SD)
+    df = prior.df + len(baseline) + len(candidate) - 2
+    variance = max((prior.df * prior.sd * prior.sd + within) / df, FLOOR_SD * FLOOR_SD)
     return Comparison(
         estimate=means[1] - means[0],
         run_sd=math.sqrt(variance),
-        prior_df=prior_df,
+        prior_df=prior.df,
         baseline_runs=len(baseline),
         candidate_runs=len(candidate),
         occasion_sd=occasion_sd,

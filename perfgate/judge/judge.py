@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from perfgate.judge.compare import Prior
 from perfgate.judge.remarks import remarks
-from perfgate.judge.rows import Rows, judge_rows
-from perfgate.judge.stages import MOST_RUNS, next_look
+from perfgate.judge.rows import Rows, Terms, judge_rows
 from perfgate.judge.tell import tell
 from perfgate.model.baseline import Baseline
 from perfgate.model.metric import Metric
@@ -16,14 +16,19 @@ from perfgate.model.outcome import Outcome
 from perfgate.model.sample import Run
 from perfgate.model.verdict import Verdict
 
+_PRIOR_DF_HANDED_ON = 4.0
+"""What a stage has shown of the run-to-run SD weighs at most so many degrees of freedom in the next (DECISION)."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Judgement:
-    """A verdict, and whether it is the last word."""
+    """A verdict, and whether it is the last word of its plan."""
 
     verdict: Verdict
     wanted_runs: int
     """More than `verdict.runs`: not settled; measure up to so many and judge again."""
+    priors: Mapping[Metric, Prior] = field(default_factory=dict)
+    """What these runs have shown of the run-to-run SD, for the next stage."""
 
     @property
     def settled(self) -> bool:
@@ -31,30 +36,23 @@ class Judgement:
         return self.wanted_runs <= self.verdict.runs
 
 
-def judge(
-    baseline: Baseline,
-    runs: Sequence[Run],
-    *,
-    budgets: Mapping[Metric, float],
-    max_runs: int = MOST_RUNS,
-) -> Judgement:
-    """Judge valid runs against a comparable baseline, by DECISION's stored-only looks.
+def judge(baseline: Baseline, runs: Sequence[Run], terms: Terms) -> Judgement:
+    """Judge valid runs against a comparable baseline, or against the other side of a duet, by the looks of a plan.
 
-    `budgets` are fractions and override the defaults; one for a metric that is shown only has no effect. While
-    `wanted_runs` exceeds the runs given, the verdict is INCONCLUSIVE: the word so far.
+    While `wanted_runs` exceeds the runs given, the verdict is INCONCLUSIVE: the word so far.
 
     Raises ValueError for a budget that is negative or no number: the border should have refused it.
     """
-    for metric, budget in budgets.items():
+    for metric, budget in terms.budgets.items():
         if not (math.isfinite(budget) and budget >= 0):
             raise ValueError(f"budget of {metric} is {budget}, expected a fraction of at least 0")
-    judged = judge_rows(baseline, runs, budgets=budgets, max_runs=max_runs)
+    judged = judge_rows(baseline, runs, terms)
     outcome = _aggregate(judged, runs)
     wanted = len(runs)
     if outcome is Outcome.INCONCLUSIVE:
         unconfirmed = any(count.wants_second_run for count in judged.counts)
-        wanted = len(runs) + 1 if unconfirmed else next_look(len(runs), max_runs=max_runs)
-    reason, next_step = tell(outcome, judged, baseline, runs, wanted=wanted)
+        wanted = len(runs) + 1 if unconfirmed else terms.plan.next_look(len(runs), max_runs=terms.max_runs)
+    reason, next_step = tell(outcome, judged, baseline, runs, terms, wanted=wanted)
     return Judgement(
         verdict=Verdict(
             workload=baseline.workload,
@@ -64,11 +62,25 @@ def judge(
             metrics=tuple(judged.rows),
             runs=len(runs),
             baseline_runs=len(baseline.runs),
+            stage=terms.plan.stage,
+            workloads=terms.workloads,
+            loss_level=_loss_level(judged),
             dropped=tuple(drop for clock in judged.clocks for drop in clock.dropped),
-            remarks=remarks(judged, baseline, runs, budgets),
+            remarks=remarks(judged, baseline, runs, terms),
         ),
         wanted_runs=wanted,
+        priors={
+            clock.rule.metric: Prior(sd=clock.comparison.run_sd, df=min(clock.comparison.run_df, _PRIOR_DF_HANDED_ON))
+            for clock in judged.clocks
+            if clock.comparison is not None
+        },
     )
+
+
+def _loss_level(judged: Rows) -> float | None:
+    """Return the level of the clearest loss among the clocks, over what a gate of this workload alone may spend."""
+    levels = [clock.level * clock.rule.clocks for clock in judged.clocks if clock.level is not None]
+    return min(levels, default=None)
 
 
 def _aggregate(judged: Rows, runs: Sequence[Run]) -> Outcome:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from perfgate.judge.compare import PRIOR_DF, Floats
+from perfgate.judge.compare import Floats, Prior
 
 Flags = NDArray[np.bool_]
 
@@ -18,7 +18,7 @@ _MOST_OF_ALL = 5
 """At most every fifth of all runs is set aside."""
 
 
-def keep(groups: Sequence[Floats], *, prior_sd: float, budget: float, prior_df: float = PRIOR_DF) -> tuple[Flags, ...]:
+def keep(groups: Sequence[Floats], *, prior: Prior, budget: float) -> tuple[Flags, ...]:
     """Mark the runs to keep, group by group (DECISION, comparing, step 1); values and `budget` in the same basis.
 
     At most a fifth of all runs is dropped, the farthest first, and never half a group: that is a mode, not an outlier.
@@ -26,7 +26,7 @@ def keep(groups: Sequence[Floats], *, prior_sd: float, budget: float, prior_df: 
     kept = tuple(np.ones(len(group), dtype=np.bool_) for group in groups)
     away = [group - np.median(group) for group in groups]
     distance = np.abs(np.concatenate(away))
-    threshold = _threshold(distance, groups=len(groups), prior_sd=prior_sd, budget=budget, prior_df=prior_df)
+    threshold = _threshold(distance, groups=len(groups), prior=prior, budget=budget)
     flagged: list[tuple[float, float, int, int]] = []
     for index, group in enumerate(away):
         far = np.flatnonzero(np.abs(group) > threshold)
@@ -38,10 +38,10 @@ def keep(groups: Sequence[Floats], *, prior_sd: float, budget: float, prior_df: 
     return kept
 
 
-def _threshold(distance: Floats, *, groups: int, prior_sd: float, budget: float, prior_df: float) -> float:
+def _threshold(distance: Floats, *, groups: int, prior: Prior, budget: float) -> float:
     """Return the distance beyond which a run is an outlier."""
     runs = len(distance)
     mad = 1.4826 * float(np.median(distance)) * runs / (runs - 0.9 * groups)
     df = 0.4 * max(runs - groups, 1)
-    variance = (prior_df * prior_sd * prior_sd + df * mad * mad) / (prior_df + df)
+    variance = (prior.df * prior.sd * prior.sd + df * mad * mad) / (prior.df + df)
     return max(_SCALES * math.sqrt(variance), _BUDGETS * budget)

@@ -7,14 +7,29 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from perfgate.judge.clocks import ClockJudgement, ClockRule, judge_clock
-from perfgate.judge.compare import middle
+from perfgate.judge.compare import Prior, middle
 from perfgate.judge.counts import CountJudgement, judge_count
+from perfgate.judge.stages import STORED_PLAN, Plan
 from perfgate.judge.words import plural
 from perfgate.model.baseline import Baseline
 from perfgate.model.metric import GATED_CLOCKS, METRICS, Basis, ClockSpec, Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import Run
-from perfgate.model.verdict import MetricVerdict
+from perfgate.model.verdict import MetricVerdict, Stage
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Terms:
+    """What a gate is judged by beside its runs."""
+
+    budgets: Mapping[Metric, float] = field(default_factory=dict)
+    """Fractions, over the defaults; one for a metric that is shown only has no effect."""
+    max_runs: int = STORED_PLAN.most_runs
+    plan: Plan = STORED_PLAN
+    priors: Mapping[Metric, Prior] = field(default_factory=dict)
+    """What an earlier stage has shown of the run-to-run SD, over the calibrated and the default ones."""
+    workloads: int = 1
+    """Workloads judged together, which share alpha (Holm)."""
 
 
 @dataclass(kw_only=True, slots=True)
@@ -30,7 +45,7 @@ class Rows:
         return [row for row in self.rows if row.outcome is outcome]
 
 
-def judge_rows(baseline: Baseline, runs: Sequence[Run], *, budgets: Mapping[Metric, float], max_runs: int) -> Rows:
+def judge_rows(baseline: Baseline, runs: Sequence[Run], terms: Terms) -> Rows:
     """Judge what the baseline holds, and show what it lacks; no rows without runs."""
     judged = Rows()
     if not runs:
@@ -52,29 +67,33 @@ def judge_rows(baseline: Baseline, runs: Sequence[Run], *, budgets: Mapping[Metr
             row = MetricVerdict(metric=metric, outcome=Outcome.NOT_MEASURED, baseline=middle(blessed), reason=reason)
             judged.rows.append(row)
         elif spec.clock is None:
-            count = judge_count(metric, blessed, found, max_runs=max_runs)
+            count = judge_count(metric, blessed, found, max_runs=terms.max_runs)
             judged.counts.append(count)
             judged.rows.append(count.row)
         else:
-            rule = _rule(metric, spec.clock, baseline, budgets, clocks=sharing)
+            rule = rule_of(metric, spec.clock, baseline, terms, clocks=sharing)
             clock = judge_clock(rule, blessed, found, step_ms=step_ms)
             judged.clocks.append(clock)
             judged.rows.append(clock.row)
     return judged
 
 
-def _rule(
-    metric: Metric, spec: ClockSpec, baseline: Baseline, budgets: Mapping[Metric, float], *, clocks: int
-) -> ClockRule:
+def rule_of(metric: Metric, spec: ClockSpec, baseline: Baseline, terms: Terms, *, clocks: int) -> ClockRule:
+    """Return how a clock is judged; `clocks` are gated in this gate."""
     calibrated = baseline.calibration.get(metric)
+    run_sd, occasion_sd = (
+        (spec.prior_sd, spec.occasion_sd) if calibrated is None else (calibrated.run_sd, calibrated.occasion_sd)
+    )
     return ClockRule(
         metric=metric,
         basis=spec.basis,
-        budget=budgets.get(metric, spec.budget),
-        prior_sd=spec.prior_sd if calibrated is None else calibrated.run_sd,
-        occasion_sd=spec.occasion_sd if calibrated is None else calibrated.occasion_sd,
+        budget=terms.budgets.get(metric, spec.budget),
+        prior=terms.priors.get(metric, Prior(sd=run_sd)),
+        occasion_sd=0.0 if terms.plan.stage is Stage.DUET else occasion_sd,
         occasions=len(baseline.occasions),
         clocks=clocks,
+        workloads=terms.workloads,
+        plan=terms.plan,
     )
 
 

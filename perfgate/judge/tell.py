@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 
 from perfgate.judge.clocks import ClockJudgement
-from perfgate.judge.rows import Rows
-from perfgate.judge.stages import FEWEST_TO_FAIL, MOST_RUNS
-from perfgate.judge.words import bless_command, listed, percent, plural, told_move
+from perfgate.judge.rows import Rows, Terms
+from perfgate.judge.stages import SCREEN_PLAN, Plan
+from perfgate.judge.words import bless_command, listed, milliseconds, percent, plural, told_move
 from perfgate.model.baseline import FEWEST_RUNS, Baseline
-from perfgate.model.metric import METRICS, Kind
+from perfgate.model.metric import METRICS, Basis, Kind
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import Run
-from perfgate.model.verdict import MetricVerdict
+from perfgate.model.verdict import Blessed, Creep, MetricVerdict, Stage, Verdict
 
 _FARTHEST_RUNS = 60
 """How far to look for a number of runs that would settle a gate."""
+_RUNS_WANTED = 10
 _OCCASIONS_WANTED = 5
 _MOST_TOLD = 3
 """Metrics that a reason names; the rows name all."""
@@ -24,37 +26,76 @@ _NEXT_TO_NOTHING = 1e-9
 """Stands for a budget of zero where one must be divided by."""
 
 
-def tell(outcome: Outcome, judged: Rows, baseline: Baseline, runs: Sequence[Run], *, wanted: int) -> tuple[str, str]:
+def tell(
+    outcome: Outcome, judged: Rows, baseline: Baseline, runs: Sequence[Run], terms: Terms, *, wanted: int
+) -> tuple[str, str]:
     """Say why, and what to do next; `wanted` runs, if more than there are, make it an interim word."""
     bless = bless_command(baseline.workload)
     match outcome:
         case Outcome.REGRESSED:
             accept = bless_command(baseline.workload, "--accept-regression")
-            told = f"If this is meant, {_to_bless(runs)}: {accept}"
+            told = f"If this is meant, {_to_bless(len(runs))}: {accept}"
             return _headline(judged, outcome, also="Also regressed"), told
         case Outcome.IMPROVED:
-            return _headline(judged, outcome, also="Also improved"), f"To hold the gain, {_to_bless(runs)}: {bless}"
+            return _headline(
+                judged, outcome, also="Also improved"
+            ), f"To hold the gain, {_to_bless(len(runs))}: {bless}"
         case Outcome.NOT_MEASURED:
             return _tell_not_measured(judged, runs, bless)
         case Outcome.INCONCLUSIVE if wanted > len(runs):
             worst = _worst(judged.of(outcome))
             return (
-                f"Not settled by {plural(len(runs), 'run')}: {worst.metric} {worst.reason}.",
-                f"Measure up to {wanted} runs and judge again.",
+                f"Not settled by {_runs(len(runs), terms.plan)}: {worst.metric} {worst.reason}.",
+                f"Measure up to {_runs(wanted, terms.plan)} and judge again.",
             )
         case Outcome.INCONCLUSIVE:
-            return _tell_inconclusive(judged, baseline, runs)
+            return _tell_inconclusive(judged, baseline, runs, terms.plan)
         case _:  # PASSED: rows never come to the gate's own outcomes, such as NO_BASELINE
             parts = [
                 plural(len(kind), name) for kind, name in ((judged.clocks, "clock"), (judged.counts, "count")) if kind
             ]
-            against = f"{plural(len(runs), 'run')} against {len(baseline.runs)} blessed"
-            return f"Within budget: {listed(parts)}, {against}.", ""
+            with_what = "" if terms.plan.stage is Stage.DUET else f" against {len(baseline.runs)} blessed"
+            return f"Within budget: {listed(parts)}, {_runs(len(runs), terms.plan)}{with_what}.", ""
 
 
-def _to_bless(runs: Sequence[Run]) -> str:
+def _runs(number: int, plan: Plan) -> str:
+    return plural(number, "pair" if plan.stage is Stage.DUET else "run")
+
+
+def tell_creep(creep: Creep, workload: str, *, runs: int) -> tuple[str, str]:
+    """Say that many small losses have become one large one, and on which path."""
+    moved = told_move(creep.change, creep.low, creep.high, basis=Basis.LOG).removeprefix("rose ")
+    best = creep.path[0]
+    losses = [
+        f"{_point(there)} ({percent(there.step_ms / before.step_ms - 1)} %)" for before, there in pairwise(creep.path)
+    ]
+    way = " -> ".join([_point(best), *losses, f"{milliseconds(creep.now)} ms now"])
+    told = (
+        f"step_ms is {moved} above the best ever blessed, budget {percent(creep.budget)} %: small losses, each "
+        f"of which was let through, have added up. {way}."
+    )
+    accept = bless_command(workload, "--accept-regression")
+    return told, f"Win it back, or accept where it has come to: {_to_bless(runs)}: {accept}"
+
+
+def _point(blessed: Blessed) -> str:
+    at = f"{blessed.at:%Y-%m-%d}" + (f", {blessed.commit[:7]}" if blessed.commit else "")
+    return f"{milliseconds(blessed.step_ms)} ms ({at})"
+
+
+def tell_family(verdict: Verdict) -> str:
+    """Say that a loss is shown since the other workloads of the gate were."""
+    rows = [row for row in verdict.metrics if row.outcome is Outcome.INCONCLUSIVE]
+    worst = _worst(rows)
+    return (
+        f"{worst.metric} {_moved(worst)}, budget {percent(worst.budget or 0.0)} %: shown now that the other workloads' "
+        "losses are (Holm)."
+    )
+
+
+def _to_bless(runs: int) -> str:
     """Say how to come to a result that can be blessed."""
-    if len(runs) >= FEWEST_RUNS:
+    if runs >= FEWEST_RUNS:
         return "bless it"
     return f"gate with --perfgate-runs={FEWEST_RUNS} (what a baseline needs) and bless it"
 
@@ -104,13 +145,13 @@ def _tell_not_measured(judged: Rows, runs: Sequence[Run], bless: str) -> tuple[s
     )
 
 
-def _tell_inconclusive(judged: Rows, baseline: Baseline, runs: Sequence[Run]) -> tuple[str, str]:
+def _tell_inconclusive(judged: Rows, baseline: Baseline, runs: Sequence[Run], plan: Plan) -> tuple[str, str]:
     """Say how small a change this workload can show, and how many runs more would do."""
     worst = _worst(judged.of(Outcome.INCONCLUSIVE))
-    if len(runs) < FEWEST_TO_FAIL:
+    if len(runs) < plan.fewest_to_fail:
         return (
-            f"{worst.metric} {worst.reason}: {plural(len(runs), 'run')} can pass a clock, never fail it.",
-            f"Allow at least {FEWEST_TO_FAIL} runs: pytest --perfgate --perfgate-max-runs={FEWEST_TO_FAIL}",
+            f"{worst.metric} {worst.reason}: {_runs(len(runs), plan)} can pass a clock, never fail it.",
+            f"Allow at least {_runs(plan.fewest_to_fail, plan)}: {_allowing(plan.fewest_to_fail, plan)}",
         )
     clock = next((clock for clock in judged.clocks if clock.row is worst), None)
     if clock is None or clock.comparison is None:
@@ -121,16 +162,14 @@ def _tell_inconclusive(judged: Rows, baseline: Baseline, runs: Sequence[Run]) ->
     comparison = clock.comparison
     told = (
         f"{worst.metric} {worst.reason}: neither shown to be within it nor beyond it. The smallest loss that "
-        f"{len(runs)} runs can show here is {percent(clock.rule.smallest(comparison))} %."
+        f"{_runs(len(runs), plan)} can show here is {percent(clock.rule.smallest(comparison))} %."
     )
-    needed = _runs_needed(judged.clocks, len(runs))
-    if needed is not None and needed <= MOST_RUNS:
-        return (
-            f"{told} About {plural(needed - len(runs), 'run')} more would settle it.",
-            f"Allow {needed} runs: pytest --perfgate --perfgate-max-runs={needed}",
-        )
+    needed = _runs_needed(judged.clocks, len(runs), plan)
+    if needed is not None and needed <= plan.most_runs:
+        more = _runs(needed - len(runs), plan)
+        return f"{told} About {more} more would settle it.", f"Allow {_runs(needed, plan)}: {_allowing(needed, plan)}"
     if needed is not None:
-        told += f" It would take about {needed} runs, more than the {MOST_RUNS} of one gate."
+        told += f" It would take about {_runs(needed, plan)}, more than the {plan.most_runs} of one gate."
     if comparison.occasion_share > 0.5:
         occasions = len(baseline.occasions)
         few = f", of which the baseline spans {occasions}" if occasions < _OCCASIONS_WANTED else ""
@@ -142,9 +181,9 @@ def _tell_inconclusive(judged: Rows, baseline: Baseline, runs: Sequence[Run]) ->
             f"gate once more and bless anew: {bless_command(baseline.workload)}"
         )
     if needed is None:
-        told += f" Not even {_FARTHEST_RUNS} runs would settle it."
-    if len(baseline.runs) < MOST_RUNS:
-        has = f"{plural(len(baseline.runs), 'run')}; {MOST_RUNS} are wanted"
+        told += f" Not even {_runs(_FARTHEST_RUNS, plan)} would settle it."
+    if plan.stage is not Stage.DUET and len(baseline.runs) < _RUNS_WANTED:
+        has = f"{plural(len(baseline.runs), 'run')}; {_RUNS_WANTED} are wanted"
         return told, (
             f"Bless a fuller baseline of its commit (this one has {has}): delete its file, "
             f"gate that commit twice, and bless: {bless_command(baseline.workload)}"
@@ -153,11 +192,21 @@ def _tell_inconclusive(judged: Rows, baseline: Baseline, runs: Sequence[Run]) ->
     return told, f"Its runs differ by {spread} % (SD): steady the workload, or set a wider budget for {worst.metric}."
 
 
-def _runs_needed(clocks: Sequence[ClockJudgement], runs: int) -> int | None:
+def _allowing(runs: int, plan: Plan) -> str:
+    """Write the command that allows so many runs, or pairs after a screen."""
+    most = runs if plan.stage is not Stage.DUET else 2 * runs + SCREEN_PLAN.fewest_to_fail
+    return f"pytest --perfgate --perfgate-max-runs={most}"
+
+
+def _runs_needed(clocks: Sequence[ClockJudgement], runs: int, plan: Plan) -> int | None:
     """Return with how many runs the gate would be settled, if estimates and SDs stayed as they are."""
     for wanted in range(runs + 1, _FARTHEST_RUNS + 1):
+        more = wanted - runs
         then = [
-            (clock.rule, clock.comparison.with_more_runs(wanted - runs))
+            (
+                clock.rule,
+                clock.comparison.with_more_runs(more, of_baseline=more if plan.stage is Stage.DUET else 0),
+            )
             for clock in clocks
             if clock.comparison is not None
         ]

@@ -154,3 +154,9 @@ class CodeUnproven(PerfgateError):
     """A run of which it is not shown that it ran the code of the commit it was meant for."""
 
     exit_code = 30
+
+
+class CalibrationRefused(PerfgateError):
+    """Runs that are no unchanged repeats of what is blessed, or too few of them."""
+
+    exit_code = 31

@@ -3,10 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
+from enum import StrEnum
+
+from pydantic import Field
 
 from perfgate.model.metric import Basis, Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.record import Record
+
+
+class Stage(StrEnum):
+    """What a candidate's runs were compared with."""
+
+    SCREEN = "screen"
+    """The stored baseline, a duet being at hand for what that cannot settle."""
+    STORED = "stored"
+    """The stored baseline alone, by DECISION's looks for where its commit cannot be run."""
+    DUET = "duet"
+    """Fresh runs of the baseline's commit, made alternately with the candidate's."""
 
 
 class MetricVerdict(Record):
@@ -48,6 +63,43 @@ class Dropped(Record):
     """From the median of its side, as a fraction in the metric's basis; below zero: faster."""
 
 
+class Blessed(Record):
+    """One point on the way from the anchor to now."""
+
+    step_ms: float
+    at: datetime
+    commit: str | None = None
+    reason: str = ""
+
+
+class Creep(Record):
+    """How far step_ms has come from the best ever blessed; fractions, relative."""
+
+    change: float
+    low: float
+    high: float
+    """Ends of the 98.75 % interval."""
+    budget: float
+    shown: bool
+    """Whether the loss is shown to be there and is beyond budget."""
+    now: float
+    """ms."""
+    path: tuple[Blessed, ...] = Field(min_length=1)
+    """What was blessed, from the anchor on."""
+
+
+class Duet(Record):
+    """What a duet compared the candidate with."""
+
+    revision: str
+    """As it was asked for: the baseline's commit, or the user's own word."""
+    commit: str
+    """SHA of the commit that was run again."""
+    pairs: int = Field(ge=0)
+    screen_runs: int = Field(ge=0)
+    """Runs made before it, against the stored baseline."""
+
+
 class Verdict(Record):
     """What the gate says of one workload."""
 
@@ -58,7 +110,17 @@ class Verdict(Record):
     next_step: str = ""
     metrics: tuple[MetricVerdict, ...] = ()
     runs: int = 0
+    """The candidate's, in all."""
     baseline_runs: int = 0
+    """Of a duet those of the commit that was run again, else the blessed ones."""
+    stage: Stage | None = None
+    """None where nothing was compared."""
+    duet: Duet | None = None
+    workloads: int = Field(default=1, ge=1)
+    """Among how many workloads of this gate the error was shared when this one was judged (Holm)."""
+    loss_level: float | None = None
+    """Of the clearest loss among the clocks: p over what it may be in a gate of one workload; None without a loss."""
+    creep: Creep | None = None
     dropped: tuple[Dropped, ...] = ()
     where: Mapping[Metric, str] = {}
     """For metrics that moved: under which range, in which kernel or call."""

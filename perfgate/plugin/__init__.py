@@ -11,7 +11,18 @@ from perfgate.workload import declaration_of
 
 OPTIONS = (
     ("--perfgate-runs", {"metavar": "N", "help": "runs of the first look (default: 3, or [tool.perfgate] runs)"}),
-    ("--perfgate-max-runs", {"metavar": "N", "help": "runs after which a workload is INCONCLUSIVE (default: 10)"}),
+    (
+        "--perfgate-max-runs",
+        {"metavar": "N", "help": "runs of a workload after which it is INCONCLUSIVE, a duet's included (default: 19)"},
+    ),
+    (
+        "--perfgate-time-budget",
+        {"metavar": "SECONDS", "help": "time that the whole gate may take for runs beyond the first look"},
+    ),
+    (
+        "--perfgate-against",
+        {"metavar": "REV", "help": "compare with another commit, run alternately, instead of with the baselines"},
+    ),
     ("--perfgate-timeout", {"metavar": "SECONDS", "help": "time limit of one run (default: 600)"}),
     ("--perfgate-new", {"metavar": "fail|allow", "help": "what a workload without a baseline does (default: fail)"}),
     (

@@ -5,35 +5,34 @@ from __future__ import annotations
 import os
 import sys
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from statistics import median
 
 import pytest
 
 from perfgate import __version__, gate, git, runner
-from perfgate.machine import gpu_lock, read_machine, wait_until_idle
+from perfgate.judge.family import still_sharing
+from perfgate.machine import gpu_lock, read_machine
 from perfgate.model.baseline import Baseline, Result
-from perfgate.model.errors import BaselineUnreadable, PerfgateError, StoreFailed
+from perfgate.model.errors import BaselineUnreadable, PerfgateError, RevisionMissing, StoreFailed
 from perfgate.model.machine import Machine
-from perfgate.model.order import Account
 from perfgate.model.outcome import Outcome
-from perfgate.model.sample import Run
 from perfgate.model.settings import Settings
 from perfgate.model.verdict import Verdict
 from perfgate.model.workload import Workload
 from perfgate.nsys.command import trace_options
 from perfgate.nsys.tool import find_nsys
 from perfgate.plugin.progress import Progress
+from perfgate.plugin.series import SHOWN_SHA, Series, WorktreeDuel
 from perfgate.render.document import DocumentRun, DocumentWorkload, GateDocument, document_text
 from perfgate.render.junit import properties
 from perfgate.render.page import Page
 from perfgate.render.text import summary, verdict_table
 from perfgate.store import Store
-
-IDLE_PATIENCE_S = 10.0
-"""How long a GPU may take to become idle before a run: the driver's load figures fade within a second."""
 
 
 class PytestGate:
@@ -48,6 +47,7 @@ class PytestGate:
         nsys: str | None,
         pytest_options: tuple[str, ...],
         runs_given: bool,
+        against: Against | None = None,
         keep_captures: bool,
         progress: Progress,
         width: int,
@@ -61,6 +61,10 @@ class PytestGate:
         self._nsys = nsys
         self._pytest_options = pytest_options
         self._runs_given = runs_given
+        self._against = against
+        self._expected = 1
+        self._worktrees: dict[str, runner.Bench] = {}
+        self._held = ExitStack()
         self._keep_captures = keep_captures
         self._progress = progress
         self._width = width
@@ -70,6 +74,15 @@ class PytestGate:
         self._checked: dict[str, gate.Checked] = {}
         self._folders: dict[str, Path] = {}
         self._workloads: dict[str, Workload] = {}
+
+    def expect(self, workloads: Sequence[Workload]) -> None:
+        """Take what is to be measured: among so many workloads the clocks share the error, and the time."""
+        self._expected = max(len(workloads), 1)
+
+    def tidy(self) -> None:
+        """Take away what was checked out beside the project."""
+        self._worktrees.clear()
+        self._held.close()
 
     # The path of one workload
 
@@ -95,7 +108,13 @@ class PytestGate:
 
     def _policy(self, workload: Workload | None) -> gate.Policy:
         """The policy for one workload; for all together without one."""
-        return gate.Policy.from_settings(self.settings, workload, runs_given=self._runs_given)
+        lost = sum(_lost_by_clocks(verdict) for verdict in self.verdicts.values())
+        return gate.Policy.from_settings(
+            self.settings,
+            workload,
+            runs_given=self._runs_given,
+            workloads=still_sharing(lost, workloads=self._expected),
+        )
 
     def _ready(self) -> runner.Bench | PerfgateError:
         """Find nsys and look at the machine, once; what cannot be found leaves every workload unmeasured."""
@@ -119,13 +138,23 @@ class PytestGate:
 
     def _measured(self, bench: runner.Bench, workload: Workload) -> Verdict:
         started_at = datetime.now(UTC)
+        budget = self.settings.time_budget_s
+        if budget is not None and self._passed_s() >= budget:
+            return Verdict(
+                workload=workload.id,
+                outcome=Outcome.NOT_MEASURED,
+                reason=f"the time budget of {budget:g} s was spent before it came to it.",
+                next_step="Allow more time (--perfgate-time-budget), or gate fewer workloads at once.",
+            )
         expectation = self._expect(workload, bench.machine)
         try:
             folder = self.store.new_folder(workload.id, bench.machine.slug, at=started_at)
         except PerfgateError as refused:
             return gate.as_not_measured(workload.id, refused)
         self._folders[workload.id] = folder
-        series = _Series(bench=bench, workload=workload, folder=folder, progress=self._progress)
+        series = Series(bench=bench, workload=workload, folder=folder, progress=self._progress)
+        duet = self._duet_of(expectation, bench, series, folder)
+        policy = self._policy(workload)
         with self._progress.of(workload.id), ExitStack() as held:
             try:
                 held.enter_context(
@@ -139,7 +168,10 @@ class PytestGate:
             except PerfgateError as taken:
                 _remove_if_empty(folder)
                 return gate.as_not_measured(workload.id, taken)
-            checked = gate.check(expectation, self._policy(workload), series)
+            self._say_what_it_takes(expectation, policy)
+            checked = gate.check(
+                expectation, policy, series, duet, against=self._against is not None, affords=self._affords
+            )
         checked = checked.model_copy(update={"verdict": series.annotated(checked.verdict)})
         self._checked[workload.id] = checked
         try:
@@ -147,6 +179,69 @@ class PytestGate:
         except PerfgateError as refused:
             return gate.as_not_measured(workload.id, refused)
         return checked.verdict
+
+    def _duet_of(
+        self, expectation: gate.Expectation, bench: runner.Bench, series: Series, folder: Path
+    ) -> gate.OpenDuel | None:
+        """What makes the other commit ready to be run beside the candidate; None where none is wanted."""
+        baseline = expectation.baseline
+        if self._against is None and (baseline is None or not self.settings.duet):
+            return None
+
+        @contextmanager
+        def opened() -> Iterator[WorktreeDuel]:
+            against = self._against or _blessed_at(baseline)
+            yield WorktreeDuel(
+                revision=against.revision,
+                commit=against.commit,
+                bench=self._beside(bench, against.commit),
+                series=series,
+                workload=expectation.workload,
+                folder=folder,
+                progress=self._progress,
+                blessed_code=baseline.code if self._against is None and baseline is not None else None,
+            )
+
+        return opened
+
+    def _beside(self, bench: runner.Bench, commit: str) -> runner.Bench:
+        """The bench of another commit, checked out once for all workloads of this gate."""
+        if commit not in self._worktrees:
+            self._progress.say(f"  checking out {commit[:SHOWN_SHA]} beside the project")
+            self._worktrees[commit] = self._held.enter_context(
+                runner.at_commit(bench, commit, on_line=lambda line: self._progress.say(f"  duet_setup: {line}"))
+            )
+        return self._worktrees[commit]
+
+    def _affords(self, runs: int, seconds: float) -> bool:
+        """Whether so many runs are within the budget of time, and first looks at what is still to be measured."""
+        if self.settings.time_budget_s is None:
+            return True
+        to_come = max(self._expected - len(self.verdicts) - 1, 0) * self.settings.runs
+        return self._passed_s() + (runs + to_come) * seconds <= self.settings.time_budget_s
+
+    def _passed_s(self) -> float:
+        return (datetime.now(UTC) - self._started_at).total_seconds()
+
+    def _say_what_it_takes(self, expectation: gate.Expectation, policy: gate.Policy) -> None:
+        """Say before it is spent what is to be spent, and what that can show."""
+        last = self._last_run_s(expectation)
+        told = gate.forecast(
+            expectation,
+            policy,
+            run_s=last,
+            duet=self.settings.duet,
+            against=None if self._against is None else self._against.revision,
+        )
+        self._progress.say(f"  {expectation.workload.id}: {told}")
+
+    def _last_run_s(self, expectation: gate.Expectation) -> float | None:
+        """What a run took when this workload was last measured here, s."""
+        try:
+            latest = self.store.latest_result(expectation.workload.id, expectation.machine.slug)
+        except PerfgateError:
+            return None
+        return median(run.wall_s for run in latest.result.runs) if latest is not None and latest.result.runs else None
 
     def _expect(self, workload: Workload, machine: Machine) -> gate.Expectation:
         baseline: Baseline | None = None
@@ -172,7 +267,7 @@ class PytestGate:
         self,
         workload: Workload,
         folder: Path,
-        series: _Series,
+        series: Series,
         checked: gate.Checked,
         started_at: datetime,
     ) -> None:
@@ -184,6 +279,7 @@ class PytestGate:
             measured_at=started_at,
             code=series.code,
             runs=checked.runs,
+            reference_runs=checked.reference_runs,
             verdict=checked.verdict,
         )
         self.store.save_result(result, folder)
@@ -228,6 +324,7 @@ class PytestGate:
 
     def close(self, collected: Sequence[Workload], *, skipped: Collection[str] = (), whole: bool) -> gate.Closing:
         """What the whole invocation amounts to; `whole` tells that every workload of the project was asked for."""
+        self.verdicts |= gate.step_down_clocks(self.verdicts, workloads=self._expected)
         missed, policy = self.missed(collected, skipped=skipped), self._policy(None)
         try:
             orphans = self.orphans(collected) if whole else ()
@@ -283,7 +380,8 @@ class PytestGate:
             DocumentWorkload(
                 verdict=verdict,
                 opens_gate=self._policy(None).opens(verdict.outcome),
-                runs=tuple(DocumentRun.of(run) for run in self._runs_of(name)),
+                runs=tuple(map(DocumentRun.of, self._of(name).runs)),
+                reference_runs=tuple(map(DocumentRun.of, self._of(name).reference_runs)),
                 baseline=self._baseline_file(name),
                 files=self._files(name),
             )
@@ -310,9 +408,8 @@ class PytestGate:
                 next_step="Give --perfgate-json a file that can be written.",
             ) from refused
 
-    def _runs_of(self, workload: str) -> tuple[Run, ...]:
-        checked = self._checked.get(workload)
-        return checked.runs if checked is not None else ()
+    def _of(self, workload: str) -> gate.Checked:
+        return self._checked.get(workload) or gate.Checked(verdict=self.verdicts[workload])
 
     def _baseline_file(self, workload: str) -> str | None:
         if not isinstance(self._bench, runner.Bench):
@@ -327,56 +424,48 @@ class PytestGate:
         return os.path.relpath(folder, self.root)
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Against:
+    """Another commit to compare with."""
+
+    revision: str
+    """As it was asked for."""
+    commit: str
+    """SHA."""
+
+
+def _blessed_at(baseline: Baseline | None) -> Against:
+    """The commit that a baseline was measured at.
+
+    Raises:
+        RevisionMissing: nobody noted it.
+    """
+    commits = () if baseline is None else tuple(occasion.commit for occasion in baseline.occasions)
+    known = [commit for commit in commits if commit is not None]
+    if baseline is None or not known:
+        raise RevisionMissing(
+            subject="the baseline's commit",
+            fact="the baseline does not say at which commit it was measured",
+            next_step="Measure in a git repository and bless anew, so that it can be run again.",
+        )
+    found = next((commit for commit in reversed(known) if not commit.dirty), known[-1])
+    if found.dirty and baseline.code is None:
+        raise RevisionMissing(
+            subject=f"the baseline's commit {found.sha[:SHOWN_SHA]}",
+            fact="the baseline was measured with uncommitted changes, which no commit holds",
+            next_step="Bless from a commit without changes, so that it can be run again.",
+        )
+    return Against(revision=f"the baseline's commit {found.sha[:SHOWN_SHA]}", commit=found.sha)
+
+
+def _lost_by_clocks(verdict: Verdict) -> bool:
+    """Whether a clock's loss was shown at the level that the workload had to share with the others."""
+    return verdict.loss_level is not None and verdict.loss_level * verdict.workloads <= 1
+
+
 def _remove_if_empty(folder: Path) -> None:
     with suppress(OSError):
         folder.rmdir()
-
-
-class _Series:
-    """The runs of one workload in one gate, and what they say beside their numbers."""
-
-    def __init__(self, *, bench: runner.Bench, workload: Workload, folder: Path, progress: Progress) -> None:
-        self._bench = bench
-        self._workload = workload
-        self._folder = folder
-        self._progress = progress
-        self.code: Mapping[str, str] = {}
-        self._account: Account | None = None
-        self._withheld: tuple[str, ...] = ()
-
-    @property
-    def machine(self) -> Machine:
-        """The machine, with the versions that the worker really loaded."""
-        account, machine = self._account, self._bench.machine
-        if account is None:
-            return machine
-        return machine.model_copy(
-            update={"torch": account.torch, "cuda": account.cuda or machine.cuda, "nvtx": account.nvtx}
-        )
-
-    def measure(self, index: int, planned: int) -> Run:
-        """Make one run and tell of it."""
-        busy = wait_until_idle(self._bench.machine.gpus, IDLE_PATIENCE_S)
-        with self._progress.run(index, planned):
-            measured = runner.measure_run(self._bench, self._workload, self._folder / f"run-{index + 1}")
-        run = measured.run
-        if busy is not None:
-            run = run.model_copy(update={"complaints": (*run.complaints, f"before it started, {busy}")})
-        if index and measured.code != self.code:
-            run = run.model_copy(update={"complaints": (*run.complaints, "the workload's code changed meanwhile")})
-        self.code, self._account, self._withheld = measured.code, measured.account, measured.withheld
-        self._progress.done(index, planned, run)
-        return run
-
-    def annotated(self, verdict: Verdict) -> Verdict:
-        """The verdict with what only the runs' circumstances tell."""
-        if not self._withheld:
-            return verdict
-        told = (
-            f"Not passed to the workload, for their names or values look like secrets: {', '.join(self._withheld)}. "
-            "Name those it needs in pass_env."
-        )
-        return verdict.model_copy(update={"remarks": (*verdict.remarks, told)})
 
 
 GATE = pytest.StashKey[PytestGate]()

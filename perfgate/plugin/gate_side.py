@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from perfgate import git
 from perfgate.gate import Closing
 from perfgate.model.errors import PerfgateError
 from perfgate.model.workload import Workload
-from perfgate.plugin.bench import GATE, PytestGate
+from perfgate.plugin.bench import GATE, Against, PytestGate
 from perfgate.plugin.collect import holds_command, holds_workloads, spared_by_timeouts
 from perfgate.plugin.items import CommandCollector, CommandItem, GatedModule, GateShut, WorkloadItem
 from perfgate.plugin.progress import Progress
@@ -67,11 +68,28 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         nsys=config.getoption("perfgate_nsys"),
         pytest_options=worker_options(config),
         runs_given=config.getoption("perfgate_runs") is not None,
+        against=against_of(config),
         keep_captures=config.getoption("perfgate_keep_captures"),
         progress=_progress(config),
         width=writer.fullwidth,
         colour=writer.hasmarkup,
     )
+    config.add_cleanup(config.stash[GATE].tidy)
+
+
+def against_of(config: pytest.Config) -> Against | None:
+    """What `--perfgate-against` names.
+
+    Raises:
+        pytest.UsageError: it is no commit of this clone.
+    """
+    revision = config.getoption("perfgate_against")
+    if revision is None:
+        return None
+    try:
+        return Against(revision=revision, commit=git.resolve(config.rootpath, revision))
+    except PerfgateError as missing:
+        raise pytest.UsageError(f"--perfgate-against: {missing}") from None
 
 
 def refuse_distribution(config: pytest.Config) -> None:
@@ -95,6 +113,7 @@ def options_of(config: pytest.Config) -> dict[str, object]:
     return {
         "runs": config.getoption("perfgate_runs"),
         "max_runs": config.getoption("perfgate_max_runs"),
+        "time_budget_s": config.getoption("perfgate_time_budget"),
         "timeout_s": config.getoption("perfgate_timeout"),
         "new": config.getoption("perfgate_new"),
         "inconclusive": config.getoption("perfgate_inconclusive"),
@@ -209,6 +228,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     kept = {workload.id for workload in expected}
     dropped = [workload for name, workload in session.config.stash[COLLECTED].items() if name not in kept]
     session.config.stash[EXPECTED] = (*expected, *dropped)
+    session.config.stash[GATE].expect(expected)
     session.config.stash[BROKEN] = bool(session.testsfailed)
     # A file that cannot be collected hides its workloads; they are not gone.
     session.config.stash[WHOLE] &= not session.testsfailed

@@ -41,20 +41,20 @@ class Progress:
         yield
 
     @contextmanager
-    def run(self, index: int, planned: int) -> Iterator[None]:
+    def run(self, title: str) -> Iterator[None]:
         """Show that a run goes on."""
         with self._suspend():
             if not self._live:
                 yield
                 return
-            with self._console.status(Text(f"{self._shown} run {index + 1} of {planned} under nsys ...")):
+            with self._console.status(Text(f"{self._shown} {title} under nsys ...")):
                 yield
 
-    def done(self, index: int, planned: int, run: Run) -> None:
+    def done(self, title: str, run: Run) -> None:
         """Tell what a run measured."""
         values = run.measured()
         told = ", ".join(f"{metric} {numbers.value(metric, values[metric])}" for metric in SHOWN if metric in values)
-        self.say(f"{self._shown} run {index + 1} of {planned}: {told} ({run.wall_s:.1f} s)")
+        self.say(f"{self._shown} {title}: {told} ({run.wall_s:.1f} s)")
 
     def say(self, line: str) -> None:
         """Write one line."""

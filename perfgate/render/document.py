@@ -54,6 +54,8 @@ class DocumentWorkload(Record):
     verdict: Verdict
     opens_gate: bool
     runs: tuple[DocumentRun, ...] = ()
+    reference_runs: tuple[DocumentRun, ...] = ()
+    """Of a duet: those of the commit that `runs` were compared with."""
     baseline: str | None = None
     """The baseline's file, relative to the project's root."""
     files: str | None = None

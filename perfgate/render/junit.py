@@ -19,6 +19,8 @@ def properties(verdict: Verdict) -> list[tuple[str, str]]:
         ("reason", _line(verdict.reason)),
         ("runs", str(verdict.runs)),
         ("baseline_runs", str(verdict.baseline_runs)),
+        ("stage", "" if verdict.stage is None else verdict.stage.value),
+        ("commit", "" if verdict.duet is None else verdict.duet.commit),
     ]
     for row in verdict.metrics:
         pairs += [(f"{row.metric}.{name}", value) for name, value in _of(row)]

@@ -8,7 +8,7 @@ from typing import Final
 
 from perfgate.model.metric import METRICS, Basis, Kind, Metric
 from perfgate.model.outcome import OnInconclusive, OnNew, Outcome, opens_gate
-from perfgate.model.verdict import Dropped, MetricVerdict, Verdict
+from perfgate.model.verdict import Creep, Dropped, MetricVerdict, Verdict
 from perfgate.render import numbers
 from perfgate.render.page import HELD, Cell, Column, Page, Row, inert, shortened
 
@@ -63,11 +63,15 @@ def verdict_table(verdict: Verdict, *, width: int, colour: bool, files: str | No
     if verdict.metrics:
         page.blank()
         _metrics(page, verdict)
-    more = verdict.where or verdict.dropped or verdict.remarks or verdict.next_step or files is not None
+    more = (
+        verdict.where or verdict.creep or verdict.dropped or verdict.remarks or verdict.next_step or files is not None
+    )
     if more and (verdict.metrics or "\n" in verdict.reason):
         page.blank()
     for metric, where in verdict.where.items():
         page.prose(f"{metric}: {where}", label="where")
+    if verdict.creep is not None:
+        page.prose(_told_creep(verdict.creep), label="anchor")
     for dropped in verdict.dropped:
         page.prose(told_dropped(dropped), label="set aside")
     for remark in verdict.remarks:
@@ -135,6 +139,16 @@ def told_dropped(dropped: Dropped) -> str:
     unit = {Basis.LOG: "%", Basis.STEP: "pp of a step"}[basis]
     distance = numbers.change(dropped.distance, basis).removesuffix(numbers.unit_of(basis)).strip()
     return f"{dropped.side} run {dropped.index + 1}: {dropped.metric} {distance} {unit} off its group's median"
+
+
+def _told_creep(creep: Creep) -> str:
+    """Say how far the step is from the best ever blessed; the way there is in the reason where that shuts the gate."""
+    best = creep.path[0]
+    change = numbers.change(creep.change, Basis.LOG, creep.low, creep.high)
+    return (
+        f"step_ms {change} against the best ever blessed ({numbers.milliseconds(best.step_ms)} ms on "
+        f"{best.at:%Y-%m-%d}), budget {numbers.limit(creep.budget, Basis.LOG)}"
+    )
 
 
 def change_cell(row: MetricVerdict) -> str:
@@ -258,6 +272,10 @@ def _first_line(verdict: Verdict) -> str:
 
 
 def _runs(verdict: Verdict) -> str:
+    duet = verdict.duet
+    if duet is not None:
+        after = f", after {_plural(duet.screen_runs, 'run')}" if duet.screen_runs else ""
+        return f"{_plural(duet.pairs, 'pair')} with {inert(duet.revision, longest=60)}{after}"
     runs = _plural(verdict.runs, "run")
     return f"{runs} against {verdict.baseline_runs} blessed" if verdict.baseline_runs else runs
 

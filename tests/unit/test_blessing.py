@@ -10,7 +10,7 @@ from scipy import stats
 from support import records
 
 from perfgate import blessing
-from perfgate.model.baseline import Anchor, Baseline, Result, Spread
+from perfgate.model.baseline import Anchor, Baseline, Milestone, Result, Spread
 from perfgate.model.errors import BlessRefused
 from perfgate.model.metric import Basis, Metric
 from perfgate.model.outcome import Outcome
@@ -352,23 +352,59 @@ def test_calibration_is_carried_over() -> None:
 # Anchor
 
 
+OWN = Anchor(step_ms=12.34, at=LATER, commit=records.COMMIT, runs=5, occasions=1)
+
+
 def test_first_anchor_is_the_median_step() -> None:
-    assert bless().anchor == Anchor(step_ms=12.34, at=LATER, commit=records.COMMIT)
+    assert bless().anchor == OWN
 
 
-def test_better_anchor_stays() -> None:
+def test_better_anchor_stays_and_the_way_from_it_grows() -> None:
     best = Anchor(step_ms=11.9, at=records.NOON)
-    assert bless(old=records.baseline(anchor=best)).anchor == best
+    anchor = bless(old=records.baseline(anchor=best)).anchor
+    assert anchor == best.model_copy(
+        update={"path": (Milestone(step_ms=12.34, at=LATER, commit=records.COMMIT, reason="why not"),)}
+    )
+
+
+def test_blessing_one_commit_twice_is_one_step_of_the_way() -> None:
+    best = Anchor(step_ms=11.9, at=records.NOON)
+    once = bless(old=records.baseline(anchor=best))
+    twice = bless(old=once)
+    assert twice.anchor is not None
+    assert len(twice.anchor.path) == 1
+
+
+def test_a_long_way_keeps_its_latest_steps() -> None:
+    path = tuple(Milestone(step_ms=12 + n / 100, at=records.NOON) for n in range(25))
+    anchor = bless(old=records.baseline(anchor=Anchor(step_ms=11.9, at=records.NOON, path=path))).anchor
+    assert anchor is not None
+    assert len(anchor.path) == blessing.MOST_MILESTONES
+    assert anchor.path[0] == path[6]
+    assert anchor.path[-1].step_ms == 12.34
+
+
+def test_an_accepted_loss_is_where_the_way_begins_anew() -> None:
+    old = records.baseline(anchor=Anchor(step_ms=11.0, at=records.NOON))
+    assert bless(old=old, accept_regression=True).anchor == OWN
 
 
 def test_better_step_becomes_the_anchor() -> None:
     old = records.baseline(anchor=Anchor(step_ms=12.5, at=records.NOON))
-    assert bless(old=old).anchor == Anchor(step_ms=12.34, at=LATER, commit=records.COMMIT)
+    assert bless(old=old).anchor == OWN
 
 
 def test_baseline_without_an_anchor_anchors_itself() -> None:
-    old = records.baseline(slower(12.2))
-    assert bless(old=old).anchor == Anchor(step_ms=12.2, at=records.NOON + timedelta(minutes=5), commit=records.COMMIT)
+    anchor = bless(old=records.baseline(slower(12.2))).anchor
+    assert anchor is not None
+    assert (anchor.step_ms, anchor.at, anchor.commit) == (12.2, records.NOON + timedelta(minutes=5), records.COMMIT)
+    assert [point.step_ms for point in anchor.path] == [12.34]
+
+
+def test_a_baseline_without_a_step_time_has_no_anchor() -> None:
+    without = records.runs()
+    kept = tuple(records.run({}, absent={Metric.STEP_MS: "no steps"}) for _ in without)
+    assert bless(records.result(measured=kept)).anchor is None
 
 
 def test_many_small_losses_show_against_the_anchor() -> None:

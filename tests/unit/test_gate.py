@@ -3,7 +3,7 @@ gate opens."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 from pydantic import ValidationError
@@ -12,6 +12,8 @@ from support import records
 from perfgate import gate
 from perfgate.gate import NOT_MEASURED_BY, Checked, Closing, Expectation, Policy, check, close
 from perfgate.judge.judge import Judgement, judge
+from perfgate.judge.rows import Terms
+from perfgate.judge.stages import STORED_PLAN
 from perfgate.model.baseline import Baseline
 from perfgate.model.errors import ConfigInvalid, GpuTaken, NsysNotFound, PerfgateError, StepsNotFound, WorkloadFailed
 from perfgate.model.machine import Gpu, Machine
@@ -201,7 +203,7 @@ def test_unchanged_runs_pass_after_the_first_look() -> None:
     baseline = records.baseline()
     series = Recorded(*records.runs(12.33, 12.35, 12.34))
     checked = check(expect(baseline), Policy(), series)
-    assert checked.verdict == judge(baseline, checked.runs, budgets={}, max_runs=10).verdict
+    assert checked.verdict == judge(baseline, checked.runs, Terms()).verdict
     assert checked.verdict.outcome is Outcome.PASSED
     assert series.asked == [(0, 3), (1, 3), (2, 3)]
 
@@ -273,7 +275,8 @@ def test_a_wider_budget_of_the_policy_reaches_the_judge() -> None:
 def scripted(*words: tuple[Outcome, int]) -> Callable[..., Judgement]:
     """A judge whose nth word is the nth pair of outcome and wanted runs; a clock speaks."""
 
-    def speak(baseline: Baseline, runs: Sequence[Run], *, budgets: Mapping[Metric, float], max_runs: int) -> Judgement:
+    def speak(baseline: Baseline, runs: Sequence[Run], terms: Terms) -> Judgement:
+        assert terms.plan is STORED_PLAN
         outcome, wanted = words[len(runs) - 1]
         row = MetricVerdict(metric=Metric.STEP_MS, outcome=outcome)
         verdict = Verdict(workload="mlp", outcome=outcome, reason="so", metrics=(row,), runs=len(runs))

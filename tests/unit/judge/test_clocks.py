@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from perfgate.judge.clocks import ClockJudgement, ClockRule, judge_clock
+from perfgate.judge.compare import Prior
 from perfgate.model.metric import Basis, Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.verdict import Dropped
@@ -16,13 +17,13 @@ STEP = ClockRule(
     metric=Metric.STEP_MS,
     basis=Basis.LOG,
     budget=0.02,
-    prior_sd=0.005,
+    prior=Prior(sd=0.005),
     occasion_sd=0.005,
     occasions=5,
     clocks=5,
 )
-KERNEL = replace(STEP, metric=Metric.KERNEL_MS, budget=0.01, prior_sd=0.001, occasion_sd=0.001)
-GAP = replace(STEP, metric=Metric.GAP_MS, basis=Basis.STEP, budget=0.01, prior_sd=0.003, occasion_sd=0.002)
+KERNEL = replace(STEP, metric=Metric.KERNEL_MS, budget=0.01, prior=Prior(sd=0.001), occasion_sd=0.001)
+GAP = replace(STEP, metric=Metric.GAP_MS, basis=Basis.STEP, budget=0.01, prior=Prior(sd=0.003), occasion_sd=0.002)
 
 BLESSED = [10.0, 10.02, 9.98, 10.01, 9.99] * 2
 
@@ -171,7 +172,7 @@ def test_without_a_step_time_a_share_of_it_is_not_measured(step_ms: float | None
         (STEP, [1e-308, 1e308], [1.0]),
         (GAP, [1e300], [1e-300]),
         (replace(STEP, occasion_sd=1e200), [1.0], [1.0]),
-        (replace(STEP, prior_sd=1e200), [1.0], [1.0]),
+        (replace(STEP, prior=Prior(sd=1e200)), [1.0], [1.0]),
     ],
 )
 def test_numbers_that_cannot_be_squared_are_inconclusive(
@@ -189,7 +190,7 @@ def test_a_change_beyond_doubles_is_still_a_loss() -> None:
 
 
 def test_a_calibrated_clock_uses_its_own_spread() -> None:
-    noisy = replace(STEP, prior_sd=0.05, occasion_sd=0.03)
+    noisy = replace(STEP, prior=Prior(sd=0.05), occasion_sd=0.03)
     assert judged(times(1.05), rule=noisy).row.outcome is Outcome.INCONCLUSIVE
     assert judged(times(1.05)).row.outcome is Outcome.REGRESSED
 

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from perfgate.judge.compare import Comparison, compare, middle
+from perfgate.judge.compare import Comparison, Prior, compare, middle
 
 BEFORE, AFTER = np.array([0.0, 0.01]), np.array([0.02, 0.03])
 
 
 def test_without_occasions_the_variance_is_smyths_and_df_is_prior_plus_runs_less_two() -> None:
     # SS = 4 * 0.005^2 = 1e-4; v = (2 * 0.005^2 + 1e-4) / (2 + 4 - 2) = 3.75e-5; SE^2 = v * (1/2 + 1/2)
-    duet = compare(BEFORE, AFTER, prior_sd=0.005, occasion_sd=0.0, occasions=1)
+    duet = compare(BEFORE, AFTER, prior=Prior(sd=0.005), occasion_sd=0.0, occasions=1)
     assert duet.estimate == pytest.approx(0.02)
     assert duet.run_sd == pytest.approx(3.75e-5**0.5)
     assert duet.standard_error == pytest.approx(3.75e-5**0.5)
@@ -23,14 +23,14 @@ def test_without_occasions_the_variance_is_smyths_and_df_is_prior_plus_runs_less
 
 def test_occasions_widen_the_standard_error_and_raise_df_by_satterthwaite() -> None:
     # tau^2 (1 + 1/2) = 3.75e-5 doubles SE^2, so df = 4 * 2^2
-    stored = compare(BEFORE, AFTER, prior_sd=0.005, occasion_sd=0.005, occasions=2)
+    stored = compare(BEFORE, AFTER, prior=Prior(sd=0.005), occasion_sd=0.005, occasions=2)
     assert stored.standard_error == pytest.approx(7.5e-5**0.5)
     assert stored.df == pytest.approx(16.0)
     assert stored.occasion_share == pytest.approx(0.5)
 
 
 def test_p_values_and_bounds_are_students() -> None:
-    c = compare(BEFORE, AFTER, prior_sd=0.005, occasion_sd=0.005, occasions=2)
+    c = compare(BEFORE, AFTER, prior=Prior(sd=0.005), occasion_sd=0.005, occasions=2)
     student = stats.t(df=16.0)
     assert c.p_slower == pytest.approx(student.sf(0.02 / c.standard_error))
     assert c.p_faster == pytest.approx(student.cdf(0.02 / c.standard_error))
@@ -39,29 +39,29 @@ def test_p_values_and_bounds_are_students() -> None:
 
 
 def test_equal_runs_are_not_believed_beyond_the_floor_of_0_05_percent() -> None:
-    c = compare(np.zeros(3), np.zeros(3), prior_sd=0.0, occasion_sd=0.0, occasions=1)
+    c = compare(np.zeros(3), np.zeros(3), prior=Prior(sd=0.0), occasion_sd=0.0, occasions=1)
     assert c.run_sd == 0.0005
 
 
 def test_one_run_a_side_rests_on_the_prior_alone() -> None:
-    c = compare(np.zeros(1), np.array([0.01]), prior_sd=0.005, occasion_sd=0.0, occasions=1)
+    c = compare(np.zeros(1), np.array([0.01]), prior=Prior(sd=0.005), occasion_sd=0.0, occasions=1)
     assert (c.run_sd, c.df) == (0.005, 2.0)
 
 
 def test_a_stronger_prior_weighs_more() -> None:
-    c = compare(BEFORE, AFTER, prior_sd=0.001, occasion_sd=0.0, occasions=1, prior_df=4.0)
+    c = compare(BEFORE, AFTER, prior=Prior(sd=0.001, df=4.0), occasion_sd=0.0, occasions=1)
     assert c.run_sd == pytest.approx(((4 * 0.001**2 + 1e-4) / 6) ** 0.5)
 
 
 def test_the_order_of_runs_changes_no_bit() -> None:
     runs = np.array([0.1, 0.7, 0.30000000000000004, 1e-17, 0.2])
-    one = compare(runs, runs[:3], prior_sd=0.005, occasion_sd=0.005, occasions=3)
-    other = compare(runs[::-1], runs[2::-1], prior_sd=0.005, occasion_sd=0.005, occasions=3)
+    one = compare(runs, runs[:3], prior=Prior(sd=0.005), occasion_sd=0.005, occasions=3)
+    other = compare(runs[::-1], runs[2::-1], prior=Prior(sd=0.005), occasion_sd=0.005, occasions=3)
     assert one == other
 
 
 def test_an_occasion_sd_far_above_the_run_sd_leaves_df_finite() -> None:
-    c = compare(BEFORE, AFTER, prior_sd=0.005, occasion_sd=1e100, occasions=1)
+    c = compare(BEFORE, AFTER, prior=Prior(sd=0.005), occasion_sd=1e100, occasions=1)
     assert c.df == 1e9
     assert c.p_slower == pytest.approx(0.5)
 

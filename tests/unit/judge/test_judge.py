@@ -8,6 +8,7 @@ import pytest
 from support.judging import MOMENT, Columns, blessed, measured
 
 from perfgate.judge.judge import Judgement, judge
+from perfgate.judge.rows import Terms
 from perfgate.model.baseline import Spread
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
@@ -41,7 +42,7 @@ def columns(
 
 
 def judged(now: Columns, *, max_runs: int = 10) -> Judgement:
-    return judge(BASELINE, measured(now), budgets={}, max_runs=max_runs)
+    return judge(BASELINE, measured(now), Terms(max_runs=max_runs))
 
 
 def told(judgement: Judgement) -> tuple[Outcome, int, str, str]:
@@ -169,7 +170,7 @@ def test_a_loss_comes_before_what_is_missing_and_that_before_what_is_unsettled()
 
 def test_a_metric_that_runs_lack_is_not_measured_with_the_runs_own_reason() -> None:
     now = {**columns(), M.GAP_MS: [1.0, None, 1.0]}
-    judgement = judge(BASELINE, measured(now, absent={M.GAP_MS: "no GPU operation"}), budgets={})
+    judgement = judge(BASELINE, measured(now, absent={M.GAP_MS: "no GPU operation"}), Terms())
     assert told(judgement) == (
         Outcome.NOT_MEASURED,
         3,
@@ -193,11 +194,11 @@ def test_only_three_missing_metrics_are_told() -> None:
 
 def test_a_run_without_processes_measures_nothing() -> None:
     empty = Run(started_at=MOMENT, wall_s=1.0, processes=())
-    assert judge(BASELINE, [empty], budgets={}).verdict.outcome is Outcome.NOT_MEASURED
+    assert judge(BASELINE, [empty], Terms()).verdict.outcome is Outcome.NOT_MEASURED
 
 
 def test_no_run_is_not_a_pass() -> None:
-    assert told(judge(BASELINE, [], budgets={})) == (
+    assert told(judge(BASELINE, [], Terms())) == (
         Outcome.NOT_MEASURED,
         0,
         "There is no run to judge.",
@@ -207,7 +208,7 @@ def test_no_run_is_not_a_pass() -> None:
 
 def test_a_baseline_without_gated_metrics_is_not_a_pass() -> None:
     shown_only = blessed({M.NCCL_MS: [1.0]})
-    assert told(judge(shown_only, measured({**columns(), M.NCCL_MS: [1.0] * 3}), budgets={})) == (
+    assert told(judge(shown_only, measured({**columns(), M.NCCL_MS: [1.0] * 3}), Terms())) == (
         Outcome.NOT_MEASURED,
         3,
         "The baseline holds no metric that is gated.",
@@ -216,7 +217,7 @@ def test_a_baseline_without_gated_metrics_is_not_a_pass() -> None:
 
 
 def test_a_baseline_of_counts_alone_is_judged_by_counts_alone() -> None:
-    assert told(judge(blessed({M.SYNCS: [1.0]}), measured({M.SYNCS: [1.0] * 3}), budgets={})) == (
+    assert told(judge(blessed({M.SYNCS: [1.0]}), measured({M.SYNCS: [1.0] * 3}), Terms())) == (
         Outcome.PASSED,
         3,
         "Within budget: 1 count, 3 runs against 1 blessed.",
@@ -235,7 +236,7 @@ def test_what_is_new_or_has_no_budget_is_shown_and_shuts_nothing() -> None:
         M.NCCL_EXPOSED_MS: [1.0] * 3,
         M.SYNCS: [5.0] * 3,
     }
-    verdict = judge(before, measured(now), budgets={M.NCCL_MS: 0.01}).verdict
+    verdict = judge(before, measured(now), Terms(budgets={M.NCCL_MS: 0.01})).verdict
     assert verdict.outcome is Outcome.PASSED
     assert [
         (row.metric, row.outcome, row.baseline, row.now, row.change, row.reason)
@@ -251,9 +252,9 @@ def test_what_is_new_or_has_no_budget_is_shown_and_shuts_nothing() -> None:
 
 def test_what_is_shown_only_may_be_new_or_missing() -> None:
     step = {M.STEP_MS: [10.0]}
-    new = judge(blessed(step), measured(step | {M.NCCL_MS: [1.0]}), budgets={}).verdict.of(M.NCCL_MS)
-    gone = judge(blessed(step | {M.NCCL_MS: [1.0]}), measured(step), budgets={}).verdict.of(M.NCCL_MS)
-    partly = judge(blessed({M.STEP_MS: [10.0, 10.0], M.NCCL_MS: [1.0, None]}), measured(step), budgets={}).verdict.of(
+    new = judge(blessed(step), measured(step | {M.NCCL_MS: [1.0]}), Terms()).verdict.of(M.NCCL_MS)
+    gone = judge(blessed(step | {M.NCCL_MS: [1.0]}), measured(step), Terms()).verdict.of(M.NCCL_MS)
+    partly = judge(blessed({M.STEP_MS: [10.0, 10.0], M.NCCL_MS: [1.0, None]}), measured(step), Terms()).verdict.of(
         M.NCCL_MS
     )
     assert new is not None
@@ -266,29 +267,29 @@ def test_what_is_shown_only_may_be_new_or_missing() -> None:
 
 def test_budgets_override_the_defaults() -> None:
     runs = measured(columns(step=1.05))
-    assert judge(BASELINE, runs, budgets={}).verdict.outcome is Outcome.REGRESSED
-    assert judge(BASELINE, runs, budgets={M.STEP_MS: 0.08}).verdict.outcome is Outcome.PASSED
+    assert judge(BASELINE, runs, Terms()).verdict.outcome is Outcome.REGRESSED
+    assert judge(BASELINE, runs, Terms(budgets={M.STEP_MS: 0.08})).verdict.outcome is Outcome.PASSED
 
 
 @pytest.mark.parametrize("budget", [-0.01, float("nan"), float("inf")])
 def test_a_budget_that_is_none_is_refused(budget: float) -> None:
     with pytest.raises(ValueError, match=rf"^budget of step_ms is {budget}, expected a fraction of at least 0$"):
-        judge(BASELINE, measured(columns()), budgets={M.STEP_MS: budget})
+        judge(BASELINE, measured(columns()), Terms(budgets={M.STEP_MS: budget}))
 
 
 def test_a_calibrated_baseline_is_judged_by_its_own_spread() -> None:
     spread = Spread(run_sd=0.05, occasion_sd=0.03, runs=20, at=MOMENT)
     calibrated = blessed(BASE, occasions=5, calibration={M.STEP_MS: spread})
     runs = measured(columns(step=1.05))
-    assert judge(calibrated, runs, budgets={}).verdict.outcome is Outcome.INCONCLUSIVE
+    assert judge(calibrated, runs, Terms()).verdict.outcome is Outcome.INCONCLUSIVE
 
 
 def test_alpha_is_shared_by_the_clocks_that_the_baseline_has() -> None:
-    alone = judge(blessed({M.STEP_MS: [10.0] * 10}), measured({M.STEP_MS: [10.0] * 3}), budgets={}).verdict.metrics[0]
+    alone = judge(blessed({M.STEP_MS: [10.0] * 10}), measured({M.STEP_MS: [10.0] * 3}), Terms()).verdict.metrics[0]
     shared = judge(
         blessed({M.STEP_MS: [10.0] * 10, M.GAP_MS: [1.0] * 10}),
         measured({M.STEP_MS: [10.0] * 3, M.GAP_MS: [1.0] * 3}),
-        budgets={},
+        Terms(),
     ).verdict.metrics[0]
     assert alone.smallest is not None
     assert shared.smallest is not None
@@ -301,7 +302,7 @@ def test_the_slowest_process_of_a_run_is_judged() -> None:
         for rank, ms in enumerate((10.0, 12.0))
     )
     runs = [Run(started_at=MOMENT, wall_s=1.0, processes=ranks)] * 3
-    verdict = judge(blessed({M.STEP_MS: [10.0] * 10}), runs, budgets={}).verdict
+    verdict = judge(blessed({M.STEP_MS: [10.0] * 10}), runs, Terms()).verdict
     assert verdict.outcome is Outcome.REGRESSED
 
 
@@ -324,7 +325,7 @@ def test_more_runs_are_asked_for_where_they_would_show_it_within_budget() -> Non
     baseline = blessed({M.STEP_MS: noisy_ms(0.008, 10)}, occasions=5)
     now = {M.STEP_MS: noisy_ms(0.008, 4, shift=0.006)}
     reason = f"step_ms 0.6 % slower (-1.3 to 2.5), budget 2 %: {NEITHER}. {SMALLEST.format(4, '2.1')}"
-    assert told(judge(baseline, measured(now), budgets={}, max_runs=4)) == (
+    assert told(judge(baseline, measured(now), Terms(max_runs=4))) == (
         Outcome.INCONCLUSIVE,
         4,
         f"{reason} About 2 runs more would settle it.",
@@ -336,7 +337,7 @@ def test_more_runs_are_asked_for_where_they_would_show_the_loss() -> None:
     baseline = blessed({M.STEP_MS: noisy_ms(0.008, 10)}, occasions=5)
     now = {M.STEP_MS: noisy_ms(0.008, 4, shift=0.019)}
     reason = f"step_ms 1.9 % slower (0.01 to 3.8), budget 2 %: {NEITHER}. {SMALLEST.format(4, '2.1')}"
-    assert told(judge(baseline, measured(now), budgets={}, max_runs=4)) == (
+    assert told(judge(baseline, measured(now), Terms(max_runs=4))) == (
         Outcome.INCONCLUSIVE,
         4,
         f"{reason} About 6 runs more would settle it.",
@@ -407,13 +408,13 @@ def test_more_runs_are_asked_for_where_they_would_show_the_loss() -> None:
 def test_where_the_runs_of_one_gate_would_not_do_it_says_why_and_what_to_do(
     before: list[float], occasions: int, now: list[float], reason: str, next_step: str
 ) -> None:
-    judgement = judge(blessed({M.STEP_MS: before}, occasions=occasions), measured({M.STEP_MS: now}), budgets={})
+    judgement = judge(blessed({M.STEP_MS: before}, occasions=occasions), measured({M.STEP_MS: now}), Terms())
     assert told(judgement) == (Outcome.INCONCLUSIVE, 10, reason, next_step)
 
 
 def test_what_more_runs_cannot_settle_is_said_to_be_so() -> None:
     now = measured({**columns(10), M.KERNEL_MS: [8.0] * 9 + [0.0]})
-    assert told(judge(BASELINE, now, budgets={})) == (
+    assert told(judge(BASELINE, now, Terms())) == (
         Outcome.INCONCLUSIVE,
         10,
         "kernel_ms not above 0 in 1 of 10 runs, which leaves no relative change to judge.",
@@ -422,28 +423,6 @@ def test_what_more_runs_cannot_settle_is_said_to_be_so() -> None:
 
 
 # -- Remarks
-
-
-@pytest.mark.parametrize(
-    ("anchor_ms", "remarks"),
-    [
-        (9.9, ()),
-        (9.0, ("step_ms is 11.1 % slower than the best ever blessed (9 ms on 2026-03-01), budget 2 %",)),
-    ],
-)
-def test_a_step_far_from_the_best_ever_blessed_is_remarked_on(anchor_ms: float, remarks: tuple[str, ...]) -> None:
-    baseline = blessed(BASE, occasions=5, anchor_ms=anchor_ms)
-    assert judge(baseline, measured(columns()), budgets={}).verdict.remarks == remarks
-
-
-def test_an_anchor_is_held_against_the_users_own_budget() -> None:
-    baseline = blessed(BASE, occasions=5, anchor_ms=9.0)
-    assert judge(baseline, measured(columns()), budgets={M.STEP_MS: 0.2}).verdict.remarks == ()
-
-
-def test_an_anchor_says_nothing_about_runs_without_a_step_time() -> None:
-    baseline = blessed({M.SYNCS: [1.0]}, anchor_ms=9.0)
-    assert judge(baseline, measured({M.SYNCS: [1.0]}), budgets={}).verdict.remarks == ()
 
 
 @pytest.mark.parametrize(
@@ -459,4 +438,4 @@ def test_an_anchor_says_nothing_about_runs_without_a_step_time() -> None:
 )
 def test_another_sm_clock_is_remarked_on(before: float | None, now: float | None, remarks: tuple[str, ...]) -> None:
     baseline = blessed(BASE, occasions=5, sm_clock_mhz=before)
-    assert judge(baseline, measured(columns(), sm_clock_mhz=now), budgets={}).verdict.remarks == remarks
+    assert judge(baseline, measured(columns(), sm_clock_mhz=now), Terms()).verdict.remarks == remarks

@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from perfgate.judge.compare import Prior
 from perfgate.judge.outliers import keep
 
 QUIET = [0.0, 0.001, -0.001, 0.002, -0.002]
 
 
 def kept(*groups: list[float], budget: float = 0.02, prior_sd: float = 0.005) -> list[list[bool]]:
-    flags = keep([np.array(group) for group in groups], prior_sd=prior_sd, budget=budget)
+    flags = keep([np.array(group) for group in groups], prior=Prior(sd=prior_sd), budget=budget)
     return [[bool(flag) for flag in group] for group in flags]
 
 

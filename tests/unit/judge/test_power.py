@@ -11,6 +11,7 @@ import numpy as np
 from support.judging import Columns, blessed, measured
 
 from perfgate.judge.judge import judge
+from perfgate.judge.rows import Terms
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
 
@@ -39,7 +40,7 @@ def gate(rng: np.random.Generator, *, slowdown: float) -> tuple[Outcome, int]:
     runs = measured(quiet_runs(rng, 10, slowdown=slowdown))
     taken = 3
     while True:
-        judgement = judge(baseline, runs[:taken], budgets={})
+        judgement = judge(baseline, runs[:taken], Terms())
         if judgement.settled:
             return judgement.verdict.outcome, taken
         taken = judgement.wanted_runs

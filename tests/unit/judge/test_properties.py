@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from support.judging import Columns, blessed, measured
 
 from perfgate.judge.judge import Judgement, judge
+from perfgate.judge.rows import Terms
 from perfgate.model.baseline import Baseline
 from perfgate.model.metric import METRICS, Kind, Metric
 from perfgate.model.outcome import Outcome
@@ -38,7 +39,7 @@ ordinary: st.SearchStrategy[Columns] = columns_of(st.one_of(times, close_times))
 
 
 def verdict_of(before: Baseline, now: Columns, *, max_runs: int = 10) -> Judgement:
-    return judge(before, measured(now), budgets={}, max_runs=max_runs)
+    return judge(before, measured(now), Terms(max_runs=max_runs))
 
 
 @given(

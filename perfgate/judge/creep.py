@@ -1,0 +1,92 @@
+"""Compares with the best step ever blessed, so that many small losses are seen as one; knows no other metric."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from perfgate.judge.compare import LARGEST, compare, middle
+from perfgate.judge.outliers import keep
+from perfgate.judge.rows import Terms, rule_of
+from perfgate.judge.stages import SHOWN_COVERAGE, STORED_PLAN
+from perfgate.model.baseline import Baseline, Milestone
+from perfgate.model.metric import GATED_CLOCKS, METRICS, Metric
+from perfgate.model.sample import Run
+from perfgate.model.verdict import Blessed, Creep
+
+_CONFIDENCE = 0.995
+"""That the loss exceeds what one change may lose, before it is called a loss against the anchor."""
+
+
+def creep(baseline: Baseline, runs: Sequence[Run], terms: Terms, *, anchor_budget: float) -> Creep | None:
+    """Judge step_ms against the baseline's anchor; None where there is none, or the baseline itself is it.
+
+    It is a loss where the estimate reaches `anchor_budget` (a fraction) and step_ms is shown, with 99.5 % confidence,
+    to have lost more than the budget of a single change. As against a stored baseline, the standard error holds the
+    occasions (DECISION, comparing, 3), those of the anchor's own runs.
+    """
+    spec = METRICS[Metric.STEP_MS].clock
+    before = baseline.values(Metric.STEP_MS)
+    now = [value for run in runs if (value := run.value(Metric.STEP_MS)) is not None]
+    anchor = baseline.anchor
+    if anchor is None or spec is None or len(now) < STORED_PLAN.fewest_to_fail or not before:
+        return None
+    if min(*before, *now) <= 0 or anchor.step_ms >= middle(before):
+        return None
+    rule = rule_of(Metric.STEP_MS, spec, baseline, replace(terms, plan=STORED_PLAN), clocks=len(GATED_CLOCKS))
+    with np.errstate(all="ignore"):
+        sides = [np.log(np.asarray(side) / anchor.step_ms) for side in (before, now)]
+    if not all(np.all(np.abs(side) < LARGEST) for side in sides):
+        return None
+    kept = keep(sides, prior=rule.prior, budget=rule.budget_in_basis)
+    own = compare(
+        sides[0][kept[0]],
+        sides[1][kept[1]],
+        prior=rule.prior,
+        occasion_sd=rule.occasion_sd,
+        occasions=rule.occasions,
+    )
+    found = replace(
+        own,
+        estimate=float(np.mean(np.sort(sides[1][kept[1]]))),
+        baseline_runs=anchor.runs,
+        occasions=anchor.occasions,
+    )
+    one_side = (1 + SHOWN_COVERAGE) / 2
+    return Creep(
+        change=rule.as_fraction(found.estimate),
+        low=rule.as_fraction(found.lower(one_side)),
+        high=rule.as_fraction(found.upper(one_side)),
+        budget=anchor_budget,
+        shown=found.estimate >= math.log1p(anchor_budget) and found.lower(_CONFIDENCE) > rule.budget_in_basis,
+        now=middle(now),
+        path=(
+            Blessed(
+                step_ms=anchor.step_ms, at=anchor.at, commit=anchor.commit.sha if anchor.commit is not None else None
+            ),
+            *map(_blessed, anchor.path or (_present(baseline),)),
+        ),
+    )
+
+
+def _blessed(milestone: Milestone) -> Blessed:
+    return Blessed(
+        step_ms=milestone.step_ms,
+        at=milestone.at,
+        commit=milestone.commit.sha if milestone.commit is not None else None,
+        reason=milestone.reason,
+    )
+
+
+def _present(baseline: Baseline) -> Milestone:
+    """The one blessing that is known where a baseline's anchor has not kept the path."""
+    blessing = baseline.blessing
+    return Milestone(
+        step_ms=middle(baseline.values(Metric.STEP_MS)),
+        at=blessing.at,
+        commit=blessing.commit,
+        reason=blessing.reason,
+    )

@@ -1,0 +1,94 @@
+"""Says before runs are made what they could show; knows no run that is still to come."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from perfgate.judge.clocks import ClockRule
+from perfgate.judge.compare import FLOOR_SD, LARGEST, PRIOR_DF, Comparison, Prior, middle
+from perfgate.judge.outliers import keep
+from perfgate.judge.rows import Terms, rule_of
+from perfgate.judge.stages import STORED_PLAN, Plan
+from perfgate.model.baseline import Baseline
+from perfgate.model.metric import GATED_CLOCKS, METRICS, Basis, Metric
+from perfgate.model.verdict import Stage
+
+
+def smallest_loss(
+    metric: Metric,
+    *,
+    baseline_runs: int,
+    candidate_runs: int,
+    occasions: int,
+    run_sd: float,
+    occasion_sd: float,
+    budget: float | None = None,
+    clocks: int = len(GATED_CLOCKS),
+    plan: Plan = STORED_PLAN,
+    prior_df: float = PRIOR_DF,
+) -> float:
+    """Return the smallest loss of a gated clock, a fraction in its basis, that so many runs can show.
+
+    DECISION, comparing, 3, at the level of one look of the plan; half of all losses of this size are found. SDs are
+    fractions in the clock's basis, `budget` (by default the metric's) is a fraction.
+
+    Raises:
+        ValueError: the metric is gated by no budget.
+    """
+    spec = METRICS[metric].clock
+    if spec is None:
+        raise ValueError(f"{metric} is no clock with a budget")
+    rule = ClockRule(
+        metric=metric,
+        basis=spec.basis,
+        budget=spec.budget if budget is None else budget,
+        prior=Prior(sd=run_sd, df=prior_df),
+        occasion_sd=0.0 if plan.stage is Stage.DUET else occasion_sd,
+        occasions=occasions,
+        clocks=clocks,
+        plan=plan,
+    )
+    return rule.smallest(_comparison(rule, run_sd=run_sd, baseline_runs=baseline_runs, candidate_runs=candidate_runs))
+
+
+def expected_smallest(baseline: Baseline, metric: Metric, *, runs: int, terms: Terms) -> float | None:
+    """Return the smallest loss that so many runs, or pairs of a duet, can be expected to show of one metric.
+
+    What the runs will differ by is taken from the baseline's own, moderated as in a comparison. None where the
+    baseline does not hold the metric, or holds nothing to compare with.
+    """
+    spec = METRICS[metric].clock
+    blessed = baseline.values(metric)
+    steps = baseline.values(Metric.STEP_MS)
+    if spec is None or not blessed:
+        return None
+    basis_ms = middle(blessed) if spec.basis is Basis.LOG else middle(steps) if steps else 0.0
+    if basis_ms <= 0 or (spec.basis is Basis.LOG and min(blessed) <= 0):
+        return None
+    sharing = sum(bool(baseline.values(clock)) for clock in GATED_CLOCKS)
+    rule = rule_of(metric, spec, baseline, terms, clocks=sharing)
+    with np.errstate(all="ignore"):
+        values = np.asarray(blessed) / basis_ms
+        x = np.log(values) if spec.basis is Basis.LOG else values
+    if not np.all(np.abs(x) < LARGEST):
+        return None
+    (kept,) = keep((x,), prior=rule.prior, budget=rule.budget_in_basis)
+    own = x[kept]
+    df = rule.prior.df + len(own) - 1
+    run_sd = math.sqrt((rule.prior.df * rule.prior.sd**2 + float(np.sum(np.square(own - np.mean(own))))) / df)
+    against = runs if terms.plan.stage is Stage.DUET else len(own)
+    return rule.smallest(_comparison(rule, run_sd=run_sd, baseline_runs=against, candidate_runs=runs))
+
+
+def _comparison(rule: ClockRule, *, run_sd: float, baseline_runs: int, candidate_runs: int) -> Comparison:
+    return Comparison(
+        estimate=0.0,
+        run_sd=max(run_sd, FLOOR_SD),
+        prior_df=rule.prior.df,
+        baseline_runs=baseline_runs,
+        candidate_runs=candidate_runs,
+        occasion_sd=rule.occasion_sd,
+        occasions=rule.occasions,
+    )

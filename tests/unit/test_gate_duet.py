@@ -1,0 +1,512 @@
+"""A gate with another commit at hand: when it is run again, what is believed of it, and what is done without it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+
+import pytest
+from support import records
+
+from perfgate import gate
+from perfgate.gate import Checked, Expectation, Pair, Policy, check
+from perfgate.model.baseline import Anchor, Baseline, Milestone
+from perfgate.model.errors import CodeUnproven, PerfgateError, RevisionMissing, WorkloadFailed, WorktreeFailed
+from perfgate.model.machine import Gpu, Machine
+from perfgate.model.metric import METRICS, Kind, Metric
+from perfgate.model.outcome import Outcome
+from perfgate.model.sample import Run
+from perfgate.model.verdict import Duet, Stage
+
+BLESS = 'perfgate bless mlp --reason "..."'
+SHA = "0123456789abcdef0123456789abcdef01234567"
+WOBBLE = (0.0, 0.02, -0.02, 0.01, -0.01)
+"""Per cent by which runs differ, so that no side is all alike."""
+
+
+def slower(percent: float, number: int = 0, *, clock_mhz: float = 1980) -> Run:
+    """A run whose step takes so much longer than the baseline's."""
+    run = records.run({Metric.STEP_MS: 12.34 * (1 + (percent + WOBBLE[number % len(WOBBLE)]) / 100)})
+    gpu = run.conditions.gpus[0].model_copy(update={"sm_clock_mhz": clock_mhz})
+    return run.model_copy(update={"conditions": run.conditions.model_copy(update={"gpus": (gpu,)})})
+
+
+class Candidate:
+    """Fresh runs of the candidate, all so much slower."""
+
+    def __init__(self, *made: Run | BaseException, on: Machine | None = None) -> None:
+        self._made = made
+        self.machine = on or records.machine()
+        self.asked = 0
+
+    def measure(self, index: int, planned: int) -> Run:
+        del planned
+        self.asked += 1
+        made = self._made[min(index, len(self._made) - 1)]
+        if isinstance(made, BaseException):
+            raise made
+        return made
+
+
+class Recorded:
+    """A duet of prepared pairs, which remembers what was asked of it; `opened` says whether it was begun at all."""
+
+    revision = "the baseline's commit 0123456789ab"
+    commit = SHA
+
+    def __init__(
+        self,
+        reference: Sequence[Run | BaseException],
+        candidate: Sequence[Run | BaseException],
+        *,
+        opening: PerfgateError | None = None,
+    ) -> None:
+        self._sides = (reference, candidate)
+        self._opening = opening
+        self.asked: list[tuple[int, int]] = []
+        self.opened = self.closed = False
+
+    @contextmanager
+    def __call__(self) -> Iterator[Recorded]:
+        self.opened = True
+        if self._opening is not None:
+            raise self._opening
+        try:
+            yield self
+        finally:
+            self.closed = True
+
+    def pair(self, index: int, planned: int) -> Pair:
+        self.asked.append((index, planned))
+        made = [side[min(index, len(side) - 1)] for side in self._sides]
+        for run in made:
+            if isinstance(run, BaseException):
+                raise run
+        reference, candidate = made
+        assert isinstance(reference, Run)
+        assert isinstance(candidate, Run)
+        return Pair(reference=reference, candidate=candidate)
+
+
+def duel(there: float, here: float) -> Recorded:
+    return Recorded([slower(there, n) for n in range(8)], [slower(here, n + 2) for n in range(8)])
+
+
+def screen(percent: float) -> Candidate:
+    return Candidate(*(slower(percent, number) for number in range(12)))
+
+
+def expect(baseline: Baseline | None = None, *, on: Machine | None = None) -> Expectation:
+    return Expectation(workload=records.workload(), machine=on or records.machine(), baseline=baseline)
+
+
+FULL = records.baseline(*([{Metric.STEP_MS: 12.34 * (1 + w / 100)} for w in WOBBLE] for _ in range(2)))
+"""Ten runs over two occasions."""
+
+
+def gated(
+    series: Candidate, other: Recorded | None, baseline: Baseline = FULL, *, policy: Policy | None = None
+) -> Checked:
+    return check(expect(baseline), policy or Policy(), series, other)
+
+
+def outcome_of(checked: Checked) -> tuple[Outcome, Stage | None, int, int]:
+    verdict = checked.verdict
+    return verdict.outcome, verdict.stage, len(checked.runs), len(checked.reference_runs)
+
+
+# When there is a duet, and what comes of it
+
+
+def test_what_the_screen_passes_needs_no_duet() -> None:
+    other = duel(0, 0)
+    assert outcome_of(gated(screen(0.0), other)) == (Outcome.PASSED, Stage.SCREEN, 3, 0)
+    assert not other.opened
+
+
+def test_what_is_clearly_slower_at_the_screen_needs_no_duet() -> None:
+    other = duel(0, 0)
+    assert outcome_of(gated(screen(8.0), other)) == (Outcome.REGRESSED, Stage.SCREEN, 3, 0)
+    assert not other.opened
+
+
+def test_a_loss_that_is_not_clear_is_shown_by_a_duet() -> None:
+    other = duel(0.0, 2.5)
+    checked = gated(screen(2.5), other)
+    assert outcome_of(checked) == (Outcome.REGRESSED, Stage.DUET, 6, 3)
+    assert other.asked == [(0, 3), (1, 3), (2, 3)]
+    assert other.closed
+    assert checked.verdict.duet == Duet(
+        revision="the baseline's commit 0123456789ab", commit=SHA, pairs=3, screen_runs=3
+    )
+    assert (checked.verdict.runs, checked.verdict.baseline_runs) == (6, 3)
+    row = checked.verdict.of(Metric.STEP_MS)
+    assert row is not None
+    assert row.baseline == pytest.approx(12.34, rel=2e-4)
+    assert row.now == pytest.approx(12.34 * 1.025, rel=2e-4)
+
+
+def test_a_machine_that_moved_both_sides_alike_passes_by_a_duet() -> None:
+    """The same shift of the occasion that would look like a loss against the stored baseline."""
+    checked = gated(screen(2.5), duel(2.5, 2.5))
+    assert outcome_of(checked) == (Outcome.PASSED, Stage.DUET, 6, 3)
+    assert checked.verdict.reason == "Within budget: 5 clocks and 7 counts, 3 pairs."
+    assert checked.verdict.next_step == ""
+
+
+def test_a_duet_that_stays_in_doubt_looks_after_3_5_and_8_pairs_and_says_so() -> None:
+    jumpy = [slower(percent) for percent in (0.0, 5.0, -4.0, 3.0, -5.0, 4.0, -3.0, 2.0)]
+    other = Recorded(jumpy, jumpy[::-1])
+    checked = gated(screen(2.5), other)
+    assert outcome_of(checked) == (Outcome.INCONCLUSIVE, Stage.DUET, 11, 8)
+    assert [planned for _, planned in other.asked] == [3, 3, 3, 5, 5, 8, 8, 8]
+    assert "8 pairs can show here is" in checked.verdict.reason
+    assert checked.verdict.next_step.startswith("Its runs differ by ")
+
+
+def test_without_a_duet_the_looks_against_the_stored_baseline_go_on() -> None:
+    assert outcome_of(gated(screen(0.9), None)) == (Outcome.INCONCLUSIVE, Stage.STORED, 10, 0)
+
+
+# Straight to the duet
+
+
+def test_another_gpu_of_the_model_goes_straight_to_the_duet() -> None:
+    elsewhere = records.machine().model_copy(update={"gpus": (Gpu(name="NVIDIA H200", uuid="GPU-9"),)})
+    checked = check(expect(FULL, on=elsewhere), Policy(), Candidate(slower(0), on=elsewhere), duel(0, 0))
+    assert outcome_of(checked) == (Outcome.PASSED, Stage.DUET, 3, 3)
+    assert "Straight to the duet: another GPU of the same model than the baseline's" in checked.verdict.remarks
+
+
+def test_another_driver_goes_straight_to_the_duet() -> None:
+    updated = records.machine(driver="570.86.10")
+    checked = check(expect(FULL, on=updated), Policy(), Candidate(slower(0), on=updated), duel(0, 0))
+    assert outcome_of(checked) == (Outcome.PASSED, Stage.DUET, 3, 3)
+    assert (
+        "Straight to the duet: the baseline was measured with driver 550.54.15, this is driver 570.86.10"
+        in checked.verdict.remarks
+    )
+
+
+def test_what_a_screen_says_at_another_sm_clock_is_not_believed() -> None:
+    series = Candidate(*(slower(0, number, clock_mhz=1755) for number in range(5)))
+    checked = gated(series, duel(0, 0))
+    assert outcome_of(checked) == (Outcome.PASSED, Stage.DUET, 6, 3)
+    assert (
+        "Straight to the duet: the SM clock was 1980 MHz in the baseline and 1755 MHz now, "
+        "so the stored times are not what they would be now"
+    ) in checked.verdict.remarks
+
+
+def test_a_count_that_rose_is_believed_at_any_clock() -> None:
+    risen = slower(0, clock_mhz=1755)
+    more = {**records.VALUES, Metric.SYNCS: 2.0}
+    risen = risen.model_copy(update={"processes": (records.process(more),)})
+    other = duel(0, 0)
+    assert outcome_of(gated(Candidate(risen), other)) == (Outcome.REGRESSED, Stage.SCREEN, 2, 0)
+    assert not other.opened
+
+
+# Where the other commit cannot be run
+
+
+@pytest.mark.parametrize("error", [RevisionMissing, WorktreeFailed, CodeUnproven])
+def test_a_duet_that_cannot_be_had_is_a_sentence_and_the_stored_looks_go_on(error: type[PerfgateError]) -> None:
+    opening = error(subject="commit 0123456789ab", fact="it is not here", next_step="git fetch --unshallow")
+    checked = gated(screen(1.5), Recorded([], [], opening=opening))
+    assert outcome_of(checked) == (Outcome.INCONCLUSIVE, Stage.STORED, 10, 0)
+    assert "No duet: commit 0123456789ab: it is not here.\ngit fetch --unshallow" in checked.verdict.remarks
+
+
+def test_a_loss_that_the_stored_looks_show_at_three_runs_takes_no_more_where_there_is_no_duet() -> None:
+    opening = RevisionMissing(subject="commit 0123456789ab", fact="it is not here", next_step="git fetch")
+    checked = gated(screen(2.5), Recorded([], [], opening=opening))
+    assert outcome_of(checked) == (Outcome.REGRESSED, Stage.STORED, 3, 0)
+
+
+def test_a_workload_that_fails_in_the_other_commit_is_no_failure_of_the_candidate() -> None:
+    failing = WorktreeFailed(subject="mlp at 0123456789ab", fact="it does not run there", next_step="See the log.")
+    other = Recorded([slower(0), failing], [slower(2.5)])
+    checked = gated(screen(2.5), other)
+    assert checked.verdict.stage is Stage.STORED
+    assert len(checked.reference_runs) == 1
+    assert any(
+        remark.startswith("No duet: mlp at 0123456789ab: it does not run there") for remark in checked.verdict.remarks
+    )
+
+
+def test_a_candidate_that_fails_in_a_duet_is_not_measured() -> None:
+    failing = WorkloadFailed(subject="mlp", fact="it raised RuntimeError", next_step="See the log.")
+    checked = gated(screen(2.5), Recorded([slower(0)], [slower(2.5), failing]))
+    assert (checked.verdict.outcome, checked.verdict.reason) == (Outcome.NOT_MEASURED, "it raised RuntimeError.")
+
+
+def test_a_throttled_run_of_either_side_is_invalid() -> None:
+    hot = records.run(throttled=["hardware thermal slowdown"])
+    there = gated(screen(2.5), Recorded([hot], [slower(2.5)]))
+    assert (there.verdict.outcome, there.verdict.reason) == (
+        Outcome.INVALID,
+        "a run of the other commit does not count: GPU GPU-0 was throttled (hardware thermal slowdown).",
+    )
+    here = gated(screen(2.5), Recorded([slower(0)], [hot]))
+    assert (here.verdict.outcome, here.verdict.reason) == (
+        Outcome.INVALID,
+        "run 4 does not count: GPU GPU-0 was throttled (hardware thermal slowdown).",
+    )
+
+
+def test_a_run_of_the_other_commit_that_lost_steps_ends_the_duet_and_not_the_gate() -> None:
+    torn = slower(0).model_copy(update={"complaints": ("steps were lost: process 1 shows 3 of 30 measured steps",)})
+    checked = gated(screen(2.5), Recorded([torn], [slower(2.5)]))
+    assert checked.verdict.stage is Stage.STORED
+    assert (
+        "No duet: a run of the other commit does not count: steps were lost: process 1 shows 3 of 30 measured steps"
+        in checked.verdict.remarks
+    )
+
+
+def test_another_number_of_processes_in_the_other_commit_ends_the_duet() -> None:
+    two = records.run(processes=[records.process(), records.process(pid=2)])
+    checked = gated(screen(2.5), Recorded([two], [slower(2.5)]))
+    assert "No duet: steps of 2 processes were found in the other commit, of 1 process in the candidate" in (
+        checked.verdict.remarks
+    )
+
+
+def test_a_commit_that_no_longer_does_what_was_blessed_ends_the_duet() -> None:
+    other_work = records.run({Metric.LAUNCHES: 58})
+    checked = gated(screen(2.5), Recorded([other_work], [slower(2.5)]))
+    assert (
+        "No duet: the baseline's commit does not do what it did when it was blessed: launches was 46 and is 58. "
+        "Something beside the code has changed"
+    ) in checked.verdict.remarks
+
+
+# What may be spent
+
+
+def test_runs_that_leave_no_room_for_three_pairs_leave_no_duet() -> None:
+    other = duel(0, 2.5)
+    checked = gated(screen(2.5), other, policy=Policy(max_runs=8))
+    assert checked.verdict.stage is Stage.STORED
+    assert "No duet: 8 runs leave no room for 3 pairs; with --perfgate-max-runs=9 they would" in checked.verdict.remarks
+    assert not other.opened
+
+
+def test_a_duet_ends_where_the_runs_are_spent() -> None:
+    jumpy = [slower(percent) for percent in (0.0, 5.0, -4.0, 3.0, -5.0, 4.0, -3.0, 2.0)]
+    checked = gated(screen(2.5), Recorded(jumpy, jumpy[::-1]), policy=Policy(max_runs=12))
+    assert outcome_of(checked) == (Outcome.INCONCLUSIVE, Stage.DUET, 7, 4)
+
+
+def test_a_budget_of_time_ends_a_gate_where_it_is_spent() -> None:
+    other = duel(0, 2.5)
+    asked: list[tuple[int, float]] = []
+
+    def affords(runs: int, seconds: float) -> bool:
+        asked.append((runs, seconds))
+        return False
+
+    checked = check(expect(FULL), Policy(), screen(1.5), other, affords=affords)
+    assert asked == [(6, 7.5), (2, 7.5)]
+    assert not other.opened
+    assert (checked.verdict.outcome, len(checked.runs)) == (Outcome.INCONCLUSIVE, 3)
+    assert "The time budget ended this after 3 runs" in checked.verdict.remarks
+
+
+def test_a_budget_of_time_ends_a_duet_between_its_looks() -> None:
+    jumpy = [slower(percent) for percent in (0.0, 5.0, -4.0, 3.0, -5.0, 4.0, -3.0, 2.0)]
+    spent = iter([True, False])
+    checked = check(
+        expect(FULL), Policy(), screen(2.5), Recorded(jumpy, jumpy[::-1]), affords=lambda _runs, _s: next(spent)
+    )
+    assert outcome_of(checked) == (Outcome.INCONCLUSIVE, Stage.DUET, 6, 3)
+    assert "The time budget ended this after 9 runs" in checked.verdict.remarks
+
+
+# Against another commit
+
+
+def test_against_a_commit_no_baseline_is_needed() -> None:
+    checked = check(expect(None), Policy(), screen(0.0), duel(0.0, 0.0), against=True)
+    assert outcome_of(checked) == (Outcome.PASSED, Stage.DUET, 3, 3)
+    assert checked.verdict.duet is not None
+    assert checked.verdict.duet.screen_runs == 0
+
+
+def test_against_a_commit_a_count_that_rose_ends_it_after_two_pairs() -> None:
+    other = Recorded([slower(0)], [records.run({Metric.SYNCS: 2})])
+    checked = check(expect(None), Policy(), screen(0.0), other, against=True)
+    assert outcome_of(checked) == (Outcome.REGRESSED, Stage.DUET, 2, 2)
+    clocks = [row for row in checked.verdict.metrics if METRICS[row.metric].kind is Kind.CLOCK and row.outcome is None]
+    assert {row.reason for row in clocks} <= {"not judged: a count settled the gate after 2 runs"}
+
+
+def test_a_loss_against_a_commit_says_where() -> None:
+    before = slower(0)
+    ranges = [
+        records.RANGES[0].model_copy(update={"values": {**records.RANGES[0].values, Metric.KERNEL_MS: 3.52}}),
+        *records.RANGES[1:],
+    ]
+    values = {**records.VALUES, Metric.KERNEL_MS: 9.6}
+    after = records.run(processes=[records.process(values, ranges=ranges)])
+    checked = check(expect(None), Policy(), screen(0.0), Recorded([before], [after]), against=True)
+    assert checked.verdict.outcome is Outcome.REGRESSED
+    assert checked.verdict.where == {Metric.KERNEL_MS: "+0.5 ms: +0.5 under forward"}
+
+
+def test_a_workload_that_the_other_commit_lacks_has_no_baseline_there() -> None:
+    gone = RevisionMissing(
+        subject="mlp", fact="it did not exist at 0123456789ab", next_step="Compare with a later commit."
+    )
+    checked = check(expect(None), Policy(), screen(0.0), Recorded([gone], [slower(0)]), against=True)
+    assert (checked.verdict.outcome, checked.verdict.reason, checked.verdict.next_step) == (
+        Outcome.NO_BASELINE,
+        "it did not exist at 0123456789ab.",
+        "Compare with a later commit.",
+    )
+    assert len(checked.runs) == 5
+
+
+def test_a_commit_that_cannot_be_checked_out_leaves_nothing_to_compare_with() -> None:
+    opening = WorktreeFailed(subject="commit 0123456789ab", fact="the disk is full", next_step="Free some space.")
+    checked = check(expect(None), Policy(), screen(0.0), Recorded([], [], opening=opening), against=True)
+    assert (checked.verdict.outcome, checked.verdict.reason, checked.verdict.next_step) == (
+        Outcome.NOT_MEASURED,
+        "commit 0123456789ab: the disk is full.",
+        "Free some space.",
+    )
+
+
+# Creep
+
+
+def crept(*steps: float, anchor: float = 12.34) -> Baseline:
+    """A baseline whose step has come from the anchor's in small losses."""
+    now = steps[-1]
+    path = tuple(
+        Milestone(step_ms=ms, at=records.NOON + timedelta(days=day), commit=records.COMMIT, reason="small")
+        for day, ms in enumerate(steps, start=1)
+    )
+    return records.baseline(
+        [{Metric.STEP_MS: now * (1 + w / 100)} for w in WOBBLE] * 2,
+        anchor=Anchor(step_ms=anchor, at=records.NOON, commit=records.COMMIT, runs=10, occasions=2, path=path),
+    )
+
+
+def test_many_small_losses_end_in_a_large_one_and_the_way_there_is_told() -> None:
+    steps = [12.34 * 1.01**n for n in range(1, 6)]
+    other = duel(0, 0)
+    checked = gated(screen(100 * (1.01**6 - 1)), other, crept(*steps))
+    assert not other.opened
+    assert len(checked.runs) == 3
+    assert checked.verdict.outcome is Outcome.REGRESSED
+    row = checked.verdict.of(Metric.STEP_MS)
+    assert row is not None
+    assert row.change == pytest.approx(0.01, abs=1e-4)
+    assert row.outcome is not Outcome.REGRESSED
+    assert checked.verdict.creep is not None
+    assert checked.verdict.creep.shown
+    assert checked.verdict.reason == (
+        "step_ms is 6.2 % (95 % interval 4.5 to 7.8 %) above the best ever blessed, budget 5 %: small losses, each of "
+        "which was let through, have added up. 12.34 ms (2026-03-02, 0123456) -> 12.46 ms (2026-03-03, 0123456) (1 %) "
+        "-> 12.59 ms (2026-03-04, 0123456) (1 %) -> 12.71 ms (2026-03-05, 0123456) (1 %) -> "
+        "12.84 ms (2026-03-06, 0123456) (1 %) -> 12.97 ms (2026-03-07, 0123456) (1 %) -> 13.1 ms now."
+    )
+    assert checked.verdict.next_step == (
+        "Win it back, or accept where it has come to: gate with --perfgate-runs=5 (what a baseline needs) and bless "
+        'it: perfgate bless mlp --reason "..." --accept-regression'
+    )
+
+
+def test_one_small_loss_is_no_creep() -> None:
+    checked = gated(screen(1.0), None, crept(12.34 * 1.01))
+    assert checked.verdict.outcome is Outcome.PASSED
+    assert checked.verdict.creep is not None
+    assert not checked.verdict.creep.shown
+
+
+def test_a_wider_anchor_budget_lets_more_through() -> None:
+    steps = [12.34 * 1.01**n for n in range(1, 6)]
+    assert gated(screen(5.2), None, crept(*steps)).verdict.outcome is Outcome.REGRESSED
+    wider = gated(screen(5.2), None, crept(*steps), policy=Policy(anchor_budget=0.1))
+    assert wider.verdict.outcome is Outcome.PASSED
+
+
+def test_a_baseline_that_is_its_own_anchor_has_not_crept() -> None:
+    assert gated(screen(0.0), None, crept(12.34, anchor=12.4)).verdict.creep is None
+    assert gated(screen(0.0), None).verdict.creep is None
+
+
+def test_an_anchor_without_a_path_shows_the_present_baseline() -> None:
+    baseline = crept(12.34 * 1.06)
+    anchor = baseline.anchor
+    assert anchor is not None
+    baseline = baseline.model_copy(update={"anchor": anchor.model_copy(update={"path": ()})})
+    checked = gated(screen(6.0), None, baseline)
+    assert checked.verdict.creep is not None
+    assert [round(point.step_ms, 2) for point in checked.verdict.creep.path] == [12.34, 13.08]
+
+
+# Before anything is spent
+
+
+def test_it_is_said_before_what_is_to_be_spent_and_what_it_can_show() -> None:
+    told = gate.forecast(expect(FULL), Policy(), run_s=10.0, duet=True)
+    assert told == (
+        "3 runs (about 30 s), which can show 2.1 % of step_ms and 0.5 % of kernel_ms; if that does not do, up to "
+        "8 pairs (about 160 s) with the baseline's commit, which can show 1 % of step_ms and 0.5 % of kernel_ms"
+    )
+
+
+def test_what_a_run_takes_is_left_out_where_nobody_knows_it() -> None:
+    told = gate.forecast(expect(FULL), Policy(), run_s=None, duet=False)
+    assert told.startswith("3 runs, which can show ")
+    assert "; if that does not do, up to 7 runs more, which can show " in told
+    assert gate.forecast(expect(FULL), Policy(runs=10, max_runs=10), run_s=None, duet=False).startswith("10 runs, ")
+
+
+def test_what_has_nothing_to_compare_with_says_so() -> None:
+    assert gate.forecast(expect(None), Policy(), run_s=None, duet=True) == (
+        "5 runs, to be shown: there is nothing to compare with"
+    )
+    broken = expect(None).model_copy(update={"trouble": "it is broken"})
+    assert gate.forecast(broken, Policy(), run_s=None, duet=True) == (
+        "nothing to measure while its baseline cannot be read"
+    )
+    assert gate.forecast(expect(None), Policy(), run_s=10.0, duet=True, against="HEAD~1") == (
+        "3 pairs (about 60 s) with HEAD~1 first, up to 8 pairs (about 160 s)"
+    )
+
+
+# Many workloads
+
+
+def test_workloads_of_one_gate_share_the_error_and_say_so() -> None:
+    checked = gated(screen(2.5), None, policy=Policy(workloads=4))
+    alone = gated(screen(2.5), None)
+    assert checked.verdict.workloads == 4
+    level, other = checked.verdict.loss_level, alone.verdict.loss_level
+    assert level is not None
+    assert other is not None
+    assert "the clocks of 4 workloads share the 1 % of false alarms that one gate may give (Holm)" in (
+        checked.verdict.remarks
+    )
+
+
+def test_a_loss_missed_for_sharing_is_told_once_the_others_are_known() -> None:
+    clear = records.verdict(Outcome.REGRESSED, name="a").model_copy(update={"loss_level": 0.001})
+    row = records.clock(Metric.STEP_MS, Outcome.INCONCLUSIVE, was=10, now=10.4, change=0.04, around=0.01)
+    close = records.verdict(Outcome.INCONCLUSIVE, name="b", metrics=[row]).model_copy(update={"loss_level": 0.8})
+    changed = gate.step_down_clocks({"a": clear, "b": close}, workloads=2)
+    assert {name: (verdict.outcome, verdict.reason) for name, verdict in changed.items()} == {
+        "b": (
+            Outcome.REGRESSED,
+            (
+                "step_ms rose 4 % (95 % interval 3 to 5 %), budget 2 %: shown now that the other workloads' losses are "
+                "(Holm)."
+            ),
+        )
+    }
+    assert gate.step_down_clocks({"a": clear, "b": close}, workloads=3) == {}
