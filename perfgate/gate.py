@@ -560,8 +560,8 @@ def _ranges(run: Run) -> tuple[RangeSample, ...]:
 
 def forecast(
     expectation: Expectation, policy: Policy, *, run_s: float | None, duet: bool, against: str | None = None
-) -> str:
-    """Say before runs are made how many there may be, how long they take, and what they can show; a sentence.
+) -> tuple[str, ...]:
+    """Say before runs are made how many there may be, how long they take, and what they can show; a line a stage.
 
     `run_s` is what a run of this workload last took, where that is known; `against` another commit to compare with.
     """
@@ -570,21 +570,22 @@ def forecast(
     if against is not None:
         first = min(DUET_PLAN.fewest_to_fail, pairs)
         return (
-            f"{_spending(first, run_s, pairs=True)} with {against} first, up to {_spending(pairs, run_s, pairs=True)}"
+            f"{_spending(first, run_s, pairs=True)} with {against}",
+            f"if that does not do, up to {_spending(pairs, run_s, pairs=True)}",
         )
     if expectation.trouble is not None:
-        return "nothing to measure while its baseline cannot be read"
+        return ("nothing to measure while its baseline cannot be read",)
     if baseline is None or _without_comparison(expectation) is not None:
-        return f"{_spending(policy.new_runs, run_s)}, to be shown: there is nothing to compare with"
+        return (f"{_spending(policy.new_runs, run_s)}, to be shown: there is nothing to compare with",)
     told = f"{_spending(policy.runs, run_s)}{_can_show(baseline, policy, policy.runs, STORED_PLAN)}"
     if duet and pairs >= DUET_PLAN.fewest_to_fail:
         more = f"{_spending(pairs, run_s, pairs=True)} with the baseline's commit"
-        return f"{told}; if that does not do, up to {more}{_can_show(baseline, policy, pairs, DUET_PLAN)}"
+        return told, f"if that does not do, up to {more}{_can_show(baseline, policy, pairs, DUET_PLAN)}"
     most = min(STORED_PLAN.most_runs, policy.max_runs)
     if most <= policy.runs:
-        return told
+        return (told,)
     more = _spending(most - policy.runs, run_s)
-    return f"{told}; if that does not do, up to {more} more{_can_show(baseline, policy, most, STORED_PLAN)}"
+    return told, f"if that does not do, up to {more} more{_can_show(baseline, policy, most, STORED_PLAN)}"
 
 
 def _spending(number: int, run_s: float | None, *, pairs: bool = False) -> str:
@@ -600,7 +601,7 @@ def _can_show(baseline: Baseline, policy: Policy, runs: int, plan: Plan) -> str:
         for metric in (Metric.STEP_MS, Metric.KERNEL_MS)
     }
     told = [f"{percent(smallest)} % of {metric}" for metric, smallest in found.items() if smallest is not None]
-    return f", which can show {listed(told)}" if told else ""
+    return f": can show {listed(told)}" if told else ""
 
 
 def close(

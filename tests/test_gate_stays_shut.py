@@ -26,7 +26,7 @@ from perfgate.model.metric import Metric
 from perfgate.model.sample import Run
 from perfgate.nsys import tool
 from perfgate.nsys.sqlite import read_timeline
-from perfgate.plugin import bench
+from perfgate.plugin import bench, series
 
 SMALL = (Metric.STEP_MS, Metric.H2D_COPIES)
 """A clock and a count are enough: tables stay short."""
@@ -253,7 +253,7 @@ def taken(project: Project) -> None:
     project.write("pyproject.toml", "[tool.perfgate]\nlock_timeout_s = 0.5\n")
     held = gpu_lock(project.machine.gpus, timeout_s=1, on_wait=print, workload="resnet18")
     held.__enter__()
-    project.patch.setattr(bench, "IDLE_PATIENCE_S", 0.0)
+    project.patch.setattr(series, "IDLE_PATIENCE_S", 0.0)
     project.held = held
 
 
@@ -1146,6 +1146,7 @@ loop: REGRESSED (2 runs against 5 blessed)
       bless loop --reason "..." --accept-regression
   files       .perfgate/results/nvidia-h200/loop/TIME
 REGRESSED  loop  h2d_copies rose from 2 to 3 per step (exact).
+Among 2 workloads, clocks share the 1 % of false alarms that a gate may give (Holm).
 other: it was expected, and not measured
 GATE SHUT: 1 REGRESSED, and 1 other reason above
 """,
@@ -1178,6 +1179,7 @@ ERROR: --perfgate-json: /dev/null/verdicts.json cannot be written. Give it a fil
         ),
         says="""
 PASSED  loop  Within budget: 1 clock and 1 count, 3 runs against 5 blessed.
+Among 2 workloads, clocks share the 1 % of false alarms that a gate may give (Holm).
 GATE SHUT: other: it was expected, and not measured
 """,
     ),
@@ -1188,6 +1190,7 @@ GATE SHUT: other: it was expected, and not measured
         ),
         says="""
 PASSED  loop  Within budget: 1 clock and 1 count, 3 runs against 5 blessed.
+Among 2 workloads, clocks share the 1 % of false alarms that a gate may give (Holm).
 GATE SHUT: other: it was expected, and not measured
 """,
     ),
@@ -1200,6 +1203,7 @@ GATE SHUT: other: it was expected, and not measured
         ),
         says="""
 PASSED  loop  Within budget: 1 clock and 1 count, 3 runs against 5 blessed.
+Among 2 workloads, clocks share the 1 % of false alarms that a gate may give (Holm).
 GATE SHUT: other: it was expected, and not measured
 """,
     ),
@@ -1371,8 +1375,9 @@ GATE SHUT: 1 NOT_MEASURED of 1 workload
         arrange=partial(settings, line="run = 5"),
         status=4,
         says="""
-ERROR: pyproject.toml [tool.perfgate]: unknown key 'run'. Known are baselines, budgets, cuda_graph_trace,
-    inconclusive, lock_timeout_s, max_runs, new, nsys, pass_env, runs, timeout_s, trace_osrt, workloads.
+ERROR: pyproject.toml [tool.perfgate]: unknown key 'run'. Known are anchor_budget, baselines, budgets,
+    cuda_graph_trace, duet, duet_python, duet_setup, inconclusive, lock_timeout_s, max_runs, new, nsys,
+    pass_env, runs, time_budget_s, timeout_s, trace_osrt, workloads.
 Perhaps you meant 'runs'.
 """,
     ),
@@ -1392,6 +1397,8 @@ loop: INCONCLUSIVE (10 runs against 5 blessed)
   [ ]: interval, 95 %, adjusted for looking more than once; p: probability of such a rise by chance; could
       show: the smallest loss these runs could have shown
   unchanged   h2d_copies 2
+  remark      No duet: /project: it is not in a git repository. perfgate asks git which code it measures.
+              Run perfgate in a checkout of the project.
   next        Gate the baseline's commit again: if it moved too, it was the machine. Then delete the
       baseline's file, gate once more and bless anew: perfgate bless loop --reason "..."
   files       .perfgate/results/nvidia-h200/loop/TIME

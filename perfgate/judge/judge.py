@@ -66,7 +66,7 @@ def judge(baseline: Baseline, runs: Sequence[Run], terms: Terms) -> Judgement:
             workloads=terms.workloads,
             loss_level=_loss_level(judged),
             dropped=tuple(drop for clock in judged.clocks for drop in clock.dropped),
-            remarks=remarks(judged, baseline, runs, terms),
+            remarks=remarks(judged, baseline, runs),
         ),
         wanted_runs=wanted,
         priors={

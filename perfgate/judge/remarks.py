@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from perfgate.judge.compare import middle
-from perfgate.judge.rows import Rows, Terms
-from perfgate.judge.words import amount, plural
+from perfgate.judge.rows import Rows
+from perfgate.judge.words import amount
 from perfgate.model.baseline import Baseline
 from perfgate.model.sample import Run
 
@@ -14,17 +14,12 @@ _CLOCK_CHANGE = 0.005
 """Kernel time follows the SM clock: beyond this, stored kernel times are not what they would be now (DECISION)."""
 
 
-def remarks(judged: Rows, baseline: Baseline, runs: Sequence[Run], terms: Terms) -> tuple[str, ...]:
+def remarks(judged: Rows, baseline: Baseline, runs: Sequence[Run]) -> tuple[str, ...]:
     """Return what is worth knowing beside the verdict, as sentences without full stop."""
     told = [count.remark for count in judged.counts if count.remark is not None]
     moved = clock_moved(baseline, runs)
     if moved is not None:
         told.append(f"{moved}: kernel time follows it")
-    if terms.workloads > 1:
-        told.append(
-            f"the clocks of {plural(terms.workloads, 'workload')} share the 1 % of false alarms that one gate may give "
-            "(Holm)"
-        )
     return tuple(told)
 
 

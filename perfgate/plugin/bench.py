@@ -226,14 +226,14 @@ class PytestGate:
     def _say_what_it_takes(self, expectation: gate.Expectation, policy: gate.Policy) -> None:
         """Say before it is spent what is to be spent, and what that can show."""
         last = self._last_run_s(expectation)
-        told = gate.forecast(
+        lines = gate.forecast(
             expectation,
             policy,
             run_s=last,
             duet=self.settings.duet,
             against=None if self._against is None else self._against.revision,
         )
-        self._progress.say(f"  {expectation.workload.id}: {told}")
+        self._progress.plan(lines)
 
     def _last_run_s(self, expectation: gate.Expectation) -> float | None:
         """What a run took when this workload was last measured here, s."""
@@ -361,6 +361,11 @@ class PytestGate:
             why="" if closing.opens else why,
         ).splitlines()
         page = Page(width=self._width, colour=self._colour)
+        if self._expected > 1 and any(verdict.stage is not None for verdict in self.verdicts.values()):
+            shared = (
+                f"Among {self._expected} workloads, clocks share the 1 % of false alarms that a gate may give (Holm)."
+            )
+            page.prose(shared, indent=0)
         for line in () if alone else missing:
             page.prose(line, indent=0)
         return "\n".join([*tables, *closed[:-1], *page.text.splitlines(), closed[-1]])

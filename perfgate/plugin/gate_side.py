@@ -228,7 +228,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     kept = {workload.id for workload in expected}
     dropped = [workload for name, workload in session.config.stash[COLLECTED].items() if name not in kept]
     session.config.stash[EXPECTED] = (*expected, *dropped)
-    session.config.stash[GATE].expect(expected)
+    session.config.stash[GATE].expect(session.config.stash[EXPECTED])
     session.config.stash[BROKEN] = bool(session.testsfailed)
     # A file that cannot be collected hides its workloads; they are not gone.
     session.config.stash[WHOLE] &= not session.testsfailed

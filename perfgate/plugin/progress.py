@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import textwrap
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Protocol, TextIO
 
@@ -12,6 +13,7 @@ from rich.text import Text
 from perfgate.model.metric import Metric
 from perfgate.model.sample import Run
 from perfgate.render import numbers
+from perfgate.render.page import NARROWEST
 
 SHOWN = (Metric.STEP_MS, Metric.KERNEL_MS, Metric.GAP_MS)
 
@@ -60,6 +62,18 @@ class Progress:
         """Write one line."""
         with self._suspend():
             self._console.print(line, markup=False)
+
+    def plan(self, lines: Sequence[str]) -> None:
+        """Tell what is to be spent, wrapped at the width."""
+        for line in lines:
+            told = textwrap.fill(
+                f"{self._shown}: {line}",
+                max(self._console.width, NARROWEST),
+                subsequent_indent=" " * 6,
+                break_on_hyphens=False,
+                break_long_words=False,
+            )
+            self.say(told)
 
     @property
     def _shown(self) -> str:

@@ -60,8 +60,11 @@ def test_a_gate_that_opens_says_so_in_its_last_line(blessed: Project) -> None:
 def test_progress_is_a_plain_line_a_run_where_nobody_watches(blessed: Project) -> None:
     lines = blessed.gate(columns=80).out.splitlines()
     start = lines.index("workloads/loops.py ")
-    assert lines[start : start + 4] == [
+    assert lines[start : start + 7] == [
         "workloads/loops.py ",
+        "  loop: 3 runs: can show 2.5 % of step_ms and 0.5 % of kernel_ms",
+        "  loop: if that does not do, up to 8 pairs with the baseline's commit: can show",
+        "      1 % of step_ms and 0.5 % of kernel_ms",
         "  loop run 1 of 3: step_ms 12.34, kernel_ms 9.100, gap_ms 1.851 (0.0 s)",
         "  loop run 2 of 3: step_ms 12.34, kernel_ms 9.100, gap_ms 1.851 (0.0 s)",
         "  loop run 3 of 3: step_ms 12.34, kernel_ms 9.100, gap_ms 1.851 (0.0 s)",
@@ -105,8 +108,8 @@ def test_colour_follows_pytest(blessed: Project) -> None:
 def test_each_run_is_told_on_its_own_line_under_v(blessed: Project) -> None:
     lines = blessed.gate("-v", columns=80).out.splitlines()
     start = lines.index("workloads/loops.py::loop ")
-    assert lines[start + 1] == "  loop run 1 of 3: step_ms 12.34, kernel_ms 9.100, gap_ms 1.851 (0.0 s)"
-    assert re.fullmatch(r"PASSED +\[100%\]", lines[start + 4])
+    assert lines[start + 4] == "  loop run 1 of 3: step_ms 12.34, kernel_ms 9.100, gap_ms 1.851 (0.0 s)"
+    assert re.fullmatch(r"PASSED +\[100%\]", lines[start + 7])
 
 
 def test_names_with_brackets_and_colons_are_shown_as_they_are(project: Project) -> None:
@@ -143,6 +146,7 @@ def test_several_workloads_are_summed_up_worst_first(blessed: Project) -> None:
     assert [line.split()[:2] for line in seen.summary.splitlines()] == [
         ["REGRESSED", "loop"],
         ["PASSED", "later"],
+        ["Among", "2"],
         ["GATE", "SHUT:"],
     ]
 

@@ -35,7 +35,7 @@ from perfgate.model.workload import Workload
 from perfgate.nsys.command import trace_options
 from perfgate.nsys.environment import withhold_secrets
 from perfgate.nsys.tool import VARIABLE, find_nsys
-from perfgate.plugin import bench
+from perfgate.plugin import bench, series
 from perfgate.store import Store
 
 LOOP = """\
@@ -159,7 +159,7 @@ class Project:
         """Put GPUs into the machine, one H200 unless told, and an nsys that answers; return the machine."""
         self._nvml = FakeNvml(gpus=gpus or (FakeGpu(utilisation=0),))
         self.patch.setattr(bench, "read_machine", partial(read_machine, library=self._nvml))
-        self.patch.setattr(bench, "wait_until_idle", partial(wait_until_idle, library=self._nvml))
+        self.patch.setattr(series, "wait_until_idle", partial(wait_until_idle, library=self._nvml))
         self.patch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
         self.nsys()
         return self.machine

@@ -453,46 +453,60 @@ def test_an_anchor_without_a_path_shows_the_present_baseline() -> None:
 
 
 def test_it_is_said_before_what_is_to_be_spent_and_what_it_can_show() -> None:
-    told = gate.forecast(expect(FULL), Policy(), run_s=10.0, duet=True)
-    assert told == (
-        "3 runs (about 30 s), which can show 2.1 % of step_ms and 0.5 % of kernel_ms; if that does not do, up to "
-        "8 pairs (about 160 s) with the baseline's commit, which can show 1 % of step_ms and 0.5 % of kernel_ms"
+    assert gate.forecast(expect(FULL), Policy(), run_s=10.0, duet=True) == (
+        "3 runs (about 30 s): can show 2.1 % of step_ms and 0.5 % of kernel_ms",
+        (
+            "if that does not do, up to 8 pairs (about 160 s) with the baseline's commit: "
+            "can show 1 % of step_ms and 0.5 % of kernel_ms"
+        ),
     )
 
 
 def test_what_a_run_takes_is_left_out_where_nobody_knows_it() -> None:
-    told = gate.forecast(expect(FULL), Policy(), run_s=None, duet=False)
-    assert told.startswith("3 runs, which can show ")
-    assert "; if that does not do, up to 7 runs more, which can show " in told
-    assert gate.forecast(expect(FULL), Policy(runs=10, max_runs=10), run_s=None, duet=False).startswith("10 runs, ")
+    first, more = gate.forecast(expect(FULL), Policy(), run_s=None, duet=False)
+    assert first.startswith("3 runs: can show ")
+    assert more.startswith("if that does not do, up to 7 runs more: can show ")
+    (only,) = gate.forecast(expect(FULL), Policy(runs=10, max_runs=10), run_s=None, duet=False)
+    assert only.startswith("10 runs: ")
+
+
+def test_a_baseline_without_clocks_promises_nothing() -> None:
+    counted = records.baseline([{}])
+    bare = tuple(
+        occasion.model_copy(update={"runs": tuple(run.model_copy(update={"values": {}}) for run in occasion.runs)})
+        for occasion in counted.occasions
+    )
+    told = gate.forecast(expect(counted.model_copy(update={"occasions": bare})), Policy(), run_s=None, duet=True)
+    assert told[0] == "3 runs"
 
 
 def test_what_has_nothing_to_compare_with_says_so() -> None:
     assert gate.forecast(expect(None), Policy(), run_s=None, duet=True) == (
-        "5 runs, to be shown: there is nothing to compare with"
+        "5 runs, to be shown: there is nothing to compare with",
     )
     broken = expect(None).model_copy(update={"trouble": "it is broken"})
     assert gate.forecast(broken, Policy(), run_s=None, duet=True) == (
-        "nothing to measure while its baseline cannot be read"
+        "nothing to measure while its baseline cannot be read",
     )
     assert gate.forecast(expect(None), Policy(), run_s=10.0, duet=True, against="HEAD~1") == (
-        "3 pairs (about 60 s) with HEAD~1 first, up to 8 pairs (about 160 s)"
+        "3 pairs (about 60 s) with HEAD~1",
+        "if that does not do, up to 8 pairs (about 160 s)",
     )
 
 
 # Many workloads
 
 
-def test_workloads_of_one_gate_share_the_error_and_say_so() -> None:
+def test_workloads_of_one_gate_share_the_error() -> None:
     checked = gated(screen(2.5), None, policy=Policy(workloads=4))
     alone = gated(screen(2.5), None)
     assert checked.verdict.workloads == 4
-    level, other = checked.verdict.loss_level, alone.verdict.loss_level
-    assert level is not None
-    assert other is not None
-    assert "the clocks of 4 workloads share the 1 % of false alarms that one gate may give (Holm)" in (
-        checked.verdict.remarks
-    )
+    shared, own = checked.verdict.of(Metric.STEP_MS), alone.verdict.of(Metric.STEP_MS)
+    assert shared is not None
+    assert own is not None
+    assert shared.smallest is not None
+    assert own.smallest is not None
+    assert shared.smallest > own.smallest
 
 
 def test_a_loss_missed_for_sharing_is_told_once_the_others_are_known() -> None:

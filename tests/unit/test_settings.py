@@ -14,8 +14,9 @@ from perfgate.model.settings import GraphTrace, Settings
 from perfgate.settings import check_budgets, find_root, load_settings
 
 KEYS = (
-    "Known are baselines, budgets, cuda_graph_trace, inconclusive, lock_timeout_s, max_runs, new, nsys, pass_env, "
-    "runs, timeout_s, trace_osrt, workloads."
+    "Known are anchor_budget, baselines, budgets, cuda_graph_trace, duet, duet_python, duet_setup, inconclusive, "
+    "lock_timeout_s, max_runs, new, nsys, pass_env, "
+    "runs, time_budget_s, timeout_s, trace_osrt, workloads."
 )
 METRICS_WITH_BUDGET = "Metrics with a budget are step_ms, kernel_ms, gap_ms, h2d_ms, h2d_exposed_ms."
 
@@ -80,7 +81,7 @@ lock_timeout_s = 12.5
 
 def test_an_option_comes_before_the_file_and_the_file_before_the_default(tmp_path: Path) -> None:
     settings = load(tmp_path, 'runs = 4\nnew = "allow"', runs="5", max_runs=None, new=None)
-    assert (settings.runs, settings.new, settings.max_runs) == (5, OnNew.ALLOW, 10)
+    assert (settings.runs, settings.new, settings.max_runs) == (5, OnNew.ALLOW, 19)
 
 
 def test_options_are_texts(tmp_path: Path) -> None:
@@ -247,8 +248,8 @@ def test_a_wrong_line_is_refused_even_where_an_option_replaces_it(tmp_path: Path
         ({"runs": ""}, "--perfgate-runs: the value is ''. It should be a whole number.\nCorrect it."),
         ({"runs": "-1"}, "--perfgate-runs: the value is '-1'. It should be at least 1.\nCorrect it."),
         (
-            {"max_runs": "11"},
-            "--perfgate-max-runs: the value is '11'. It should be at most 10.\nCorrect it.",
+            {"max_runs": "101"},
+            "--perfgate-max-runs: the value is '101'. It should be at most 100.\nCorrect it.",
         ),
         ({"timeout_s": "0"}, "--perfgate-timeout: the value is '0'. It should be greater than 0.\nCorrect it."),
         ({"timeout_s": "nan"}, "--perfgate-timeout: the value is 'nan'. It should be a finite number.\nCorrect it."),

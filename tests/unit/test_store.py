@@ -167,8 +167,8 @@ def test_lfs_pointer_is_named(store: Store) -> None:
         (b"", "the baseline is broken: it is empty"),
         (b" \n", "the baseline is broken: it is empty"),
         (
-            baseline_text(records.baseline())[:300].encode(),
-            "the baseline is broken: its JSON ends too early (line 14: Unterminated string starting at)",
+            baseline_text(records.baseline()).partition("2026-03-02T12:0")[0].encode(),
+            "the baseline is broken: its JSON ends too early (line 4: Unterminated string starting at)",
         ),
         (b'{"format": 1', "the baseline is broken: its JSON ends too early (line 1: Expecting ',' delimiter)"),
         (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import pytest
@@ -9,8 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.judging import Columns, blessed, measured
 
+from perfgate.judge.family import step_down, still_sharing
 from perfgate.judge.judge import Judgement, judge
 from perfgate.judge.rows import Terms
+from perfgate.judge.stages import DUET_PLAN, SCREEN_PLAN, STORED_PLAN, Plan
 from perfgate.model.baseline import Baseline
 from perfgate.model.metric import METRICS, Kind, Metric
 from perfgate.model.outcome import Outcome
@@ -36,10 +39,19 @@ def columns_of(draw: st.DrawFn, values: st.SearchStrategy[float | None], *, most
 
 
 ordinary: st.SearchStrategy[Columns] = columns_of(st.one_of(times, close_times))
+plans = st.sampled_from([SCREEN_PLAN, STORED_PLAN, DUET_PLAN])
 
 
-def verdict_of(before: Baseline, now: Columns, *, max_runs: int = 10) -> Judgement:
-    return judge(before, measured(now), Terms(max_runs=max_runs))
+@st.composite
+def duels(draw: st.DrawFn) -> Columns:
+    """Draw one side of a duet: the same metrics on both, over some runs."""
+    runs = draw(st.integers(1, 8))
+    values = st.lists(st.one_of(times, close_times), min_size=runs, max_size=runs)
+    return {metric: draw(values) for metric in (Metric.STEP_MS, Metric.KERNEL_MS, Metric.GAP_MS)}
+
+
+def verdict_of(before: Baseline, now: Columns, *, max_runs: int = 10, plan: Plan = STORED_PLAN) -> Judgement:
+    return judge(before, measured(now), Terms(max_runs=max_runs, plan=plan))
 
 
 @given(
@@ -47,12 +59,15 @@ def verdict_of(before: Baseline, now: Columns, *, max_runs: int = 10) -> Judgeme
     now=columns_of(anything, least=0),
     max_runs=st.integers(1, 12),
     spread=st.integers(1, 3),
+    plan=plans,
 )
-@settings(max_examples=300, deadline=None)
-def test_no_input_raises_or_passes_without_evidence(before: Columns, now: Columns, max_runs: int, spread: int) -> None:
+@settings(max_examples=400, deadline=None)
+def test_no_input_raises_or_passes_without_evidence(
+    before: Columns, now: Columns, max_runs: int, spread: int, plan: Plan
+) -> None:
     runs = len(next(iter(now.values())))
     baseline = blessed(before, occasions=min(spread, len(next(iter(before.values())))))
-    judgement = verdict_of(baseline, now, max_runs=max_runs)
+    judgement = verdict_of(baseline, now, max_runs=max_runs, plan=plan)
     verdict = judgement.verdict
     assert verdict.reason.endswith(".")
     if verdict.outcome in (Outcome.PASSED, Outcome.IMPROVED):
@@ -68,15 +83,15 @@ def test_no_input_raises_or_passes_without_evidence(before: Columns, now: Column
     assert judgement.wanted_runs <= max(runs, max_runs, 10)
 
 
-@given(before=ordinary, now=ordinary, data=st.data())
-@settings(max_examples=150, deadline=None)
-def test_the_order_of_runs_changes_nothing(before: Columns, now: Columns, data: st.DataObject) -> None:
+@given(before=ordinary, now=ordinary, plan=plans, data=st.data())
+@settings(max_examples=200, deadline=None)
+def test_the_order_of_runs_changes_nothing(before: Columns, now: Columns, plan: Plan, data: st.DataObject) -> None:
     def shuffled(columns: Columns) -> Columns:
         order = data.draw(st.permutations(range(len(next(iter(columns.values()))))))
         return {metric: [values[run] for run in order] for metric, values in columns.items()}
 
-    one = verdict_of(blessed(before), now)
-    other = verdict_of(blessed(shuffled(before)), shuffled(now))
+    one = verdict_of(blessed(before), now, plan=plan)
+    other = verdict_of(blessed(shuffled(before)), shuffled(now), plan=plan)
     assert one.wanted_runs == other.wanted_runs
     assert _without_indices(one) == _without_indices(other)
 
@@ -88,9 +103,9 @@ def _without_indices(judgement: Judgement) -> object:
     return verdict.model_dump(exclude={"dropped"}), drops
 
 
-@given(before=ordinary, now=ordinary, factor=st.sampled_from([2.0**-20, 0.5, 4.0, 1024.0]))
-@settings(max_examples=150, deadline=None)
-def test_scaling_all_times_changes_nothing(before: Columns, now: Columns, factor: float) -> None:
+@given(before=ordinary, now=ordinary, plan=plans, factor=st.sampled_from([2.0**-20, 0.5, 4.0, 1024.0]))
+@settings(max_examples=200, deadline=None)
+def test_scaling_all_times_changes_nothing(before: Columns, now: Columns, plan: Plan, factor: float) -> None:
     # Powers of two, so that no rounding is in play: what is tested is the rule, not the floating point.
     def scaled(columns: Columns) -> Columns:
         return {
@@ -100,8 +115,8 @@ def test_scaling_all_times_changes_nothing(before: Columns, now: Columns, factor
             for metric, values in columns.items()
         }
 
-    one = verdict_of(blessed(before), now)
-    other = verdict_of(blessed(scaled(before)), scaled(now))
+    one = verdict_of(blessed(before), now, plan=plan)
+    other = verdict_of(blessed(scaled(before)), scaled(now), plan=plan)
     assert one.wanted_runs == other.wanted_runs
     assert one.verdict.dropped == other.verdict.dropped
     shown = ("outcome", "change", "low", "high", "p_value", "smallest")
@@ -111,6 +126,49 @@ def test_scaling_all_times_changes_nothing(before: Columns, now: Columns, factor
     assert (one.verdict.outcome, one.verdict.reason) == (other.verdict.outcome, other.verdict.reason)
 
 
+@given(before=duels(), now=duels(), shift=st.floats(min_value=-0.2, max_value=0.2))
+@settings(max_examples=150, deadline=None)
+def test_a_shift_of_the_occasion_that_both_sides_of_a_duet_share_changes_nothing(
+    before: Columns, now: Columns, shift: float
+) -> None:
+    """Times change by a factor, and idle time, which is told as a share of the other side's step, by the same one."""
+
+    def shifted(columns: Columns) -> Columns:
+        return {m: [None if v is None else v * math.exp(shift) for v in values] for m, values in columns.items()}
+
+    one = verdict_of(blessed(before), now, plan=DUET_PLAN)
+    other = verdict_of(blessed(shifted(before)), shifted(now), plan=DUET_PLAN)
+    for row, there in zip(one.verdict.metrics, other.verdict.metrics, strict=True):
+        assert row.change == pytest.approx(there.change, abs=1e-9)
+        assert row.p_value == pytest.approx(there.p_value, rel=1e-6, abs=1e-12)
+    # Outcomes may only differ where a bound lies on its limit to the last bits.
+    on_the_limit = any(
+        row.high is not None and row.budget is not None and abs(row.high - row.budget) < 1e-9
+        for row in one.verdict.metrics
+    )
+    assert on_the_limit or one.verdict.outcome is other.verdict.outcome
+
+
+@given(
+    levels=st.dictionaries(st.text(min_size=1, max_size=3), st.none() | st.floats(0, 2), max_size=8),
+    more=st.integers(0, 5),
+)
+@settings(max_examples=200, deadline=None)
+def test_judging_in_the_order_of_running_finds_no_more_than_the_step_down(
+    levels: dict[str, float | None], more: int
+) -> None:
+    workloads = len(levels) + more
+    found: set[str] = set()
+    for name, level in levels.items():
+        if level is not None and level * still_sharing(len(found), workloads=workloads) <= 1:
+            found.add(name)
+    at_the_end = step_down(levels, workloads=workloads)
+    assert found <= at_the_end
+    assert {name for name, level in levels.items() if level is not None and level * workloads <= 1} <= at_the_end
+    assert all((levels[name] or 0.0) <= 1 for name in at_the_end)
+
+
+@pytest.mark.parametrize("plan", [SCREEN_PLAN, STORED_PLAN, DUET_PLAN], ids=lambda plan: plan.stage)
 @pytest.mark.parametrize("metric", [Metric.STEP_MS, Metric.KERNEL_MS, Metric.GAP_MS])
 @given(
     before=st.lists(close_times, min_size=1, max_size=10),
@@ -119,14 +177,14 @@ def test_scaling_all_times_changes_nothing(before: Columns, now: Columns, factor
 )
 @settings(max_examples=60, deadline=None)
 def test_a_larger_slowdown_never_gets_a_milder_verdict(
-    metric: Metric, before: list[float], now: list[float], slowdowns: Sequence[float]
+    metric: Metric, plan: Plan, before: list[float], now: list[float], slowdowns: Sequence[float]
 ) -> None:
     baseline = blessed({Metric.STEP_MS: [10.0] * len(before), metric: before})
     steps: Columns = {Metric.STEP_MS: [10.0] * len(now)}
 
     def severity(slowdown: float) -> tuple[int, int]:
         slower = [value * (1 + slowdown) if metric is not Metric.GAP_MS else value + slowdown for value in now]
-        verdict = verdict_of(baseline, {**steps, metric: slower}).verdict
+        verdict = verdict_of(baseline, {**steps, metric: slower}, plan=plan).verdict
         row = verdict.of(metric)
         assert row is not None
         assert row.outcome is not None
