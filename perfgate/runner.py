@@ -4,16 +4,29 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import shutil
-from collections.abc import Callable, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, field
+import sysconfig
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import assert_never
 from uuid import uuid4
 
 from perfgate import git
+from perfgate.duet.environment import (
+    check_there,
+    environment_there,
+    interpreter,
+    missing_there,
+    options_there,
+    pin,
+    workload_there,
+)
+from perfgate.duet.proof import prove_command, prove_worker, read_witnesses
+from perfgate.duet.worktree import Worktree, worktree
 from perfgate.machine import RUN_COOKIE, Sampler
 from perfgate.metrics.measure import measure
 from perfgate.metrics.reconcile import contradictions
@@ -33,6 +46,7 @@ from perfgate.model.sample import ProcessSample, Run
 from perfgate.model.settings import Settings
 from perfgate.model.workload import CaptureMode, CaptureWindow, Workload
 from perfgate.nsys.environment import withhold_secrets
+from perfgate.nsys.process import run_process
 from perfgate.nsys.profile import Captured, ProfileOutcome, ProfileSpec, profile, run_reports
 from perfgate.nsys.scrub import scrub
 from perfgate.nsys.sqlite import read_timeline
@@ -40,6 +54,9 @@ from perfgate.nsys.tool import NsysTool
 
 UNWANTED_IN_WORKERS = ("PYTEST_ADDOPTS", "PYTEST_CURRENT_TEST", "PYTEST_XDIST_WORKER", "COVERAGE_PROCESS_START")
 """Variables of the pytest around a gate that would change the pytest inside a worker."""
+
+NOT_THERE = re.compile(r"^ERROR: (?:not found|file or directory not found): ", re.MULTILINE)
+"""What pytest prints where a file that it could import holds no such function or parameters."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +73,8 @@ class Bench:
     pytest_options: tuple[str, ...] = ()
     """What the pytest inside a worker must share with the one around the gate: configuration file, plugins."""
     keep_captures: bool = False
+    tree: Worktree | None = None
+    """The checkout of another commit that the runs are of; `root` lies in it then."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,12 +91,58 @@ class Measured:
     reports: tuple[Reports, ...] = field(default=())
 
 
-def worker_command(workload: Workload, order: Path, *, python: str, pytest_options: tuple[str, ...]) -> tuple[str, ...]:
-    """The command line of one run: the script itself, or a pytest that runs the one function."""
+@contextmanager
+def at_commit(bench: Bench, revision: str, *, on_line: Callable[[str], None] | None = None) -> Iterator[Bench]:
+    """Lend a bench whose runs are of another commit, checked out below `.perfgate` for as long as the block lasts.
+
+    `on_line` gets what `duet_setup` prints.
+
+    Raises:
+        RevisionMissing: the clone does not have the commit.
+        RepositoryUnreadable: git does not answer.
+        WorktreeFailed: it cannot be checked out or made ready to run.
+    """
+    with worktree(
+        bench.root,
+        revision,
+        folder=bench.root / ".perfgate" / "worktrees",
+        env=bench.env,
+        run=run_process,
+        setup=bench.settings.duet_setup,
+        on_line=on_line,
+    ) as tree:
+        yield in_worktree(bench, tree)
+
+
+def in_worktree(bench: Bench, tree: Worktree) -> Bench:
+    """Return the bench whose runs are of a checkout's commit.
+
+    Raises:
+        WorktreeFailed: the checkout lacks the interpreter that `duet_python` names, or the disk is full.
+    """
+    pin(tree)
+    python = bench.settings.duet_python
+    return replace(
+        bench,
+        root=tree.root,
+        python=bench.python if python is None else str(interpreter(tree, python)),
+        pytest_options=options_there(bench.pytest_options, tree),
+        tree=tree,
+    )
+
+
+def worker_command(
+    workload: Workload, order: Path, *, python: str, pytest_options: tuple[str, ...], is_pinned: bool = False
+) -> tuple[str, ...]:
+    """The command line of one run: the script itself, or a pytest that runs the one function.
+
+    `is_pinned` keeps the current folder, which may hold another perfgate, from coming before PYTHONPATH.
+    """
     if workload.command is not None:
         return workload.command
     return (
         python,
+        *(("-P",) if is_pinned else ()),
         "-m",
         "pytest",
         f"{workload.nodeid}",
@@ -114,14 +179,27 @@ def measure_run(
         LayoutUnknown: nsys's reports or export are of a form that perfgate does not know.
         StepsNotFound: no capture of the run holds a step.
         StoreFailed: the disk did not take the run.
+        RevisionMissing: the commit that the bench is of did not have the workload yet.
+        CodeUnproven: it is not shown that the run was of that commit's code.
     """
-    raw = folder / "nsys"
+    raw, witnesses = folder / "nsys", folder / "witnesses"
     account_file, order_file = folder / "account.json", folder / "order.json"
+    given: Mapping[str, str] = {**bench.env, **workload.env}
+    if bench.tree is not None:
+        check_there(workload, bench.tree, bench.env)
+        given = _environment_there(bench, bench.tree, workload, given, witnesses)
+        workload = workload_there(workload, bench.tree)
     _prepare(folder, order_file, _order(workload, bench.root, account_file))
-    env, withheld = withhold_secrets({**bench.env, **workload.env}, (*bench.settings.pass_env, *workload.pass_env))
+    env, withheld = withhold_secrets(given, (*bench.settings.pass_env, *workload.pass_env))
     run_id = uuid4().hex
     spec = ProfileSpec(
-        argv=worker_command(workload, order_file, python=bench.python, pytest_options=bench.pytest_options),
+        argv=worker_command(
+            workload,
+            order_file,
+            python=bench.python,
+            pytest_options=bench.pytest_options,
+            is_pinned=bench.tree is not None,
+        ),
         folder=raw,
         cwd=bench.root / (workload.cwd or "."),
         env={name: value for name, value in env.items() if name not in UNWANTED_IN_WORKERS} | {RUN_COOKIE: run_id},
@@ -136,6 +214,8 @@ def measure_run(
             outcome = profile(bench.tool, spec, on_line=on_line)
         log = _keep_log(outcome.log, folder)
         account = _read_account(account_file)
+        if bench.tree is not None:
+            _check_existed(workload, bench.tree, outcome, account, log)
         _check_workload(workload, outcome, account, log)
         if not outcome.captures:
             raise CaptureFailed(
@@ -143,6 +223,8 @@ def measure_run(
                 fact=_problem(outcome, log),
                 next_step=f"See {log}, and run: perfgate doctor" if log.is_file() else "Run: perfgate doctor",
             )
+        if bench.tree is not None:
+            _prove(workload, bench.tree, witnesses, account)
         measured = [_measure_capture(workload, bench.tool, captured, raw) for captured in outcome.captures]
         processes = tuple(process for one in measured for process in one.processes)
         if not processes:
@@ -158,6 +240,7 @@ def measure_run(
         # What nsys wrote holds every variable of the workload's environment.
         if not bench.keep_captures:
             shutil.rmtree(raw, ignore_errors=True)
+            shutil.rmtree(witnesses, ignore_errors=True)
     run = Run(
         started_at=started_at,
         wall_s=outcome.wall_s,
@@ -248,6 +331,40 @@ def _is_file(path: Path) -> bool:
 def code_now(paths: Mapping[str, str], root: Path) -> dict[str, str]:
     """SHA-256 by path of the same files as they are now; a file that is gone is left out."""
     return {path: hashlib.sha256((root / path).read_bytes()).hexdigest() for path in paths if (root / path).is_file()}
+
+
+def _environment_there(
+    bench: Bench, tree: Worktree, workload: Workload, env: Mapping[str, str], witnesses: Path
+) -> dict[str, str]:
+    own = bench.settings.duet_python is not None
+    here = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
+    return environment_there(
+        env,
+        tree,
+        workload=workload,
+        witnesses=witnesses,
+        python=Path(bench.python) if own else None,
+        site_packages=() if own else tuple(map(Path, sorted(here))),
+    )
+
+
+def _check_existed(
+    workload: Workload, tree: Worktree, outcome: ProfileOutcome, account: Account | None, log: Path
+) -> None:
+    """Tell a function or parameters that are younger than the commit from a workload that fails there."""
+    if workload.form == "command" or account is not None or not outcome.exit_status:
+        return
+    with suppress(OSError):
+        if NOT_THERE.search(log.read_text(encoding="utf-8", errors="replace")):
+            raise missing_there(workload, tree, f"{workload.source} holds no {workload.id}")
+
+
+def _prove(workload: Workload, tree: Worktree, folder: Path, account: Account | None) -> None:
+    witnesses = read_witnesses(folder)
+    if workload.form == "command":
+        prove_command(workload, tree, witnesses)
+    elif account is not None:
+        prove_worker(workload, tree, witnesses, pid=account.pid, code=account.code)
 
 
 def _order(workload: Workload, root: Path, account: Path) -> Order:

@@ -17,6 +17,8 @@ STEP_RANGE = "step"
 """The NVTX range of one measured turn of a decorated workload."""
 WARMUP_RANGE = "perfgate warm-up"
 """The NVTX range of one warm-up turn; never matched as a step."""
+WAIT_RANGE = "perfgate wait"
+"""The NVTX range, between two measured steps, in which one side of a duet waits while the other takes its turn."""
 
 
 class CaptureMode(StrEnum):

@@ -12,6 +12,10 @@ import pytest
 HERE = Path(__file__).parent
 
 MAY_START_PROCESSES = {
+    "duet/test_witness.py": "runs interpreters that say what they loaded",
+    "duet/test_worktree.py": "checks commits out with git",
+    "duet/test_environment.py": "checks commits out with git",
+    "duet/test_proof.py": "checks commits out with git",
     "machine/test_identity.py": "imports in a fresh interpreter",
     "machine/test_lock.py": "the lock is between processes",
     "machine/test_neighbours.py": "neighbours are processes",
@@ -21,6 +25,7 @@ MAY_START_PROCESSES = {
     "test_doctor.py": "compiles and runs a trial workload",
     "test_git.py": "asks git",
     "test_layers.py": "imports in a fresh interpreter",
+    "test_pytest_door.py": "starts and ends processes",
     "test_runner.py": "asks git which files are the project's",
     "test_store.py": "writers in other processes",
 }

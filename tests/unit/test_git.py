@@ -11,7 +11,7 @@ import pytest
 
 from perfgate import git
 from perfgate.model.baseline import Commit
-from perfgate.model.errors import RepositoryUnreadable
+from perfgate.model.errors import RepositoryUnreadable, RevisionMissing
 
 Env = Mapping[str, str]
 
@@ -185,3 +185,110 @@ def test_tracked_python_files_are_relative_to_the_root_and_exist(root: Path, env
     assert git.tracked_python_files(root / "workloads", env=env) == ("mlp.py",)
     (root / "train.py").unlink()
     assert git.tracked_python_files(root, env=env) == ("workloads/mlp.py", "ünï code.py")
+
+
+# Other commits
+
+
+def missing(root: Path, env: Env, revision: str) -> str:
+    with pytest.raises(RevisionMissing) as caught:
+        git.resolve(root, revision, env=env)
+    return str(caught.value)
+
+
+def test_a_revision_is_whatever_names_a_commit(root: Path, env: Env) -> None:
+    sha = run(root, env, "rev-parse", "HEAD")
+    run(root, env, "tag", "-a", "v1", "-m", "annotated")
+    run(root, env, "commit", "--quiet", "--allow-empty", "-m", "second")
+    names = (sha, sha[:12], "HEAD~1", "v1", "main^")
+    assert {git.resolve(root / "workloads", name, env=env) for name in names} == {sha}
+
+
+@pytest.mark.parametrize(
+    ("revision", "subject"),
+    [
+        ("nonsense", "nonsense"),
+        ("0123456789" * 4, "0123456789" * 4),
+        ("--all", "--all"),
+        ("", "''"),
+        ("a\0b", "a\0b"),
+        ("HEAD^{tree}", "HEAD^{tree}"),
+    ],
+)
+def test_a_revision_that_names_no_commit_is_told(root: Path, env: Env, revision: str, subject: str) -> None:
+    assert missing(root, env, revision) == (
+        f"commit {subject}: it is not in this clone. A commit has to be there to be run again.\n"
+        "Fetch it (git fetch --all), or bless anew if the history was rewritten."
+    )
+
+
+def test_a_revision_that_a_shallow_clone_lacks_is_told_with_the_remedy(root: Path, env: Env, tmp_path: Path) -> None:
+    sha = run(root, env, "rev-parse", "HEAD")
+    run(root, env, "commit", "--quiet", "--allow-empty", "-m", "second")
+    run(root, env, "clone", "--quiet", "--depth=1", root.as_uri(), str(tmp_path / "shallow"))
+    assert missing(tmp_path / "shallow", env, sha) == (
+        f"commit {sha}: it is not in this clone, which is shallow. A commit has to be there to be run again.\n"
+        "Fetch the whole history: git fetch --unshallow; in GitHub Actions, set fetch-depth: 0 of checkout."
+    )
+    run(tmp_path / "shallow", env, "fetch", "--quiet", "--unshallow")
+    assert git.resolve(tmp_path / "shallow", sha, env=env) == sha
+
+
+def test_a_revision_outside_a_repository_is_the_repositorys_trouble(tmp_path: Path, env: Env) -> None:
+    with pytest.raises(RepositoryUnreadable, match="it is not in a git repository"):
+        git.resolve(tmp_path, "HEAD", env={**env, "GIT_CEILING_DIRECTORIES": str(tmp_path.parent)})
+
+
+def test_where_a_project_lies_in_its_repository_is_told_through_links(root: Path, env: Env, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(root / "workloads")
+    assert git.prefix(root, env=env) == Path()
+    assert git.prefix(root / "workloads", env=env) == Path("workloads")
+    assert git.prefix(tmp_path / "link", env=env) == Path("workloads")
+
+
+def test_a_folder_of_git_itself_is_no_project(root: Path, env: Env) -> None:
+    with pytest.raises(RepositoryUnreadable) as caught:
+        git.prefix(root / ".git", env=env)
+    assert str(caught.value) == (
+        f"{root / '.git'}: it is in no checkout of its repository. perfgate asks git which code it measures.\n"
+        "Run perfgate in a checkout of the project."
+    )
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a repository to another user")
+def test_a_revision_of_another_users_repository_names_the_remedy(root: Path, env: Env) -> None:
+    for path in (root, root / ".git"):
+        os.chown(path, 65534, 65534)
+    with pytest.raises(RepositoryUnreadable, match="it belongs to another user"):
+        git.resolve(root, "HEAD", env=env)
+
+
+def test_what_is_tracked_is_told_of_files_and_folders(root: Path, env: Env) -> None:
+    (root / "run.log").write_text("")
+    (root / "[odd]*.py").write_text("")
+    asked = ("train.py", "workloads", "run.log", "none", "[odd]*.py")
+    assert [git.is_tracked(root, root / name, env=env) for name in asked] == [True, True, False, False, False]
+
+
+def test_files_of_git_lfs_are_those_with_its_filter(root: Path, env: Env) -> None:
+    assert git.lfs_files(root, env=env) == ()
+    (root / ".gitattributes").write_text("*.bin filter=lfs\n")
+    (root / "a.bin").write_text("version https://git-lfs.github.com/spec/v1\n")
+    run(root, env, "add", ".")
+    assert git.lfs_files(root, env=env) == ("a.bin",)
+
+
+def test_a_worktree_comes_and_goes_and_others_stay(root: Path, env: Env, tmp_path: Path) -> None:
+    def listed() -> list[str]:
+        lines = run(root, env, "worktree", "list", "--porcelain").splitlines()
+        return [line.removeprefix("worktree ") for line in lines if line.startswith("worktree ")]
+
+    unplugged, ours = tmp_path / "unplugged", tmp_path / "ours"
+    run(root, env, "worktree", "add", "--quiet", "--detach", str(unplugged))
+    unplugged.rename(tmp_path / "away")
+    git.add_worktree(root, ours, git.resolve(root, "HEAD", env=env), env=env)
+    assert (ours / "train.py").is_file()
+    assert listed() == [str(root), str(ours), str(unplugged)]
+    git.remove_worktree(root, ours, env=env)
+    assert listed() == [str(root), str(unplugged)]
+    assert not ours.exists()

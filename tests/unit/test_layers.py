@@ -19,7 +19,7 @@ PACKAGE = Path(perfgate.__file__).parent
 ROOMS = frozenset({"nsys", "metrics", "judge", "explain", "render", "store", "machine", "git"})
 BORDERS = frozenset({"settings", "workload", "workload_file"})
 """Where files of the user become records, and what a workload author writes."""
-HALLS = frozenset({"gate", "runner", "blessing", "doctor", "demo"})
+HALLS = frozenset({"gate", "duet", "runner", "blessing", "calibration", "doctor", "demo", "selftest", "pytest_door"})
 DOORS = frozenset({"cli", "plugin"})
 
 MAY_IMPORT: Mapping[str, frozenset[str]] = {
@@ -32,10 +32,17 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "worker": frozenset({"model"}),
     "gate": frozenset({"model", "judge", "explain"}),
     "blessing": frozenset({"model"}),
-    "runner": frozenset({"model", "git", "machine", "metrics", "nsys"}),
+    "duet": frozenset({"model", "git"}),
+    "runner": frozenset({"model", "duet", "git", "machine", "metrics", "nsys"}),
+    "calibration": frozenset({"model", "judge", "blessing"}),
     "doctor": frozenset({"model", "git", "machine", "nsys"}),
     "demo": frozenset({"model", "metrics", "nsys", "render", "store", "gate", "blessing"}),
-    "plugin": frozenset({"model", "worker", *ROOMS, *BORDERS, *HALLS}) - {"doctor", "demo"},
+    "pytest_door": frozenset(),
+    "selftest": frozenset(
+        {"model", "nsys", "render", "store", "runner", "blessing", "pytest_door", "workload", "perfgate"}
+    ),
+    "plugin": frozenset({"model", "worker", *ROOMS, *BORDERS, *HALLS})
+    - {"calibration", "doctor", "demo", "selftest", "pytest_door"},
     "cli": frozenset({"model", "plugin", *ROOMS, *BORDERS, *HALLS}),
 }
 """By part of the house, the other parts that it may import. All but the first may ask `perfgate` for its version."""
@@ -53,8 +60,8 @@ HOMES: Mapping[str, frozenset[str]] = {
     "_pytest": frozenset({"plugin"}),
     "click": frozenset({"cli"}),
     "connectorx": frozenset({"nsys"}),
-    "numpy": frozenset({"model", "nsys", "metrics", "judge"}),
-    "nvtx": frozenset({"worker"}),
+    "numpy": frozenset({"model", "nsys", "metrics", "judge", "calibration"}),
+    "nvtx": frozenset({"worker", "selftest"}),
     "pandas": frozenset({"nsys"}),
     "psutil": frozenset({"nsys", "machine"}),
     "pydantic": frozenset({"model", "settings", "workload_file", "store", "render", "gate", "plugin"}),
@@ -63,8 +70,8 @@ HOMES: Mapping[str, frozenset[str]] = {
     "rich": frozenset({"render", "plugin"}),
     "scipy": frozenset({"judge", "blessing"}),
     "sqlite3": frozenset({"nsys"}),
-    "subprocess": frozenset({"nsys", "git", "doctor"}),
-    "torch": frozenset({"worker"}),
+    "subprocess": frozenset({"nsys", "git", "doctor", "pytest_door"}),
+    "torch": frozenset({"worker", "selftest"}),
     "yaml": frozenset({"workload_file"}),
 }
 """Outward packages, and the parts of the house that may touch them. One that is not here has no home yet."""

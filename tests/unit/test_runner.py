@@ -57,6 +57,11 @@ def test_a_function_is_run_by_a_pytest_of_its_own_which_shares_what_matters() ->
     assert {"--capture=no", "--override-ini=addopts=", "no:cacheprovider"} <= {*built}
 
 
+def test_in_a_checkout_the_current_folder_does_not_come_before_the_pin() -> None:
+    built = worker_command(records.workload(), Path("order.json"), python="/py", pytest_options=(), is_pinned=True)
+    assert built[:4] == ("/py", "-P", "-m", "pytest")
+
+
 def test_what_the_pytest_around_a_gate_was_told_does_not_reach_its_workers() -> None:
     assert "PYTEST_ADDOPTS" in UNWANTED_IN_WORKERS
     assert "PYTEST_XDIST_WORKER" in UNWANTED_IN_WORKERS

@@ -1,0 +1,242 @@
+"""Runs simulated gates through `perfgate.gate.check`, the one path of real gates, and their runs through the peers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import count
+from multiprocessing import Pool
+from typing import Final
+
+from pydantic import Field
+
+from benchmarks.decision.peers import PEERS, Peer
+from benchmarks.decision.populations import BASELINE_RUNS, POPULATIONS, RUNS_AN_OCCASION, World, draw
+from perfgate.gate import Checked, Expectation, Pair, Policy, check
+from perfgate.model.baseline import Baseline, BlessedRun, Blessing, Occasion
+from perfgate.model.machine import Conditions, Machine
+from perfgate.model.metric import GATED_CLOCKS, Metric
+from perfgate.model.outcome import Outcome
+from perfgate.model.record import Record
+from perfgate.model.sample import ProcessSample, Run
+from perfgate.model.workload import Workload
+
+PERFGATE: Final = "perfgate"
+STORED_ONLY: Final = "perfgate, stored baseline only"
+"""Where the baseline's commit cannot be run."""
+SLOWDOWNS: Final = (0.0, 0.01, 0.02, 0.03, 0.05)
+PAIRS_ALONGSIDE: Final = 8
+_CHUNK: Final = 50
+_FEWEST_FOR_PEERS: Final = 3
+_MOMENT: Final = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+_WORKLOAD: Final = Workload(id="simulated", source="simulated.py", steps=30, warmup=10)
+_DIGEST: Final = _WORKLOAD.digest()
+_MACHINE: Final = Machine()
+
+CLOCKS: Final[Mapping[str, tuple[Metric, ...]]] = {
+    "step_ms alone": (Metric.STEP_MS,),
+    "all five clocks": GATED_CLOCKS,
+}
+"""What is gated: alpha is shared by as many clocks."""
+SETTING_OF_PEERS: Final = "step_ms alone"
+
+
+class Cell(Record):
+    """What one rule said of all gates of one population at one slowdown."""
+
+    clocks: str
+    population: str
+    slowdown: float
+    rule: str
+    gates: int = Field(ge=1)
+    regressed: int = Field(ge=0)
+    by_step: int = Field(ge=0)
+    """Gates whose step_ms itself was called slower: where nothing got slower, the others are other clocks' noise."""
+    inconclusive: int = Field(ge=0)
+    screened: int = Field(ge=0)
+    """Gates that ended at their first look."""
+    runs: int = Field(ge=0)
+    """Processes started in all gates together, those of the baseline's commit included."""
+    most_runs: int = Field(ge=0)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Task:
+    clocks: str
+    population: int
+    slowdown: float
+    first: int
+    gates: int
+    with_peers: bool
+
+
+class SimulatedGate:
+    """The two things that a gate measures by: a series of the candidate, and a duet with the baseline's commit."""
+
+    machine = _MACHINE
+    revision = "HEAD~1"
+    commit = "0" * 40
+
+    def __init__(self, world: World, slowdown: float, clocks: Sequence[Metric]) -> None:
+        self._world = world
+        self._slowdown = slowdown
+        self._clocks = clocks
+        self._started = count()
+        self._candidates = count()
+
+    def measure(self, index: int, planned: int) -> Run:  # noqa: ARG002  # the protocol's
+        """Make the next run of the candidate."""
+        return self._candidate()
+
+    @contextmanager
+    def duet(self) -> Iterator[SimulatedGate]:
+        """Make the other commit ready: nothing to do here."""
+        yield self
+
+    def pair(self, index: int, planned: int) -> Pair:  # noqa: ARG002  # the protocol's
+        """Make one run of each side: reference first in even pairs, candidate first in odd ones (ABBA)."""
+        if index % 2:
+            candidate = self._candidate()
+            return Pair(reference=self._reference(index), candidate=candidate)
+        reference = self._reference(index)
+        return Pair(reference=reference, candidate=self._candidate())
+
+    def _candidate(self) -> Run:
+        values = self._world.candidate_ms(next(self._candidates), started=next(self._started), slowdown=self._slowdown)
+        return self._run(values)
+
+    def _reference(self, index: int) -> Run:
+        return self._run(self._world.reference_ms(index, started=next(self._started)))
+
+    def _run(self, values: Mapping[Metric, float]) -> Run:
+        # model_construct: validation of what is right by construction would take most of the time.
+        process = ProcessSample.model_construct(
+            pid=1, steps=30, values={metric: values[metric] for metric in self._clocks}, window_ms=300.0
+        )
+        return Run.model_construct(started_at=_MOMENT, wall_s=1.0, processes=(process,), conditions=Conditions())
+
+
+def simulate(gates: int, *, processes: int) -> list[Cell]:
+    """Run `gates` gates a cell, and twice as many where nothing got slower: false alarms are rare.
+
+    Peers are judged where perfgate gates step_ms alone, which is all they see.
+    """
+    tasks = [
+        _Task(
+            clocks=clocks,
+            population=population,
+            slowdown=slowdown,
+            first=first,
+            gates=min(_CHUNK, (1 if slowdown else 2) * gates - first),
+            with_peers=clocks == SETTING_OF_PEERS,
+        )
+        for clocks in CLOCKS
+        for population in range(len(POPULATIONS))
+        for slowdown in SLOWDOWNS
+        for first in range(0, (1 if slowdown else 2) * gates, _CHUNK)
+    ]
+    cells: dict[tuple[object, ...], Cell] = {}
+    with Pool(processes) as pool:
+        for found in pool.imap(_judge_chunk, tasks):
+            for cell in found:
+                key = (cell.clocks, cell.population, cell.slowdown, cell.rule)
+                cells[key] = _added(cells[key], cell) if key in cells else cell
+    return list(cells.values())
+
+
+def _judge_chunk(task: _Task) -> list[Cell]:
+    """Run the gates of one task."""
+    population = POPULATIONS[task.population]
+    found: dict[str, Cell] = {}
+    for gate in range(task.first, task.first + task.gates):
+        world = draw(population, gate)
+        said = {}
+        for rule, with_duet in ((PERFGATE, True), (STORED_ONLY, False)):
+            said[rule] = _perfgate(world, task.slowdown, CLOCKS[task.clocks], with_duet=with_duet)
+        runs = said[PERFGATE]["runs"]
+        for peer in PEERS if task.with_peers else ():
+            said[peer.name] = _peer(peer, world, task.slowdown, runs=max(runs, _FEWEST_FOR_PEERS))
+        for rule, facts in said.items():
+            cell = Cell(
+                clocks=task.clocks,
+                population=population.name,
+                slowdown=task.slowdown,
+                rule=rule,
+                gates=1,
+                most_runs=facts["runs"],
+                **facts,
+            )
+            found[rule] = _added(found[rule], cell) if rule in found else cell
+    return list(found.values())
+
+
+def _added(one: Cell, other: Cell) -> Cell:
+    summed = ("gates", "regressed", "by_step", "inconclusive", "screened", "runs")
+    total = {name: getattr(one, name) + getattr(other, name) for name in summed}
+    return one.model_copy(update={**total, "most_runs": max(one.most_runs, other.most_runs)})
+
+
+def _perfgate(world: World, slowdown: float, clocks: Sequence[Metric], *, with_duet: bool) -> dict[str, int]:
+    checked = gate(world, slowdown, clocks, with_duet=with_duet)
+    verdict = checked.verdict
+    step = verdict.of(Metric.STEP_MS)
+    return {
+        "regressed": int(verdict.outcome is Outcome.REGRESSED),
+        "by_step": int(step is not None and step.outcome is Outcome.REGRESSED),
+        "inconclusive": int(verdict.outcome is Outcome.INCONCLUSIVE),
+        "screened": int(not checked.reference_runs and len(checked.runs) <= _FEWEST_FOR_PEERS),
+        "runs": len(checked.runs) + len(checked.reference_runs),
+    }
+
+
+def gate(world: World, slowdown: float, clocks: Sequence[Metric], *, with_duet: bool = True) -> Checked:
+    """Gate one simulated workload as a door would, with the default policy."""
+    made = SimulatedGate(world, slowdown, clocks)
+    expectation = Expectation(workload=_WORKLOAD, machine=_MACHINE, baseline=_baseline(world, clocks))
+    checked = check(expectation, Policy(), made, made.duet if with_duet else None)
+    if checked.verdict.outcome not in (Outcome.PASSED, Outcome.IMPROVED, Outcome.REGRESSED, Outcome.INCONCLUSIVE):
+        raise ValueError(f"a simulated gate ended as {checked.verdict.outcome}: {checked.verdict.reason}")
+    return checked
+
+
+def _baseline(world: World, clocks: Sequence[Metric]) -> Baseline:
+    runs = []
+    for run in range(BASELINE_RUNS):
+        values = world.baseline_ms(run)
+        runs.append(BlessedRun.model_construct(values={metric: values[metric] for metric in clocks}))
+    return Baseline.model_construct(
+        workload=_WORKLOAD.id,
+        digest=_DIGEST,
+        parameters={},
+        machine=_MACHINE,
+        occasions=tuple(
+            Occasion.model_construct(measured_at=_MOMENT, runs=tuple(runs[first : first + RUNS_AN_OCCASION]))
+            for first in range(0, BASELINE_RUNS, RUNS_AN_OCCASION)
+        ),
+        blessing=Blessing(by="simulation", at=_MOMENT, reason="simulated"),
+    )
+
+
+def _peer(peer: Peer, world: World, slowdown: float, *, runs: int) -> dict[str, int]:
+    """Judge by a peer: the stored runs and as many of the candidate's as perfgate spent, or fresh runs of both."""
+    if peer.alongside:
+        made = SimulatedGate(world, slowdown, (Metric.STEP_MS,))
+        pairs = [made.pair(index, PAIRS_ALONGSIDE) for index in range(PAIRS_ALONGSIDE)]
+        before = [_step_ms(pair.reference) for pair in pairs]
+        after = [_step_ms(pair.candidate) for pair in pairs]
+        runs = 2 * PAIRS_ALONGSIDE
+    else:
+        before = [world.baseline_ms(run)[Metric.STEP_MS] for run in range(BASELINE_RUNS)]
+        after = [world.candidate_ms(run, started=run, slowdown=slowdown)[Metric.STEP_MS] for run in range(runs)]
+    slower = int(peer.slower(before, after))
+    return {"regressed": slower, "by_step": slower, "inconclusive": 0, "screened": 0, "runs": runs}
+
+
+def _step_ms(run: Run) -> float:
+    value = run.value(Metric.STEP_MS)
+    if value is None or not math.isfinite(value):
+        raise ValueError("a simulated run has no step time")
+    return value

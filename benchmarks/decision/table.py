@@ -1,0 +1,261 @@
+"""Writes RESULTS.md from what was found; measures and decides nothing but whether a target is held."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from benchmarks.decision.measured import BY_KERNEL, BY_STEP, PERFGATE, Found
+from benchmarks.decision.populations import POPULATIONS
+from benchmarks.decision.results import Measured, Results, Simulated, interval
+from benchmarks.decision.simulate import CLOCKS, SETTING_OF_PEERS, SLOWDOWNS, STORED_ONLY, Cell
+
+PICTURE: Final = "power.svg"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """What perfgate is held to in one population; shares are fractions, `power` is by slowdown."""
+
+    false_alarms: float
+    runs: float
+    power: Mapping[float, float]
+
+
+TARGETS: Final[Mapping[str, Target]] = {
+    "quiet": Target(false_alarms=0.005, runs=4, power={0.02: 0.95, 0.03: 0.99, 0.05: 1.00}),
+    "typical": Target(false_alarms=0.005, runs=5, power={0.02: 0.90, 0.03: 0.99, 0.05: 1.00}),
+    "mix": Target(false_alarms=0.007, runs=9, power={0.02: 0.45, 0.03: 0.68, 0.05: 0.90}),
+}
+"""The closing table of the design's decision rule: 10 blessed runs over 5 occasions."""
+_AS_GOOD_AS_ALL: Final = 0.995
+"""A target of 100 % in whole percents."""
+_SLOWED: Final = tuple(slowdown for slowdown in SLOWDOWNS if slowdown)
+
+
+def markdown(results: Results) -> str:
+    """Write the whole file."""
+    lines = [
+        "# How perfgate decides, beside its peers",
+        "",
+        (
+            "Made by `python -m benchmarks.decision all` (needs `pip install -e '.[bench]'`); do not edit. The same "
+            "numbers with their intervals are in `results.csv`. What is simulated, and how, is told in "
+            "`populations.py`; what of the peers' code is called, in `peers.py`."
+        ),
+    ]
+    if results.simulated is not None:
+        lines += _simulated(results.simulated)
+    if results.measured is not None:
+        lines += _measured(results.measured)
+    return "\n".join(lines) + "\n"
+
+
+def misses(simulated: Simulated) -> list[str]:
+    """Say which targets of the closing table are missed; none is good."""
+    return [
+        f"{population.name}: {what}"
+        for population in POPULATIONS
+        for what, held in _held(_Cells(simulated.cells, SETTING_OF_PEERS, population.name, PERFGATE))
+        if not held
+    ]
+
+
+class _Cells:
+    """One rule in one population, by slowdown."""
+
+    def __init__(self, cells: Sequence[Cell], clocks: str, population: str, rule: str) -> None:
+        self._cells = {
+            cell.slowdown: cell
+            for cell in cells
+            if (cell.clocks, cell.population, cell.rule) == (clocks, population, rule)
+        }
+        self.population = population
+        self.rule = rule
+
+    def __bool__(self) -> bool:
+        return bool(self._cells)
+
+    def share(self, slowdown: float) -> float:
+        return self._cells[slowdown].regressed / self._cells[slowdown].gates
+
+    def interval(self, slowdown: float) -> tuple[float, float]:
+        return interval(self._cells[slowdown].regressed, self._cells[slowdown].gates)
+
+    def runs(self, slowdown: float) -> float:
+        return self._cells[slowdown].runs / self._cells[slowdown].gates
+
+    def inconclusive(self, slowdown: float) -> float:
+        return self._cells[slowdown].inconclusive / self._cells[slowdown].gates
+
+    def screened(self, slowdown: float) -> float:
+        return self._cells[slowdown].screened / self._cells[slowdown].gates
+
+
+def _simulated(simulated: Simulated) -> list[str]:
+    populations = "; ".join(f"`{population.name}`: {population.told}" for population in POPULATIONS)
+    lines = [
+        "",
+        "## Simulated",
+        "",
+        (
+            f"{simulated.gates} gates for each slowdown, {2 * simulated.gates} for none; seed {simulated.seed}. "
+            f"Every gate walks `perfgate.gate.check` with the default policy. {populations}. 10 blessed runs over "
+            "5 occasions; the gate is a new occasion. A false alarm is REGRESSED where nothing got slower; power is "
+            "the share of REGRESSED where step_ms got slower. Runs are all processes started, a duet's baseline runs "
+            "included. The budget of step_ms is 2 %: a slowdown of 1 % is within it, and none of it need be found."
+        ),
+        "",
+        f"Versions: {_versions(simulated.versions)}.",
+    ]
+    for clocks in CLOCKS:
+        lines += _against_targets(simulated.cells, clocks)
+    lines += [
+        "",
+        f"### Peers on the same workloads, {SETTING_OF_PEERS}",
+        "",
+        (
+            "A peer compares the same 10 blessed runs with as many runs of the candidate as perfgate spent in that "
+            "gate in all, its runs of the baseline's commit included. Rows with `8 + 8 runs` compare fresh runs of "
+            "both commits, made alternately, always 16: asv's own way. `samples` is `--record-samples`: without it "
+            "asv keeps none, and compares intervals. pytest-benchmark takes whole percents."
+        ),
+        "",
+        f"![Share of gates called slower, by slowdown]({PICTURE})",
+    ]
+    for population in POPULATIONS:
+        lines += _beside_peers(simulated.cells, population.name)
+    return lines
+
+
+def _against_targets(cells: Sequence[Cell], clocks: str) -> Iterator[str]:
+    targeted = clocks == SETTING_OF_PEERS
+    yield from ("", f"### {clocks[0].upper()}{clocks[1:]}", "")
+    if targeted:
+        yield "In brackets what the design asks for; a number in bold misses it."
+    else:
+        yield (
+            f"Alpha is shared by {len(CLOCKS[clocks])} clocks, of which only step_ms got slower; the design asks for "
+            "nothing here. In brackets the targets of one clock; a number in bold misses them."
+        )
+    yield ""
+    yield _row("", "false alarms (95 % interval)", "runs, unchanged", *(f"power at {s:.0%}" for s in _SLOWED))
+    yield _row("---", *["---:"] * (2 + len(_SLOWED)))
+    for population in POPULATIONS:
+        for rule in (PERFGATE, STORED_ONLY):
+            found = _Cells(cells, clocks, population.name, rule)
+            if found:
+                yield _target_row(found)
+    yield ""
+    yield _row("", "ended at the screen, unchanged", *(f"INCONCLUSIVE at {s:.0%}" for s in SLOWDOWNS), "runs at 2%")
+    yield _row("---", *["---:"] * (2 + len(SLOWDOWNS)))
+    for population in POPULATIONS:
+        for rule in (PERFGATE, STORED_ONLY):
+            found = _Cells(cells, clocks, population.name, rule)
+            if found:
+                shares = (_percent(found.inconclusive(slowdown)) for slowdown in SLOWDOWNS)
+                name = _name(found)
+                yield _row(name, _percent(found.screened(0.0)), *shares, f"{found.runs(0.02):.1f}")
+
+
+def _name(found: _Cells) -> str:
+    return found.population if found.rule == PERFGATE else f"{found.population}, stored baseline only"
+
+
+def _target_row(found: _Cells) -> str:
+    low, high = found.interval(0.0)
+    told = [f"{_percent(found.share(0.0))} ({_percent(low)} to {_percent(high)})", f"{found.runs(0.0):.2f}"]
+    told += [_percent(found.share(slowdown)) for slowdown in _SLOWED]
+    if found.rule == PERFGATE:
+        target = TARGETS[found.population]
+        asked = [f"<= {_percent(target.false_alarms)}", f"<= {target.runs:g}", *(None for _ in _SLOWED)]
+        held = [True] * len(asked)
+        for place, (_, is_held) in zip((0, 1, *(_place(s) for s in target.power)), _held(found), strict=True):
+            held[place] = is_held
+        for slowdown, share in target.power.items():
+            asked[_place(slowdown)] = f">= {share:.0%}"
+        told = [
+            (value if is_held else f"**{value}**") + (f" [{want}]" if want else "")
+            for value, want, is_held in zip(told, asked, held, strict=True)
+        ]
+    return _row(_name(found), *told)
+
+
+def _place(slowdown: float) -> int:
+    return 2 + _SLOWED.index(slowdown)
+
+
+def _held(found: _Cells) -> Iterator[tuple[str, bool]]:
+    target = TARGETS[found.population]
+    alarms, runs = found.share(0.0), found.runs(0.0)
+    yield f"false alarms {_percent(alarms)}, at most {_percent(target.false_alarms)}", alarms <= target.false_alarms
+    yield f"{runs:.2f} runs, at most {target.runs:g}", runs <= target.runs
+    for slowdown, asked in target.power.items():
+        share = found.share(slowdown)
+        told = f"power {_percent(share)} at {slowdown:.0%}, at least {asked:.0%}"
+        yield told, share >= min(asked, _AS_GOOD_AS_ALL)
+
+
+def _beside_peers(cells: Sequence[Cell], population: str) -> Iterator[str]:
+    rules = list(dict.fromkeys(cell.rule for cell in cells))
+    yield from ("", f"#### {population}", "")
+    yield _row("rule", "runs, unchanged", "false alarms (95 % interval)", *(f"{slowdown:.0%}" for slowdown in _SLOWED))
+    yield _row("---", *["---:"] * (2 + len(_SLOWED)))
+    for rule in rules:
+        found = _Cells(cells, SETTING_OF_PEERS, population, rule)
+        if found:
+            low, high = found.interval(0.0)
+            alarms = f"{_percent(found.share(0.0))} ({_percent(low)} to {_percent(high)})"
+            name = f"**{rule}**" if rule == PERFGATE else rule
+            yield _row(name, f"{found.runs(0.0):.2f}", alarms, *(_percent(found.share(s)) for s in _SLOWED))
+
+
+def _measured(measured: Measured) -> list[str]:
+    machine = ", ".join(f"{name} {value}" for name, value in measured.machine.items())
+    slowdowns = sorted({found.slowdown for found in measured.found})
+    lines = [
+        "",
+        "## Real gates",
+        "",
+        (
+            f"{machine}. Each cell: gates in which the rule called the loop slower, of all gates, and in brackets the "
+            "mean number of runs. perfgate's words are those it gave on the machine; peers see the step_ms of the "
+            "same blessed runs and of all the candidate's runs, and call nothing slower on fewer than three."
+        ),
+        *(f"\n{remark}" for remark in measured.remarks),
+        "",
+        f"Versions: {_versions(measured.versions)}.",
+    ]
+    for loop in dict.fromkeys(found.loop for found in measured.found):
+        of_loop = [found for found in measured.found if found.loop == loop]
+        lines += ["", f"### {loop} ({of_loop[0].kind})", ""]
+        lines.append(_row("rule", *("unchanged" if not s else f"{s:.1%} slower" for s in slowdowns)))
+        lines.append(_row("---", *["---:"] * len(slowdowns)))
+        for rule in dict.fromkeys(found.rule for found in of_loop):
+            by_slowdown = {found.slowdown: found for found in of_loop if found.rule == rule}
+            name = f"**{rule}**" if rule in (PERFGATE, BY_KERNEL, BY_STEP) else rule
+            lines.append(_row(name, *(_times(by_slowdown.get(slowdown)) for slowdown in slowdowns)))
+    return lines
+
+
+def _times(found: Found | None) -> str:
+    if found is None:
+        return ""
+    doubtful = f", {found.inconclusive} INCONCLUSIVE" if found.inconclusive else ""
+    return f"{found.regressed} of {found.gates}{doubtful} ({found.runs / found.gates:.1f})"
+
+
+def _versions(versions: Mapping[str, str]) -> str:
+    return ", ".join(f"{name} {version}" for name, version in versions.items())
+
+
+def _percent(share: float) -> str:
+    """Write a share so that neither a rare event looks like none, nor one miss like no miss."""
+    value = 100 * share
+    rare = 0 < value < 1 or 99 < value < 100
+    return f"{value:.2f} %" if rare else f"{value:.0f} %" if value in (0, 100) else f"{value:.1f} %"
+
+
+def _row(*cells: str) -> str:
+    return f"| {' | '.join(cells)} |"

@@ -1,0 +1,538 @@
+"""How much a workload's clocks differ when nothing changed: SDs from unchanged repeats. Pure: measures, writes nothing.
+
+A model of nested errors, `x = mean + occasion + run`: runs of one occasion share its error, and are drawn about it::
+
+    occasion 1     x x  x x x      |
+    occasion 2          x x x  x x      run_sd: within the rows
+    occasion 3   x x x x x         |    occasion_sd: between the rows' means, beyond what run_sd explains
+"""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, assert_never
+
+import numpy as np
+
+from perfgate.blessing import SAME_OCCASION, WANTED_OCCASIONS
+from perfgate.judge.compare import FLOOR_SD, LARGEST, PRIOR_DF, Floats, Prior, middle
+from perfgate.judge.forecast import smallest_loss
+from perfgate.judge.outliers import keep
+from perfgate.judge.stages import DUET_PLAN, STORED_PLAN
+from perfgate.model.baseline import Baseline, Commit, Result, Spread, code_digest
+from perfgate.model.errors import CalibrationRefused
+from perfgate.model.machine import Machine
+from perfgate.model.metric import COUNTS, GATED_CLOCKS, METRICS, Basis, ClockSpec, Metric
+from perfgate.model.outcome import Outcome
+from perfgate.model.workload import Workload
+
+Values = Mapping[Metric, float]
+
+_DIGITS: Final = 6
+"""Significant digits by which a run is known again in a baseline, whose file rounds times."""
+
+
+# Statistics
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Components:
+    """Variance within occasions and between them, from groups of unequal size; degrees of freedom may be 0."""
+
+    within: float
+    """Mean square within occasions; 0 where no occasion has two runs."""
+    within_df: int
+    between: float
+    """Mean square between the occasions' means, weighted by runs; 0 of one occasion."""
+    between_df: int
+    runs_per_occasion: float
+    """Searle's n0: their mean, a little less where they are unequal."""
+
+    def occasion_variance(self, *, run_variance: float) -> float:
+        """Return what the occasions' means vary by beyond `run_variance`, never below 0; 0 of one occasion."""
+        return max(0.0, self.between - run_variance) / self.runs_per_occasion if self.between_df else 0.0
+
+
+def components(occasions: Sequence[Floats]) -> Components:
+    """Split the variance of runs by occasion: one-way random-effects ANOVA, method of moments, unequal group sizes.
+
+    Searle, Casella and McCulloch, Variance Components (1992), 3.6: with N runs in a groups of n_i,
+    MSW = SSW / (N - a), MSB = sum n_i (mean_i - mean)^2 / (a - 1), n0 = (N - sum n_i^2 / N) / (a - 1), and the variance
+    between groups is (MSB - MSW) / n0. At least one occasion; each has at least one run.
+    """
+    # Sorted, so that the order in which runs and occasions come changes no bit.
+    ordered = sorted((np.sort(runs) for runs in occasions), key=lambda runs: (len(runs), *runs.tolist()))
+    sizes = np.array([len(runs) for runs in ordered], dtype=np.float64)
+    means = np.array([float(np.mean(runs)) for runs in ordered])
+    total = float(np.sum(sizes))
+    mean = float(np.sum(sizes * means)) / total
+    inner = sum(float(np.sum(np.square(runs - own))) for runs, own in zip(ordered, means, strict=True))
+    outer = float(np.sum(sizes * np.square(means - mean)))
+    within_df, between_df = int(total) - len(ordered), len(ordered) - 1
+    return Components(
+        within=inner / within_df if within_df else 0.0,
+        within_df=within_df,
+        between=outer / between_df if between_df else 0.0,
+        between_df=between_df,
+        runs_per_occasion=(total - float(np.sum(np.square(sizes))) / total) / between_df if between_df else total,
+    )
+
+
+def moderated(variance: float, df: float, *, prior_sd: float, prior_df: float = PRIOR_DF) -> float:
+    """Return an SD from a variance of so many degrees of freedom and a prior SD: s^2 = (d0 s0^2 + d s^2) / (d0 + d).
+
+    Smyth, Linear models and empirical Bayes methods (2004), 3: what few runs say is drawn towards what is usual.
+    """
+    return math.sqrt((prior_df * prior_sd * prior_sd + df * variance) / (prior_df + df))
+
+
+def spreads(occasions: Sequence[Floats], default: ClockSpec) -> tuple[float, float]:
+    """Return the SD between runs (never below the judge's floor) and between occasions, both in the clock's basis.
+
+    Of one occasion the second is the default: nothing is known of it.
+    """
+    found = components(occasions)
+    run_sd = max(moderated(found.within, found.within_df, prior_sd=default.prior_sd), FLOOR_SD)
+    # Of single runs nobody knows what lies within an occasion; the default then stands for it.
+    run_variance = found.within if found.within_df else default.prior_sd**2
+    beyond = found.occasion_variance(run_variance=run_variance)
+    return run_sd, moderated(beyond, found.between_df, prior_sd=default.occasion_sd)
+
+
+# Which runs are repeats
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Repeats:
+    """Runs of what is blessed, by occasion, oldest first: the baseline's own and those of kept results."""
+
+    occasions: tuple[tuple[Values, ...], ...]
+    first: datetime
+    last: datetime
+    """When the first and the last occasion began."""
+    results: int
+    """Kept results among them."""
+    regressed: int
+    """Of these, how many were judged to have lost something."""
+    left_out: Mapping[str, int]
+    """Kept results that are no repeats, by the reason in a phrase."""
+
+    @property
+    def runs(self) -> int:
+        """All runs."""
+        return sum(len(occasion) for occasion in self.occasions)
+
+
+def repeats(baseline: Baseline, results: Sequence[Result]) -> Repeats:
+    """Collect the unchanged repeats of a baseline from itself and from kept results, in any order.
+
+    A result that was blessed into the baseline counts once, with the baseline. Results within 15 minutes of one
+    another are one occasion, as in blessing.
+    """
+    found: list[tuple[datetime, tuple[Values, ...]]] = [
+        (occasion.measured_at, tuple(run.values for run in occasion.runs)) for occasion in baseline.occasions
+    ]
+    unclaimed = [Counter(_known_by(run.values) for run in occasion.runs) for occasion in baseline.occasions]
+    left_out: Counter[str] = Counter()
+    used = regressed = 0
+    for result in sorted(results, key=lambda result: result.measured_at):
+        why = why_no_repeat(baseline, result)
+        if why is not None:
+            left_out[why] += 1
+            continue
+        values = tuple(run.measured() for run in result.runs)
+        if _claimed(baseline, result, unclaimed):
+            values = ()  # but its time says how long the occasion lasted
+        else:
+            used += 1
+            regressed += result.verdict.outcome is Outcome.REGRESSED
+        found.append((result.measured_at, values))
+    grouped: list[list[tuple[datetime, tuple[Values, ...]]]] = []
+    for one in sorted(found, key=lambda one: one[0]):
+        if grouped and one[0] - grouped[-1][-1][0] < SAME_OCCASION:
+            grouped[-1].append(one)
+        else:
+            grouped.append([one])
+    told = [group for group in grouped if any(values for _, values in group)]
+    return Repeats(
+        occasions=tuple(tuple(run for _, values in group for run in values) for group in told),
+        first=told[0][0][0],
+        last=told[-1][0][0],
+        results=used,
+        regressed=regressed,
+        left_out=dict(left_out),
+    )
+
+
+def why_no_repeat(baseline: Baseline, result: Result) -> str | None:
+    """Say in a phrase why a kept result is no repeat of what is blessed; None where it is one.
+
+    A result that REGRESSED is: the code is the same, so what moved was the machine.
+    """
+    if result.workload.id != baseline.workload or result.workload.digest() != baseline.digest:
+        return "of other parameters"
+    if result.machine != baseline.machine:
+        return f"of another machine ({', '.join(_differing(baseline.machine, result.machine))})"
+    if not of_blessed_code(baseline, result):
+        return "of other code" if baseline.code is not None else "not shown to be of the blessed code"
+    if result.verdict.outcome is Outcome.NOT_MEASURED or not result.runs:
+        return f"that is {Outcome.NOT_MEASURED}"
+    complaining = any(run.complaints or run.conditions.complaints for run in result.runs)
+    if result.verdict.outcome is Outcome.INVALID or complaining:
+        return f"that is {Outcome.INVALID}"
+    blessed = {_counts(run.values) for run in baseline.runs}
+    if any(_counts(run.measured()) not in blessed for run in result.runs):
+        return "with other counts"
+    lacking = [m for m in gated(baseline) if any(m not in run.measured() for run in result.runs)]
+    return f"without {lacking[0]}" if lacking else None
+
+
+def of_blessed_code(baseline: Baseline, result: Result) -> bool:
+    """Whether a result ran the code that is blessed: the same files, or for want of their digest a clean commit."""
+    if baseline.code is not None:
+        return code_digest(result.code) == baseline.code
+    return result.commit is not None and not result.commit.dirty and result.commit.sha in clean_commits(baseline)
+
+
+def clean_commits(baseline: Baseline) -> frozenset[str]:
+    """Return the commits at which the baseline was measured without uncommitted changes."""
+    commits = [occasion.commit for occasion in baseline.occasions]
+    return frozenset(commit.sha for commit in commits if commit is not None and not commit.dirty)
+
+
+def gated(baseline: Baseline) -> tuple[Metric, ...]:
+    """Return the clocks that a gate holds against this baseline."""
+    return tuple(metric for metric in GATED_CLOCKS if baseline.values(metric))
+
+
+def _claimed(baseline: Baseline, result: Result, unclaimed: Sequence[Counter[tuple[object, ...]]]) -> bool:
+    """Whether a result's runs are in the baseline already, by time and values; they are then taken off `unclaimed`."""
+    begun = [n for n, occasion in enumerate(baseline.occasions) if occasion.measured_at <= result.measured_at]
+    if not begun or result.measured_at > baseline.blessing.at:
+        return False
+    own = Counter(_known_by(run.measured()) for run in result.runs)
+    if not own <= unclaimed[begun[-1]]:
+        return False
+    unclaimed[begun[-1]].subtract(own)
+    return True
+
+
+def _known_by(values: Values) -> tuple[object, ...]:
+    return tuple((metric, float(f"{value:.{_DIGITS}g}")) for metric, value in sorted(values.items()))
+
+
+def _counts(values: Values) -> tuple[tuple[Metric, float], ...]:
+    return tuple((metric, values[metric]) for metric in COUNTS if metric in values)
+
+
+def _differing(one: Machine, other: Machine) -> list[str]:
+    there, here = one.model_dump(), other.model_dump()
+    return [name.replace("_", " ") for name in there if there[name] != here[name]]
+
+
+# Calibration
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ClockCalibration:
+    """One clock: its SDs, and what a gate can see with them."""
+
+    metric: Metric
+    spread: Spread
+    budget: float
+    smallest: float
+    """The smallest loss, a fraction in the clock's basis, that a first look can show against the stored baseline."""
+    in_the_end: float
+    """The same of all that a gate may measure: a duet's pairs where there are duets, else the stored looks."""
+    set_aside: tuple[float, ...] = ()
+    """Outliers, by their distance from the median of their occasion, as fractions in the basis."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Calibration:
+    """A baseline with what was found, and what is to be told."""
+
+    baseline: Baseline
+    repeats: Repeats
+    clocks: tuple[ClockCalibration, ...]
+    remarks: tuple[str, ...] = ()
+
+
+def calibrate(
+    baseline: Baseline,
+    results: Sequence[Result],
+    *,
+    at: datetime,
+    budgets: Mapping[Metric, float] | None = None,
+    duet: bool = False,
+) -> Calibration:
+    """Return the baseline with the SDs of its clocks, from all unchanged repeats; nothing else in it changes.
+
+    Args:
+        baseline: what is blessed; its own runs are repeats.
+        results: kept results of the workload, in any order; those that are no repeats are left out, and counted.
+        at: when this is done, aware.
+        budgets: fractions, over the defaults.
+        duet: whether a gate may run the baseline's commit again beside the candidate.
+
+    Raises:
+        CalibrationRefused: the baseline holds no clock of which an SD could be told.
+    """
+    found = repeats(baseline, results)
+    steps = baseline.values(Metric.STEP_MS)
+    told: list[ClockCalibration] = []
+    skipped: list[str] = []
+    for metric in gated(baseline):
+        spec = METRICS[metric].clock
+        assert spec is not None
+        budget = (budgets or {}).get(metric, spec.budget)
+        values = [[run[metric] for run in occasion] for occasion in found.occasions]
+        x = _in_basis(values, spec.basis, step_ms=middle(steps) if steps else 0.0)
+        if x is None:
+            skipped.append(metric)
+        else:
+            told.append(_clock(metric, spec, x, baseline, budget=budget, at=at, duet=duet))
+    if not told or found.runs < 2:
+        raise CalibrationRefused(
+            subject=baseline.workload,
+            fact="the baseline holds no clock with a budget of which an SD could be told"
+            if gated(baseline)
+            else "the baseline holds no clock with a budget",
+            expectation="Counts are exact and need no calibration",
+            next_step=f"See what it holds: perfgate show {baseline.workload}",
+        )
+    spread_by = {clock.metric: clock.spread for clock in told}
+    return Calibration(
+        baseline=baseline.model_copy(update={"calibration": {**baseline.calibration, **spread_by}}),
+        repeats=found,
+        clocks=tuple(told),
+        remarks=_remarks(baseline, found, told, skipped),
+    )
+
+
+def _clock(
+    metric: Metric,
+    spec: ClockSpec,
+    x: Sequence[Floats],
+    baseline: Baseline,
+    *,
+    budget: float,
+    at: datetime,
+    duet: bool,
+) -> ClockCalibration:
+    in_basis = math.log1p(budget) if spec.basis is Basis.LOG else budget
+    kept = keep(x, prior=Prior(sd=spec.prior_sd), budget=in_basis)
+    occasions = [runs[flags] for runs, flags in zip(x, kept, strict=True)]
+    run_sd, occasion_sd = spreads(occasions, spec)
+    far = [
+        distance for runs, flags in zip(x, kept, strict=True) for distance in (runs[~flags] - np.median(runs)).tolist()
+    ]
+    clocks = len(gated(baseline))
+
+    def smallest(*, baseline_runs: int, runs: int, in_duet: bool) -> float:
+        return smallest_loss(
+            metric,
+            baseline_runs=baseline_runs,
+            candidate_runs=runs,
+            occasions=len(baseline.occasions),
+            run_sd=run_sd,
+            occasion_sd=occasion_sd,
+            budget=budget,
+            clocks=clocks,
+            plan=DUET_PLAN if in_duet else STORED_PLAN,
+        )
+
+    blessed, pairs = len(baseline.runs), DUET_PLAN.most_runs
+    return ClockCalibration(
+        metric=metric,
+        spread=Spread(
+            run_sd=run_sd,
+            occasion_sd=occasion_sd,
+            runs=sum(len(runs) for runs in occasions),
+            occasions=len(occasions),
+            at=at,
+        ),
+        budget=budget,
+        smallest=smallest(baseline_runs=blessed, runs=STORED_PLAN.fewest_to_fail, in_duet=False),
+        in_the_end=smallest(baseline_runs=pairs, runs=pairs, in_duet=True)
+        if duet
+        else smallest(baseline_runs=blessed, runs=STORED_PLAN.most_runs, in_duet=False),
+        set_aside=tuple(math.expm1(d) if spec.basis is Basis.LOG else d for d in far),
+    )
+
+
+def _in_basis(values: Sequence[Sequence[float]], basis: Basis, *, step_ms: float) -> list[Floats] | None:
+    """Return each occasion's runs in the clock's basis; None where zeros or the size of the numbers leave none."""
+    arrays = [np.asarray(runs, dtype=np.float64) for runs in values]
+    match basis:
+        case Basis.LOG:
+            if any(np.any(runs <= 0) for runs in arrays):
+                return None
+            reference = middle([value for runs in values for value in runs])
+            x = [np.log(runs / reference) for runs in arrays]
+        case Basis.STEP:
+            if step_ms <= 0:
+                return None
+            x = [runs / step_ms for runs in arrays]
+        case _:
+            assert_never(basis)
+    return x if all(np.all(np.abs(runs) < LARGEST) for runs in x) else None
+
+
+def _remarks(
+    baseline: Baseline, found: Repeats, clocks: Sequence[ClockCalibration], skipped: Sequence[str]
+) -> tuple[str, ...]:
+    """Return what is worth knowing beside the numbers, in whole sentences."""
+    told: list[str] = []
+    occasions = len(found.occasions)
+    if occasions == 1:
+        told.append(
+            "All runs are of one occasion, so the SD between occasions is the default, which nobody measured here. "
+            f"Run this again at other times of day: {WANTED_OCCASIONS} occasions are wanted."
+        )
+    elif occasions < WANTED_OCCASIONS:
+        told.append(
+            f"{occasions} of the {WANTED_OCCASIONS} occasions wanted: run this again at other times of day, and the "
+            "default weighs less in the SD between occasions."
+        )
+    if found.regressed:
+        were = "result was" if found.regressed == 1 else "results were"
+        told.append(
+            f"{found.regressed} kept {were} REGRESSED. The code is the blessed one, so it counts: what moved was the "
+            "machine, and is in the SD between occasions."
+        )
+    for clock in clocks:
+        if clock.set_aside:
+            far = ", ".join(f"{distance:+.1%}".replace("%", " %") for distance in clock.set_aside)
+            whole = " of a step" if _basis(clock.metric) is Basis.STEP else ""
+            runs = "run" if len(clock.set_aside) == 1 else "runs"
+            told.append(f"{len(clock.set_aside)} {runs} set aside as an outlier of {clock.metric}: {far}{whole}.")
+    told += [f"{metric} is not calibrated: it is 0 in some run, or out of all bounds." for metric in skipped]
+    if found.left_out:
+        reasons = ", ".join(f"{count} {why}" for why, count in found.left_out.items())
+        told.append(f"Kept results left out: {reasons}.")
+    if baseline.code is None:
+        told.append(
+            "The baseline does not say which files it ran"
+            + (
+                ", so kept results count only where they are of its commit and nothing was changed in it."
+                if clean_commits(baseline)
+                else " nor a commit without changes, so only its own runs count. Bless it anew to calibrate it."
+            )
+        )
+    return tuple(told)
+
+
+def _basis(metric: Metric) -> Basis:
+    spec = METRICS[metric].clock
+    assert spec is not None
+    return spec.basis
+
+
+# Refusals
+
+
+def refuse_changed(
+    baseline: Baseline,
+    workload: Workload,
+    results: Sequence[Result],
+    *,
+    code_now: Callable[[Mapping[str, str]], Mapping[str, str]],
+    commit: Commit | None,
+) -> None:
+    """Refuse, before minutes are spent on it, to measure what cannot be a repeat of what is blessed.
+
+    Args:
+        baseline: what is blessed.
+        workload: what would be measured.
+        results: kept results; one of the blessed code tells which files that is.
+        code_now: returns SHA-256 by path, as the files are now, of the paths it is given.
+        commit: where the repository stands now.
+
+    Raises:
+        CalibrationRefused: the parameters have changed, or the code.
+    """
+    refuse_parameters(baseline, workload)
+    if baseline.code is None and (commit is None or commit.dirty or commit.sha not in clean_commits(baseline)):
+        raise CalibrationRefused(
+            subject=baseline.workload,
+            fact="the baseline does not say which files it ran, and this is not its commit, unchanged",
+            expectation=_UNCHANGED,
+            next_step=_bless_anew(baseline),
+        )
+    known = next((result for result in results if baseline.code and code_digest(result.code) == baseline.code), None)
+    if known is None:
+        return
+    now = code_now(known.code)
+    changed = sorted(path for path, digest in known.code.items() if now.get(path) != digest)
+    if changed:
+        more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
+        raise CalibrationRefused(
+            subject=baseline.workload,
+            fact=f"{', '.join(changed[:3])}{more} changed since it was blessed",
+            expectation=_UNCHANGED,
+            next_step=_go_back(baseline),
+        )
+
+
+def refuse_parameters(baseline: Baseline, workload: Workload) -> None:
+    """Refuse a baseline that a gate would find INCOMPARABLE.
+
+    Raises:
+        CalibrationRefused: the workload's parameters are others than the baseline's.
+    """
+    if baseline.digest == workload.digest():
+        return
+    was, now = baseline.parameters, workload.comparable_parameters()
+    names = sorted(name for name in {*was, *now} if was.get(name) != now.get(name))
+    told = ", ".join(f"{name} was {was.get(name, 'not set')}, is {now.get(name, 'not set')}" for name in names)
+    raise CalibrationRefused(
+        subject=baseline.workload,
+        fact=f"its parameters have changed since it was blessed ({told})",
+        expectation=_UNCHANGED,
+        next_step=_bless_anew(baseline),
+    )
+
+
+def refuse_fresh(baseline: Baseline, fresh: Result | None) -> None:
+    """Refuse to go on where what was measured to be a repeat is none.
+
+    Raises:
+        CalibrationRefused: there is no fresh result, or it is of something else.
+    """
+    if fresh is None:
+        raise CalibrationRefused(
+            subject=baseline.workload,
+            fact="the gate left no result of it",
+            expectation="Its runs were to be the repeats",
+            next_step="See what pytest says above.",
+        )
+    why = why_no_repeat(baseline, fresh)
+    if why is None:
+        return
+    unsound = fresh.verdict.outcome in (Outcome.INVALID, Outcome.NOT_MEASURED)
+    raise CalibrationRefused(
+        subject=baseline.workload,
+        fact=f"what was measured just now is a result {why}, and no repeat of what is blessed",
+        expectation=_UNCHANGED,
+        next_step="See its verdict above for the cause, then run again." if unsound else _go_back(baseline),
+    )
+
+
+_UNCHANGED: Final = (
+    "Unchanged repeats are of the blessed code, parameters, machine and counts; the baseline is as it was"
+)
+
+
+def _bless_anew(baseline: Baseline) -> str:
+    return f'Bless what is here: perfgate bless {shlex.quote(baseline.workload)} --reason "..."'
+
+
+def _go_back(baseline: Baseline) -> str:
+    kept = f"perfgate calibrate --kept {shlex.quote(baseline.workload)}"
+    return f"Go back to what is blessed, or calibrate by what is kept of it: {kept}"

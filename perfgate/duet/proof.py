@@ -1,0 +1,231 @@
+"""Whether a run in a checkout ran that checkout's code: what its processes loaded, held against the two trees.
+
+Everything that cannot be shown is a `CodeUnproven`: a project compared with itself would look unchanged for ever.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Final
+from urllib.parse import unquote, urlsplit
+
+from perfgate.duet.environment import PACKAGE
+from perfgate.duet.worktree import Worktree, is_installed
+from perfgate.model.errors import CodeUnproven
+from perfgate.model.workload import Workload
+
+SHOWN: Final = 3
+"""Strays that a message names."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Witness:
+    """What one Python process said of itself at its end."""
+
+    pid: int
+    prefixes: tuple[str, ...]
+    """Where its interpreter and environment are."""
+    modules: Mapping[str, str]
+    """The file of each loaded module by name, extension modules and `__main__` included."""
+
+    @cached_property
+    def files(self) -> Mapping[str, Path]:
+        """The same without links."""
+        return {name: Path(os.path.realpath(file)) for name, file in self.modules.items()}
+
+    def installed_below(self, top: Path) -> tuple[Path, ...]:
+        """Its interpreter's own folders below `top`."""
+        real = [Path(os.path.realpath(prefix)) for prefix in self.prefixes]
+        return tuple(prefix for prefix in real if prefix.is_relative_to(top) and prefix != top)
+
+
+def read_witnesses(folder: Path) -> tuple[Witness, ...]:
+    """Read the accounts that the processes of a run left in a folder; half of one is none."""
+    found = []
+    for file in sorted(folder.glob("*.json")):
+        with suppress(OSError, ValueError, TypeError, KeyError):
+            told = json.loads(file.read_text(encoding="utf-8"))
+            found.append(Witness(pid=int(told["pid"]), prefixes=tuple(told["prefixes"]), modules=dict(told["modules"])))
+    return tuple(found)
+
+
+def prove_worker(
+    workload: Workload, tree: Worktree, witnesses: Sequence[Witness], *, pid: int, code: Collection[str]
+) -> None:
+    """Hold a decorated workload's run to its checkout.
+
+    Args:
+        workload: what was run, as `workload_there` returned it.
+        tree: where.
+        witnesses: what the processes of the run said.
+        pid: the worker's.
+        code: files of the checkout that the worker loaded, relative to its root.
+
+    Raises:
+        CodeUnproven: a process loaded code from elsewhere, the worker said nothing, or did not load the workload.
+    """
+    _refuse_strays(workload, tree, witnesses, own=PACKAGE)
+    if all(witness.pid != pid for witness in witnesses):
+        raise _unproven(workload, tree, "the worker did not say which code it loaded", SILENCE)
+    if workload.source not in code:
+        raise _unproven(workload, tree, f"{workload.source} was not loaded from it", ENVIRONMENT)
+
+
+def prove_command(workload: Workload, tree: Worktree, witnesses: Sequence[Witness]) -> None:
+    """Hold a command's run to its checkout: each Python file among its words must have been loaded from there.
+
+    Raises:
+        CodeUnproven: a process loaded code from elsewhere, none said anything, or a file was not loaded.
+    """
+    _refuse_strays(workload, tree, witnesses, own=None)
+    if not witnesses:
+        raise _unproven(workload, tree, "no Python process of its command said which code it loaded", SILENCE)
+    loaded = {file for witness in witnesses for file in _own(witness, tree)}
+    if not loaded:
+        raise _unproven(workload, tree, "no file of that commit was loaded", ENVIRONMENT)
+    for word in workload.command or ():
+        file = Path(os.path.realpath(tree.root / (workload.cwd or ".") / word))
+        if word.endswith(".py") and file.is_relative_to(tree.top) and file.is_file() and file not in loaded:
+            raise _unproven(workload, tree, f"no process said that it ran {file.relative_to(tree.root)}", SILENCE)
+
+
+SILENCE: Final = (
+    "A program that is not Python says nothing, nor does python -I, -S or -E, nor one that is killed",
+    "Leave such options out of the command, or set duet = false in [tool.perfgate] to judge by stored values.",
+)
+ENVIRONMENT: Final = (
+    "The baseline's code was to be measured",
+    "Let duet_setup make an environment of the checkout's own, and name its interpreter in duet_python.",
+)
+
+
+def _refuse_strays(workload: Workload, tree: Worktree, witnesses: Sequence[Witness], *, own: Path | None) -> None:
+    found = list(dict.fromkeys(stray for witness in witnesses for stray in strays(witness, tree, own=own)))
+    if found:
+        more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+        told = ", ".join(found[:SHOWN])
+        raise _unproven(workload, tree, f"code of the project was loaded from elsewhere ({told}{more})", ENVIRONMENT)
+
+
+def _unproven(workload: Workload, tree: Worktree, fact: str, why: tuple[str, str]) -> CodeUnproven:
+    return CodeUnproven(
+        subject=f"{workload.id} at {tree.subject}",
+        fact=fact,
+        expectation=why[0],
+        next_step=f"{why[1]}{tree.submodule_advice}",
+    )
+
+
+def strays(witness: Witness, tree: Worktree, *, own: Path | None) -> tuple[str, ...]:
+    """Name the modules that are the project's, or look like it, and are not the checkout's.
+
+    ```
+    below the repository proper, and neither installed there nor in the checkout      an editable installation
+    elsewhere, and the checkout has a module of that name                             a copy in site-packages
+    elsewhere, and installed from a folder of the repository                          the same, in any layout
+    ```
+
+    Args:
+        witness: a process.
+        tree: the checkout.
+        own: the perfgate package that must have been loaded, and is none of the project's even where it lies in it;
+            None where none is needed.
+    """
+    environments = witness.installed_below(tree.origin_top)
+    found = []
+    elsewhere: dict[str, Path] = {}
+    for name, file in witness.files.items():
+        if own is not None and (name == own.name or name.startswith(f"{own.name}.")):
+            if not file.is_relative_to(own):
+                found.append(f"{name} from {file}")
+        elif file.is_relative_to(tree.home):
+            continue
+        elif any(file.is_relative_to(environment) for environment in environments):
+            elsewhere[name] = file
+        elif file.is_relative_to(tree.origin_top) and not is_installed(file.relative_to(tree.origin_top)):
+            if own is None or not file.is_relative_to(own):
+                found.append(f"{name} from {file.relative_to(tree.origin_top)}")
+        else:
+            elsewhere[name] = file
+    names = _modules_at((tree.root, tree.root / "src", tree.top, tree.top / "src"), elsewhere)
+    local = _installed_from(tree, {site for file in elsewhere.values() if (site := _site_of(file)) is not None})
+    for name, file in elsewhere.items():
+        if name in names or (_site_of(file), name.partition(".")[0]) in local:
+            found.append(f"{name} from {file}")
+    return tuple(found)
+
+
+def _own(witness: Witness, tree: Worktree) -> Iterator[Path]:
+    """Files of the checkout, without those of an environment in it."""
+    environments = witness.installed_below(tree.top)
+    for file in witness.files.values():
+        foreign = any(file.is_relative_to(environment) for environment in environments)
+        if file.is_relative_to(tree.top) and not is_installed(file.relative_to(tree.top)) and not foreign:
+            yield file
+
+
+def _modules_at(folders: Sequence[Path], names: Collection[str]) -> set[str]:
+    """The names of which a folder holds the very module; those of the standard library belong to that."""
+    there: dict[Path, set[str]] = {}
+
+    def listed(folder: Path) -> set[str]:
+        if folder not in there:
+            there[folder] = set()
+            with suppress(OSError):
+                there[folder] = {entry.name for entry in folder.iterdir()}
+        return there[folder]
+
+    def holds(folder: Path, name: str) -> bool:
+        *packages, last = name.split(".")
+        for package in packages:
+            if package not in listed(folder):
+                return False
+            folder /= package
+        module = any(entry == f"{last}.py" or _is_extension(entry, last) for entry in listed(folder))
+        package_file = last in listed(folder) and any(
+            entry == "__init__.py" or _is_extension(entry, "__init__") for entry in listed(folder / last)
+        )
+        return module or package_file
+
+    return {
+        name
+        for name in names
+        if name.partition(".")[0] not in sys.stdlib_module_names
+        and not name.startswith("__")
+        and any(holds(folder, name) for folder in folders)
+    }
+
+
+def _is_extension(entry: str, name: str) -> bool:
+    return entry.startswith(f"{name}.") and entry.endswith(".so")
+
+
+def _site_of(file: Path) -> Path | None:
+    """The innermost folder of installed packages above a file."""
+    return next((above for above in file.parents if above.name in {"site-packages", "dist-packages"}), None)
+
+
+def _installed_from(tree: Worktree, sites: Collection[Path]) -> set[tuple[Path | None, str]]:
+    """The top-level names, by folder, that were installed there from a folder of the repository proper (PEP 610)."""
+    found: set[tuple[Path | None, str]] = set()
+    for site in sites:
+        for note in site.glob("*.dist-info/direct_url.json"):
+            with suppress(OSError, ValueError, TypeError, AttributeError, KeyError):
+                told = json.loads(note.read_text(encoding="utf-8"))
+                url = urlsplit(told["url"]) if "dir_info" in told else None
+                if url is None or url.scheme != "file" or told["dir_info"].get("editable"):
+                    continue
+                source = Path(os.path.realpath(unquote(url.path)))
+                if source.is_relative_to(tree.home) or not source.is_relative_to(tree.origin_top):
+                    continue
+                record = (note.parent / "RECORD").read_text(encoding="utf-8").splitlines()
+                tops = {line.partition(",")[0].partition("/")[0] for line in record}
+                found |= {(site, top.partition(".")[0]) for top in tops if top and not top.endswith(".dist-info")}
+    return found

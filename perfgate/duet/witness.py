@@ -1,0 +1,87 @@
+"""A `sitecustomize` that lets each Python process of a run say, at its end, which files its modules came from.
+
+A copy of it is found by the interpreters of a run, which may be older than perfgate's own and have nothing but their
+standard library; perfgate itself takes only names from here. It costs a run its start and end, and none of its steps.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+
+FOLDER = "PERFGATE_WITNESS"
+"""The variable with the folder that accounts are written to; without it nothing happens."""
+ON_SIGTERM = "PERFGATE_WITNESS_SIGTERM"
+"""Set where the run is ended by a signal, so that there is no end of the interpreter's own."""
+
+
+def account(cwd: str) -> str:
+    """What this process has loaded, as the text of a JSON object of strings."""
+    import json  # noqa: PLC0415 - at the end: its absence before is part of what is measured
+
+    files = {}
+    for name, module in list(sys.modules.items()):
+        # Not getattr: it would wake up modules that import themselves lazily.
+        told = getattr(module, "__dict__", {})
+        file = told.get("__file__")
+        if file is None and name == "__main__":
+            # Python takes the name of its script away as soon as that has come to its end.
+            file = getattr(told.get("__loader__"), "path", None)
+        if isinstance(file, str):
+            files[str(name)] = os.path.join(cwd, file)  # noqa: PTH118 - no pathlib: it imports half a library
+    prefixes = sorted({sys.prefix, sys.base_prefix, sys.exec_prefix})
+    return json.dumps({"pid": os.getpid(), "prefixes": prefixes, "modules": files})
+
+
+def watch(folder: str) -> None:
+    """Write the account of this process into `folder` when it ends, on its own or by `os._exit`."""
+    cwd, pid, leave = os.getcwd(), os.getpid(), os._exit  # noqa: PTH109
+
+    def write() -> None:
+        try:
+            os.makedirs(folder, exist_ok=True)  # noqa: PTH103
+            path = os.path.join(folder, "%d-%s" % (os.getpid(), os.urandom(4).hex()))  # noqa: PTH118, UP031
+            with open(path, "w", encoding="utf-8") as file:  # noqa: PTH123
+                file.write(account(cwd))
+            os.rename(path, path + ".json")  # noqa: PTH104
+        except Exception:  # noqa: BLE001, S110 - the run is the user's: it must not fail for this
+            pass
+
+    def exit_at_once(status: int) -> None:
+        if os.getpid() == pid:
+            write()
+        leave(status)
+
+    atexit.register(write)
+    os._exit = exit_at_once  # type: ignore[assignment]  # typed as a function that does not return
+    if os.environ.get(ON_SIGTERM):
+        import signal  # noqa: PLC0415
+
+        def on_sigterm(number: int, _frame: object) -> None:
+            write()
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+
+        if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
+            signal.signal(signal.SIGTERM, on_sigterm)
+
+
+def hand_over() -> None:
+    """Run the `sitecustomize` that this one stands before."""
+    from importlib.machinery import PathFinder  # noqa: PLC0415
+    from importlib.util import module_from_spec  # noqa: PLC0415
+
+    here = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120
+    others = [entry for entry in sys.path if os.path.abspath(entry) != here]  # noqa: PTH100
+    spec = PathFinder.find_spec("sitecustomize", others)
+    if spec is not None and spec.loader is not None:
+        module = module_from_spec(spec)
+        sys.modules["sitecustomize"] = module
+        spec.loader.exec_module(module)
+
+
+if __name__ == "sitecustomize":
+    if os.environ.get(FOLDER):
+        watch(os.environ[FOLDER])
+    hand_over()

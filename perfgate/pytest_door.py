@@ -1,0 +1,74 @@
+"""The pytest door as a process of its own: builds its command, runs it to its end, and ends it with us."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import IO, Final
+
+PATIENCE_S: Final = 30.0
+"""How long a gate that is told to end may take to end nsys and the workload."""
+
+
+def gate_command(python: str, *options: str, root: Path) -> tuple[str, ...]:
+    """Return the command of a gate on the project at `root`; `options` are pytest's, workloads among them."""
+    return (python, "-m", "pytest", "--perfgate", f"--rootdir={root}", *options)
+
+
+def run_to_end(command: Sequence[str], *, cwd: Path, env: Mapping[str, str], log: Path | None = None) -> int:
+    """Run a command and return its exit status, below zero where a signal ended it.
+
+    Its output goes to `log`, or where ours goes. It gets a process group of its own, so that Ctrl-C reaches it once,
+    from here: two in a row would interrupt its clearing up.
+
+    Raises:
+        OSError: the command cannot be started, or the log cannot be written.
+        KeyboardInterrupt: after the command has ended.
+    """
+    with contextlib.ExitStack() as held:
+        output: IO[bytes] | None = None if log is None else held.enter_context(log.open("wb"))
+        process = subprocess.Popen(
+            command,
+            cwd=cwd,
+            env=dict(env),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=None if output is None else subprocess.STDOUT,
+            process_group=0,
+        )
+        try:
+            return process.wait()
+        except BaseException:
+            _end(process)
+            raise
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End a gate: it takes SIGTERM for Ctrl-C and clears up, but for one that hangs, or a user who will not wait."""
+    try:
+        process.terminate()
+        process.wait(timeout=PATIENCE_S)
+    except (KeyboardInterrupt, subprocess.TimeoutExpired):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+@contextlib.contextmanager
+def ending_as_on_ctrl_c() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP end a command as Ctrl-C does, or what it has started would outlive it."""
+    ours = []
+    if threading.current_thread() is threading.main_thread():
+        ours = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) is signal.SIG_DFL]
+    for number in ours:
+        signal.signal(number, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        for number in ours:
+            signal.signal(number, signal.SIG_DFL)

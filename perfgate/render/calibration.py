@@ -1,0 +1,150 @@
+"""What `perfgate calibrate` found, as text: SDs beside the defaults, what a gate can see, and which budgets hold."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from perfgate.model.baseline import Spread
+from perfgate.model.metric import METRICS, Basis, ClockSpec, Metric
+from perfgate.render import numbers
+from perfgate.render.page import Cell, Column, Page, Row, inert
+from perfgate.render.records import moment
+
+PROMINENT = (Metric.STEP_MS, Metric.KERNEL_MS)
+"""The clocks whose smallest slowdown is told in a sentence."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SpreadRow:
+    """One clock. All numbers are fractions in its basis."""
+
+    metric: Metric
+    spread: Spread
+    budget: float
+    smallest: float
+    """What the first look of a gate can show."""
+    in_the_end: float
+    """What all that a gate may measure can show."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CalibrationHead:
+    """Where the numbers come from."""
+
+    workload: str
+    machine: str
+    runs: int
+    occasions: int
+    first: datetime
+    last: datetime
+    gate_runs: int
+    """Runs of a gate's first look."""
+    in_the_end: str
+    """What a gate does where that does not suffice: `with 10 runs`, `in a duet`."""
+
+
+COLUMNS = (
+    Column(title="metric"),
+    Column(title="run SD", right=True),
+    Column(title="occasion SD", right=True),
+    Column(title="defaults", right=True),
+    Column(title="smallest", right=True),
+    Column(title="budget", right=True),
+    Column(title="held"),
+)
+
+
+def calibration_text(
+    head: CalibrationHead,
+    rows: Sequence[SpreadRow],
+    *,
+    width: int,
+    colour: bool,
+    remarks: Sequence[str] = (),
+    path: str | None = None,
+) -> str:
+    """Return what was found of one workload, and where it was written."""
+    page = Page(width=width, colour=colour)
+    measured = f"{_plural(head.runs, 'unchanged run')} over {_plural(head.occasions, 'occasion')}"
+    page.line(Cell(text=inert(head.workload), style="bold"), f": {measured} on {inert(head.machine)}")
+    span = moment(head.first) + (f" to {moment(head.last)}" if head.first != head.last else "")
+    page.prose(span, label="measured")
+    sees = [
+        f"{numbers.percent(row.smallest)} of {row.metric}"
+        for metric in PROMINENT
+        for row in rows
+        if row.metric is metric
+    ]
+    if sees:
+        page.prose(f"The smallest slowdown this gate can see here is {' and '.join(sees)}.", label="sees", style="bold")
+    page.blank()
+    page.table(COLUMNS, [_row(row, head) for row in rows])
+    page.blank()
+    page.prose(
+        f"smallest: the loss that a gate of {head.gate_runs} runs shows in half of all cases. "
+        f"held: whether a loss of the size of the budget shows with {head.gate_runs} runs, or {head.in_the_end}."
+        + (" pp: percentage points of a step." if any(_spec(row).basis is Basis.STEP for row in rows) else ""),
+        style="dim",
+    )
+    for row in rows:
+        if row.in_the_end > row.budget:
+            page.prose(
+                f"{row.metric} cannot be held to {_limit(row.budget, row)}: set a budget of at least "
+                f"{_limit(_rounded_up(row.in_the_end), row)}.",
+                label="budget",
+                style="yellow",
+            )
+    for remark in remarks:
+        page.prose(remark, label="note")
+    if path is not None:
+        page.line(Cell(text="file".ljust(12), style="dim"), inert(path, longest=1000), indent=2)
+    return page.text
+
+
+def _row(row: SpreadRow, head: CalibrationHead) -> Row:
+    spec = _spec(row)
+    unit = numbers.unit_of(spec.basis)
+    return (
+        row.metric.value,
+        f"{_hundredths(row.spread.run_sd)} {unit}",
+        # Of one occasion the record holds the default, which is no finding.
+        f"{_hundredths(row.spread.occasion_sd)} {unit}" if row.spread.occasions > 1 else "not known",
+        f"{100 * spec.prior_sd:g}, {100 * spec.occasion_sd:g} {unit}",
+        f"{_hundredths(row.smallest)} {unit}",
+        _limit(row.budget, row),
+        _held(row, head),
+    )
+
+
+def _held(row: SpreadRow, head: CalibrationHead) -> Cell:
+    if row.smallest <= row.budget:
+        return Cell(text="yes", style="green")
+    if row.in_the_end <= row.budget:
+        return Cell(text=head.in_the_end)
+    return Cell(text=f"no: >= {_limit(_rounded_up(row.in_the_end), row)}", style="bold yellow")
+
+
+def _spec(row: SpreadRow) -> ClockSpec:
+    spec = METRICS[row.metric].clock
+    assert spec is not None
+    return spec
+
+
+def _limit(fraction: float, row: SpreadRow) -> str:
+    return numbers.limit(fraction, _spec(row).basis)
+
+
+def _rounded_up(fraction: float) -> float:
+    """To a tenth of a per cent; a budget rounded down would not hold."""
+    return math.ceil(round(1000 * fraction, 6)) / 1000
+
+
+def _hundredths(fraction: float) -> str:
+    return f"{100 * fraction:.2f}"
+
+
+def _plural(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

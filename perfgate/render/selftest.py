@@ -1,0 +1,75 @@
+"""What `perfgate selftest` found, as text: one row a gate, and whether the gate works on this runner."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from perfgate.render.page import Cell, Column, Page, Row, inert
+
+COLUMNS = (
+    Column(title=""),
+    Column(title="planted"),
+    Column(title="expected"),
+    Column(title="outcome"),
+    Column(title="regressed", flexible=True, prose=True),
+    Column(title="runs", right=True),
+    Column(title="s", right=True),
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SelftestRow:
+    """One gate. `ok` is None where it was not run."""
+
+    planted: str
+    expected: str
+    """The outcome, or the metrics that must have regressed."""
+    outcome: str
+    named: str = ""
+    """The metrics that did regress."""
+    runs: int = 0
+    wall_s: float | None = None
+    ok: bool | None = None
+
+
+def selftest_text(rows: Sequence[SelftestRow], *, width: int, colour: bool, cpu: bool) -> str:
+    """Return the table and the selftest's own verdict; `cpu` says that no GPU was gated."""
+    page = Page(width=width, colour=colour)
+    page.blank()
+    page.table(COLUMNS, [_row(row) for row in rows])
+    page.blank()
+    failed = sum(1 for row in rows if row.ok is False)
+    not_run = sum(1 for row in rows if row.ok is None)
+    if rows and not failed and not not_run:
+        what = "The path from nsys to a verdict works here, without a GPU" if cpu else "The gate works on this runner"
+        seconds = sum(row.wall_s or 0.0 for row in rows)
+        told = f"{what}: {len(rows)} of {len(rows)} gates came out as they must, in {seconds:.0f} s."
+        page.prose(told, indent=0, style="green")
+    else:
+        rest = f", {not_run} were not run" if not_run else ""
+        told = f"The gate does not work on this runner: {failed} of {len(rows)} gates came out otherwise{rest}."
+        page.prose(told, indent=0, style="bold red")
+    return page.text
+
+
+def _row(row: SelftestRow) -> Row:
+    return (
+        _verdict(row.ok),
+        row.planted,
+        row.expected,
+        inert(row.outcome),
+        row.named,
+        str(row.runs) if row.runs else "",
+        f"{row.wall_s:.0f}" if row.wall_s is not None else "",
+    )
+
+
+def _verdict(ok: bool | None) -> Cell:  # noqa: FBT001 - a column of three values
+    match ok:
+        case True:
+            return Cell(text="ok", style="green")
+        case False:
+            return Cell(text="FAIL", style="bold red")
+        case None:
+            return Cell(text="-")

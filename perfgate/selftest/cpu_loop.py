@@ -1,0 +1,23 @@
+"""The loop of `perfgate selftest --cpu`: it sleeps, and shows only that the path from nsys to a verdict works."""
+
+import os
+import time
+
+import nvtx
+
+from perfgate import Steps, workload
+
+SLIP = os.environ.get("PERFGATE_SELFTEST_SLIP", "")
+STEP_S = 0.02
+STALL_S = 0.002
+
+
+@workload(steps=20, warmup=2)
+def loop(steps: Steps) -> None:
+    """Sleep; a busy CPU changes that least."""
+    for _ in steps:
+        with nvtx.annotate("wait"):
+            time.sleep(STEP_S)
+        if SLIP == "stall":
+            with nvtx.annotate("stall"):
+                time.sleep(STALL_S)

@@ -1,0 +1,40 @@
+"""The GPU loop of `perfgate selftest`, with slips to plant: copied into a project of its own, never imported here."""
+
+import os
+import time
+
+import nvtx
+import torch
+
+from perfgate import Steps, workload
+
+SLIP = os.environ.get("PERFGATE_SELFTEST_SLIP", "")
+PRODUCTS = int(os.environ.get("PERFGATE_SELFTEST_PRODUCTS", "16"))
+"""Matrix products a step: as many as make about 3 ms on this GPU."""
+CYCLES = int(os.environ.get("PERFGATE_SELFTEST_CYCLES", "0"))
+"""Clock cycles of the planted sleep kernel."""
+NEXT_TO_NO_CYCLES = 100
+"""Of the sleep kernel where none is planted, so that the slip changes no count."""
+STALL_S = 0.002
+
+
+@workload(steps=30, warmup=50)
+def loop(steps: Steps) -> None:
+    """Copy a batch, compute, wait for the GPU: a host that stalls then stalls the GPU as well."""
+    torch.backends.cuda.matmul.allow_tf32 = True
+    activations, weights = torch.randn(1536, 4096, device="cuda"), torch.randn(4096, 4096, device="cuda")
+    batch = torch.randn(256, 4096).pin_memory()
+    for _ in steps:
+        with nvtx.annotate("copy"):
+            for _ in range(2 if SLIP == "copy" else 1):
+                batch.to("cuda", non_blocking=True)
+        with nvtx.annotate("compute"):
+            for _ in range(PRODUCTS):
+                torch.matmul(activations, weights)
+            torch.cuda._sleep(CYCLES if SLIP == "sleep" else NEXT_TO_NO_CYCLES)  # type: ignore[no-untyped-call]
+        with nvtx.annotate("wait"):
+            for _ in range(2 if SLIP == "sync" else 1):
+                torch.cuda.synchronize()
+        if SLIP == "stall":
+            with nvtx.annotate("stall"):
+                time.sleep(STALL_S)

@@ -1,0 +1,300 @@
+"""Plays the selftest: the real pytest door, in a project of its own, on what is planted; touches no other project."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from importlib.resources import files
+from pathlib import Path
+from statistics import median
+from typing import Final
+
+from perfgate import blessing
+from perfgate.model.baseline import Baseline
+from perfgate.model.errors import EXIT_OPEN, EXIT_SHUT, StoreFailed, WorkloadFailed
+from perfgate.model.machine import Machine
+from perfgate.model.metric import Metric
+from perfgate.model.outcome import Outcome
+from perfgate.model.verdict import Verdict
+from perfgate.nsys.tool import NsysTool
+from perfgate.pytest_door import gate_command, run_to_end
+from perfgate.render.document import read_document
+from perfgate.render.selftest import SelftestRow, selftest_text
+from perfgate.render.text import verdict_table
+from perfgate.runner import code_now
+from perfgate.store import Store
+
+WORKLOAD: Final = "loop"
+STEP_MS: Final = 3.0
+"""What a step of the GPU loop is to take."""
+MOST_PRODUCTS: Final = 200
+SLEEP_SHARE: Final = 0.03
+"""Of the GPU time of a step: what the planted sleep kernel takes."""
+TAIL: Final = 15
+"""Lines of a log that are shown where a gate came to no verdict."""
+
+SETTINGS: Final = """\
+[tool.perfgate]
+timeout_s = 120
+duet = false
+
+[tool.pytest.ini_options]
+addopts = ""
+"""
+
+Run = Callable[..., int]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Plant:
+    """One gate of the selftest: what is planted, and what must catch it."""
+
+    slip: str
+    told: str
+    caught_by: tuple[Metric, ...] = ()
+    """Each of them must have REGRESSED; none: the gate must have PASSED."""
+
+    @property
+    def expected(self) -> str:
+        """What must come of it, in words."""
+        return ", ".join(self.caught_by) or Outcome.PASSED
+
+
+ON_GPU: Final = (
+    Plant(slip="", told="nothing"),
+    Plant(slip="sleep", told="3 % more GPU time", caught_by=(Metric.KERNEL_MS,)),
+    Plant(slip="copy", told="one more H2D copy", caught_by=(Metric.H2D_COPIES,)),
+    Plant(slip="sync", told="one more sync", caught_by=(Metric.SYNCS,)),
+    Plant(slip="stall", told="2 ms host stall", caught_by=(Metric.STEP_MS, Metric.GAP_MS)),
+)
+ON_CPU: Final = (
+    Plant(slip="", told="nothing"),
+    Plant(slip="stall", told="2 ms host stall", caught_by=(Metric.STEP_MS,)),
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Runner:
+    """The runner that is tried."""
+
+    machine: Machine
+    nsys: NsysTool
+    python: str
+    env: Mapping[str, str]
+    """Of the gates; what is pytest's in it is left out."""
+    run: Run = run_to_end
+
+
+@dataclass(kw_only=True, slots=True)
+class _Gated:
+    """What one gate came to."""
+
+    verdict: Verdict | None
+    status: int
+    wall_s: float
+    log: Path
+
+
+def play(
+    runner: Runner, say: Callable[[str], None], *, width: int, colour: bool, keep: Path | None = None, cpu: bool = False
+) -> int:
+    """Play the selftest and return its exit status: 0 only if every gate came out as it must.
+
+    Args:
+        runner: what is tried; on a machine without a GPU only `cpu` can be played.
+        say: takes each piece of text.
+        width: cells of a line.
+        colour: whether escape codes may be used.
+        keep: a folder to make for the project, its captures and logs, instead of a temporary one.
+        cpu: gate a loop that uses no GPU.
+
+    Raises:
+        StoreFailed: `keep` exists or cannot be made.
+        WorkloadFailed: the GPU cannot be measured.
+    """
+    with ExitStack() as held:
+        folder = _folder(held, keep)
+        played = _Play(runner=runner, folder=folder, say=say, width=width, colour=colour, cpu=cpu)
+        works = played.all()
+    if keep is not None:
+        say(f"The project, its captures and logs are in {keep}.")
+    elif not works:
+        say("To see captures and logs, run again with --keep FOLDER.")
+    return EXIT_OPEN if works else EXIT_SHUT
+
+
+def _folder(held: ExitStack, keep: Path | None) -> Path:
+    if keep is None:
+        made = tempfile.TemporaryDirectory(prefix="perfgate-selftest-", ignore_cleanup_errors=True)
+        return Path(held.enter_context(made)).resolve()
+    try:
+        keep.mkdir(parents=True)
+    except OSError as refused:
+        raise StoreFailed(
+            subject=str(keep),
+            fact=f"the selftest's folder cannot be made ({refused.strerror or refused})",
+            expectation="A folder that is not there yet",
+            next_step="Give --keep another name.",
+        ) from refused
+    return keep.resolve()
+
+
+@dataclass(kw_only=True)
+class _Play:
+    """One selftest, gate after gate."""
+
+    runner: Runner
+    folder: Path
+    say: Callable[[str], None]
+    width: int
+    colour: bool
+    cpu: bool
+    rows: list[SelftestRow] = field(default_factory=list)
+    tuning: dict[str, str] = field(default_factory=dict)
+    """Variables by which the loop fits this GPU, the same in every gate."""
+
+    @property
+    def plants(self) -> Sequence[Plant]:
+        """What is planted after the baseline."""
+        return ON_CPU if self.cpu else ON_GPU
+
+    def all(self) -> bool:
+        """Play it, tell the table, and return whether all came out as it must."""
+        gpu, driver = self.runner.machine.gpu_name, self.runner.machine.driver
+        where = "without a GPU" if self.cpu else f"on {gpu}, driver {driver}"
+        span = "half a minute" if self.cpu else "4 minutes"
+        self.say(f"Selftest {where}, nsys {self.runner.nsys.version}: about {span}.")
+        self._prepare()
+        cycles_per_ms = 0.0 if self.cpu else self._probe()
+        baseline = self._baseline()
+        if baseline is not None:
+            kernel_ms = median(baseline.values(Metric.KERNEL_MS) or [0.0])
+            self.tuning["PERFGATE_SELFTEST_CYCLES"] = str(round(SLEEP_SHARE * kernel_ms * cycles_per_ms))
+            for number, plant in enumerate(self.plants, start=2):
+                self._plant(plant, number)
+        else:
+            self.rows += [
+                SelftestRow(planted=plant.told, expected=plant.expected, outcome="not run") for plant in self.plants
+            ]
+        told = selftest_text(self.rows, width=self.width, colour=self.colour, cpu=self.cpu)
+        self.say(told.removesuffix("\n"))
+        return all(row.ok for row in self.rows)
+
+    def _prepare(self) -> None:
+        workloads = self.folder / "project" / "workloads"
+        workloads.mkdir(parents=True)
+        (self.folder / "project" / "pyproject.toml").write_text(SETTINGS, encoding="utf-8")
+        source = files("perfgate.selftest") / ("cpu_loop.py" if self.cpu else "gpu_loop.py")
+        (workloads / "loops.py").write_text(source.read_text(encoding="utf-8"), encoding="utf-8")
+
+    def _probe(self) -> float:
+        """Fit the loop to this GPU, and return the clock cycles that it makes in 1 ms."""
+        found, log = self.folder / "probe.json", self.folder / "probe.log"
+        command = (self.runner.python, "-m", "perfgate.selftest.probe", str(found))
+        status = self.runner.run(command, cwd=self.folder, env=self._env(), log=log)
+        if status != 0 or not found.is_file():
+            raise WorkloadFailed(
+                subject="selftest",
+                fact=f"this GPU cannot be measured: {(_tail(log) or [f'exit status {status}'])[-1].rstrip('.')}",
+                expectation="The selftest's loop needs a torch that sees the GPU",
+                next_step="See what is missing: perfgate doctor",
+            )
+        probed = json.loads(found.read_text(encoding="utf-8"))
+        products = min(max(round(STEP_MS / probed["product_ms"]), 1), MOST_PRODUCTS)
+        self.tuning["PERFGATE_SELFTEST_PRODUCTS"] = str(products)
+        return float(probed["cycles_per_ms"])
+
+    def _baseline(self) -> Baseline | None:
+        """Measure and bless what the other gates compare with; None where that failed."""
+        gated = self._gate(1, "", "no baseline yet", name="baseline")
+        verdict = gated.verdict
+        ok = gated.status == EXIT_SHUT and verdict is not None and verdict.outcome is Outcome.NO_BASELINE
+        self._row(Plant(slip="", told="the baseline"), Outcome.NO_BASELINE, gated, ok=ok)
+        if not ok:
+            return None
+        store = Store(self.folder / "project", "baselines")
+        kept = store.latest_result(WORKLOAD)
+        assert kept is not None
+        baseline = blessing.bless(
+            [kept.result],
+            None,
+            reason="what the selftest compares with",
+            by="perfgate selftest",
+            at=datetime.now(UTC),
+            commit=None,
+            code_now=code_now(kept.result.code, self.folder / "project"),
+        )
+        store.save_baseline(baseline, replacing=None)
+        return baseline
+
+    def _plant(self, plant: Plant, number: int) -> None:
+        gated = self._gate(number, plant.slip, f"{plant.told} planted", name=plant.slip or "nothing")
+        lost = _lost(gated.verdict)
+        outcome = None if gated.verdict is None else gated.verdict.outcome
+        if plant.caught_by:
+            ok = (gated.status, outcome) == (EXIT_SHUT, Outcome.REGRESSED) and set(plant.caught_by) <= set(lost)
+        else:
+            ok = (gated.status, outcome) == (EXIT_OPEN, Outcome.PASSED)
+        self._row(plant, plant.expected, gated, ok=ok)
+
+    def _gate(self, number: int, slip: str, told: str, *, name: str) -> _Gated:
+        """Run one gate; its output goes to a log."""
+        self.say(f"{number} of {len(self.plants) + 1}  a gate with {told} ...")
+        log, document = self.folder / f"{number}-{name}.log", self.folder / f"{number}-{name}.json"
+        project = self.folder / "project"
+        options = (f"--perfgate-nsys={self.runner.nsys.path}", f"--perfgate-json={document}", "-p", "no:cacheprovider")
+        env = {**self._env(), **self.tuning, "PERFGATE_SELFTEST_SLIP": slip}
+        began = time.monotonic()
+        status = self.runner.run(
+            gate_command(self.runner.python, *options, root=project), cwd=project, env=env, log=log
+        )
+        found = read_document(document.read_text(encoding="utf-8")).workloads if document.is_file() else ()
+        return _Gated(
+            verdict=found[0].verdict if found else None,
+            status=status,
+            wall_s=time.monotonic() - began,
+            log=log,
+        )
+
+    def _row(self, plant: Plant, expected: str, gated: _Gated, *, ok: bool) -> None:
+        verdict = gated.verdict
+        # Those that were expected come first: a narrow screen cuts the rest.
+        lost = sorted(_lost(verdict), key=lambda metric: metric not in plant.caught_by)
+        self.rows.append(
+            SelftestRow(
+                planted=plant.told,
+                expected=expected,
+                outcome=verdict.outcome if verdict is not None else f"exit {gated.status}",
+                named=", ".join(lost),
+                runs=verdict.runs if verdict is not None else 0,
+                wall_s=gated.wall_s,
+                ok=ok,
+            )
+        )
+        if ok:
+            return
+        if verdict is not None:
+            self.say(verdict_table(verdict, width=self.width, colour=self.colour).removesuffix("\n"))
+        else:
+            self.say("\n".join(f"  | {line}" for line in _tail(gated.log)))
+
+    def _env(self) -> dict[str, str]:
+        """The environment of a gate: this one, without what was meant for another pytest."""
+        env = {name: value for name, value in self.runner.env.items() if not name.startswith("PYTEST_")}
+        return {**env, "CUDA_VISIBLE_DEVICES": ""} if self.cpu else env
+
+
+def _lost(verdict: Verdict | None) -> tuple[Metric, ...]:
+    """The metrics that REGRESSED."""
+    rows = () if verdict is None else verdict.metrics
+    return tuple(row.metric for row in rows if row.outcome is Outcome.REGRESSED)
+
+
+def _tail(log: Path) -> list[str]:
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines() if log.is_file() else []
+    return [line for line in lines if line.strip()][-TAIL:]

@@ -1,0 +1,392 @@
+"""`perfgate calibrate`: how much a workload differs from itself goes into its baseline, or a sentence says why not."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import redirect_stdout
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from support import records
+from support.project import LOOP, Project
+
+from perfgate import cli
+from perfgate.model.baseline import Baseline, Result, code_digest
+from perfgate.model.metric import Metric
+from perfgate.model.outcome import Outcome
+from perfgate.model.sample import Run
+from perfgate.pytest_door import gate_command
+
+STEPS = (12.34, 12.31, 12.36, 12.33, 12.35)
+Process = list[Sequence[str]]
+
+
+def on_its_machine(project: Project) -> None:
+    """Let the command see the machine that gates of the project see."""
+    machine = project.machine
+    project.patch.setattr(cli, "read_machine", lambda *_arguments, **_options: machine)
+
+
+@pytest.fixture
+def calibrated(here: Project) -> Project:
+    """A project with a workload whose baseline, of five runs, noted its code."""
+    on_its_machine(here)
+    here.bless(baseline(here))
+    return here
+
+
+@pytest.fixture
+def commands(calibrated: Project) -> Process:
+    """The commands of gates, each run in this process instead; what it prints is not shown."""
+    asked: Process = []
+
+    def run_to_end(command: Sequence[str], *, cwd: Path, **_options: object) -> int:
+        assert cwd == calibrated.root
+        asked.append(command)
+        with redirect_stdout(io.StringIO()):
+            return calibrated.pytest(*command[3:]).status
+
+    calibrated.patch.setattr(cli, "run_to_end", run_to_end)
+    return asked
+
+
+def code(project: Project) -> dict[str, str]:
+    """What a run of the workload loads now."""
+    file = project.root / "workloads" / "loops.py"
+    return {"workloads/loops.py": hashlib.sha256(file.read_bytes()).hexdigest()}
+
+
+def baseline(project: Project, name: str = "loop") -> Baseline:
+    return project.baseline(name).model_copy(update={"code": code_digest(code(project))})
+
+
+def kept(project: Project, days: float, *step_ms: float, outcome: Outcome = Outcome.PASSED) -> Result:
+    """Keep a result of unchanged code of so many days later."""
+    at = records.NOON + timedelta(days=days)
+    made = records.result(
+        outcome,
+        of=project.declared(),
+        on=project.machine,
+        at=at,
+        measured=records.runs(*step_ms, at=at),
+        code=code(project),
+    )
+    project.keep(made)
+    return made
+
+
+def measures(project: Project, *outcomes: Run) -> None:
+    project.measures(*(outcomes or records.runs()), code=[code(project)])
+
+
+def stored(project: Project) -> Baseline:
+    found = project.store.load_baseline("nvidia-h200", "loop")
+    assert found is not None
+    return found
+
+
+def refused(project: Project, *arguments: str) -> tuple[str, int]:
+    before = project.store.baselines()
+    seen = project.perfgate("calibrate", *arguments)
+    assert seen.out == ""
+    assert project.store.baselines() == before
+    return seen.err, seen.status
+
+
+def test_kept_results_of_five_occasions_calibrate_a_baseline(calibrated: Project) -> None:
+    for day, shift in enumerate((0.06, -0.04, 0.01, 0.03), start=1):
+        kept(calibrated, day, *(ms + shift for ms in STEPS))
+    before = stored(calibrated)
+    seen = calibrated.perfgate("calibrate", "--kept", columns=80)
+    assert seen.err == ""
+    assert (
+        seen.out
+        == """\
+loop: 25 unchanged runs over 5 occasions on NVIDIA H200
+  measured    2026-03-02 12:00 UTC to 2026-03-06 12:00 UTC
+  sees        The smallest slowdown this gate can see here is 1.8 % of step_ms
+              and 0.50 % of kernel_ms.
+
+  metric           run SD  occasion SD     defaults  smallest  budget  held
+  --------------  -------  -----------  -----------  --------  ------  ----
+  step_ms          0.21 %       0.37 %   0.5, 0.5 %    1.83 %     2 %  yes
+  kernel_ms        0.05 %       0.06 %   0.1, 0.1 %    0.50 %     1 %  yes
+  gap_ms          0.09 pp      0.12 pp  0.3, 0.2 pp   0.58 pp    1 pp  yes
+  h2d_ms          0.09 pp      0.12 pp  0.3, 0.2 pp   0.58 pp    1 pp  yes
+  h2d_exposed_ms  0.09 pp      0.12 pp  0.3, 0.2 pp   0.58 pp    1 pp  yes
+
+  smallest: the loss that a gate of 3 runs shows in half of all cases. held:
+  whether a loss of the size of the budget shows with 3 runs, or in a duet. pp:
+  percentage points of a step.
+  file        baselines/nvidia-h200/loop.json
+Commit the baselines in a commit of their own.
+"""
+    )
+    assert seen.status == 0
+    after = stored(calibrated)
+    assert {metric: (spread.runs, spread.occasions) for metric, spread in after.calibration.items()} == dict.fromkeys(
+        (Metric.STEP_MS, Metric.KERNEL_MS, Metric.GAP_MS, Metric.H2D_MS, Metric.H2D_EXPOSED_MS), (25, 5)
+    )
+    assert after.model_copy(update={"calibration": {}}) == before
+
+
+def test_what_was_found_is_what_show_shows_and_gates_judge_by(calibrated: Project) -> None:
+    kept(calibrated, 1, *STEPS)
+    calibrated.perfgate("calibrate", "--kept")
+    shown = calibrated.perfgate("show", "loop", columns=200).out
+    assert "calibration step_ms: SD 0.26 % between runs, 0.41 % between occasions, from 10 runs" in shown
+    measures(calibrated)
+    assert calibrated.gate().status == 0
+
+
+def test_budgets_that_cannot_be_held_are_told_with_the_least_that_can(calibrated: Project) -> None:
+    calibrated.write("pyproject.toml", "[tool.perfgate]\nduet = false\n[tool.perfgate.budgets]\nkernel_ms = 0.003\n")
+    kept(calibrated, 1, *(1.03 * ms for ms in STEPS), outcome=Outcome.REGRESSED)
+    seen = calibrated.perfgate("calibrate", "loop", "--kept", columns=118)
+    assert (
+        seen.out
+        == """\
+loop: 10 unchanged runs over 2 occasions on NVIDIA H200
+  measured    2026-03-02 12:00 UTC to 2026-03-03 12:00 UTC
+  sees        The smallest slowdown this gate can see here is 6.1 % of step_ms and 0.40 % of kernel_ms.
+
+  metric           run SD  occasion SD     defaults  smallest  budget  held
+  --------------  -------  -----------  -----------  --------  ------  ------------
+  step_ms          0.26 %       1.27 %   0.5, 0.5 %    6.14 %     2 %  no: >= 6.2 %
+  kernel_ms        0.05 %       0.08 %   0.1, 0.1 %    0.40 %   0.3 %  no: >= 0.4 %
+  gap_ms          0.13 pp      0.16 pp  0.3, 0.2 pp   0.83 pp    1 pp  yes
+  h2d_ms          0.13 pp      0.16 pp  0.3, 0.2 pp   0.83 pp    1 pp  yes
+  h2d_exposed_ms  0.13 pp      0.16 pp  0.3, 0.2 pp   0.83 pp    1 pp  yes
+
+  smallest: the loss that a gate of 3 runs shows in half of all cases. held: whether a loss of the size of the budget
+  shows with 3 runs, or with 10 runs. pp: percentage points of a step.
+  budget      step_ms cannot be held to 2 %: set a budget of at least 6.2 %.
+  budget      kernel_ms cannot be held to 0.3 %: set a budget of at least 0.4 %.
+  note        2 of the 5 occasions wanted: run this again at other times of day, and the default weighs less in the SD
+              between occasions.
+  note        1 kept result was REGRESSED. The code is the blessed one, so it counts: what moved was the machine, and
+              is in the SD between occasions.
+  file        baselines/nvidia-h200/loop.json
+Commit the baselines in a commit of their own.
+"""
+    )
+    assert seen.status == 0
+
+
+def test_without_kept_results_the_baselines_own_runs_are_all_there_is(calibrated: Project) -> None:
+    seen = calibrated.perfgate("calibrate", "--kept")
+    assert seen.status == 0
+    assert seen.out.splitlines()[0] == "loop: 5 unchanged runs over 1 occasion on NVIDIA H200"
+    assert "  step_ms          0.32 %    not known   0.5, 0.5 %    2.49 %     2 %  in a duet" in seen.out.splitlines()
+    assert stored(calibrated).calibration[Metric.STEP_MS].occasion_sd == 0.005
+
+
+# Measuring
+
+
+def test_it_measures_first_by_the_gates_own_door(calibrated: Project, commands: Process) -> None:
+    measures(calibrated, *records.runs(12.33, 12.36, 12.31, 12.38, 12.35))
+    seen = calibrated.perfgate("calibrate")
+    assert seen.err == ""
+    assert seen.out.splitlines()[0] == "loop: 10 unchanged runs over 2 occasions on NVIDIA H200"
+    assert commands == [
+        gate_command(
+            sys.executable,
+            "--perfgate-runs=5",
+            "--perfgate-max-runs=5",
+            "workloads/loops.py::loop",
+            root=calibrated.root,
+        )
+    ]
+    assert stored(calibrated).calibration[Metric.STEP_MS].runs == 10
+
+
+def test_as_many_runs_are_measured_as_asked_for(calibrated: Project, commands: Process) -> None:
+    measures(calibrated)
+    assert calibrated.perfgate("calibrate", "loop", "--runs", "2").status == 0
+    assert list(commands[0])[-3:-1] == ["--perfgate-runs=2", "--perfgate-max-runs=2"]
+    assert stored(calibrated).calibration[Metric.STEP_MS].runs == 7
+
+
+def test_a_gate_that_is_shut_has_measured_repeats_all_the_same(calibrated: Project, commands: Process) -> None:
+    measures(calibrated, *records.runs(13.33, 13.36, 13.31, 13.38, 13.35))
+    seen = calibrated.perfgate("calibrate", columns=200)
+    assert seen.status == 0
+    assert "note        1 kept result was REGRESSED. The code is the blessed one" in seen.out
+
+
+def test_each_workload_is_written_for_itself(calibrated: Project, commands: Process) -> None:
+    calibrated.workload(LOOP.replace("def loop", "def other"), file="others.py")
+    calibrated.bless(
+        calibrated.baseline("other").model_copy(
+            update={"code": "0" * 16, "digest": calibrated.declared("other", file="workloads/others.py").digest()}
+        )
+    )
+    measures(calibrated)
+    seen = calibrated.perfgate("calibrate")
+    assert seen.out.splitlines()[0] == "loop: 10 unchanged runs over 2 occasions on NVIDIA H200"
+    assert seen.err == (
+        "perfgate: other: what was measured just now is a result of other code, and no repeat of what is blessed. "
+        f"{UNCHANGED}\n"
+        "Go back to what is blessed, or calibrate by what is kept of it: perfgate calibrate --kept other\n"
+    )
+    assert seen.status == 31
+    assert stored(calibrated).calibration
+    other = calibrated.store.load_baseline("nvidia-h200", "other")
+    assert other is not None
+    assert not other.calibration
+
+
+UNCHANGED = "Unchanged repeats are of the blessed code, parameters, machine and counts; the baseline is as it was."
+
+
+def test_changed_code_is_refused_before_anything_is_measured(calibrated: Project, commands: Process) -> None:
+    kept(calibrated, 1, *STEPS)
+    calibrated.workload(LOOP.replace("0.001", "0.002"))
+    assert refused(calibrated) == (
+        (
+            f"perfgate: loop: workloads/loops.py changed since it was blessed. {UNCHANGED}\n"
+            "Go back to what is blessed, or calibrate by what is kept of it: perfgate calibrate --kept loop\n"
+        ),
+        31,
+    )
+    assert commands == []
+    assert calibrated.perfgate("calibrate", "--kept").status == 0
+
+
+def test_changed_parameters_are_refused(calibrated: Project) -> None:
+    calibrated.workload(LOOP.replace("steps=4", "steps=5"))
+    for options in ((), ("--kept",)):
+        assert refused(calibrated, *options) == (
+            (
+                f"perfgate: loop: its parameters have changed since it was blessed (steps was 4, is 5). {UNCHANGED}\n"
+                'Bless what is here: perfgate bless loop --reason "..."\n'
+            ),
+            31,
+        )
+
+
+def test_a_measurement_that_is_invalid_calibrates_nothing(calibrated: Project, commands: Process) -> None:
+    measures(calibrated, records.run(neighbours=["python (4711)"]))
+    assert refused(calibrated) == (
+        (
+            "perfgate: loop: what was measured just now is a result that is INVALID, and no repeat of what is blessed. "
+            f"{UNCHANGED}\nSee its verdict above for the cause, then run again.\n"
+        ),
+        31,
+    )
+
+
+def test_a_measurement_on_another_gpu_calibrates_nothing(calibrated: Project, commands: Process) -> None:
+    before = stored(calibrated)
+    machine = before.machine.model_copy(update={"driver": "550.0"})
+    calibrated.store.save_baseline(before.model_copy(update={"machine": machine}), replacing=before)
+    measures(calibrated)
+    told, status = refused(calibrated)
+    assert told.startswith(
+        "perfgate: loop: what was measured just now is a result of another machine (driver), and no repeat of what is "
+        "blessed."
+    )
+    assert status == 31
+
+
+def test_a_pytest_that_measures_nothing_is_told_by_its_exit_status(calibrated: Project) -> None:
+    calibrated.patch.setattr(cli, "run_to_end", lambda *_arguments, **_options: 4)
+    assert refused(calibrated) == (
+        (
+            "perfgate: calibrate: the gate that was to measure the repeats ended with exit status 4. "
+            "The baselines are as they were.\nSee what pytest says above.\n"
+        ),
+        31,
+    )
+
+
+def test_a_gate_that_leaves_no_result_calibrates_nothing(calibrated: Project) -> None:
+    kept(calibrated, 1, *STEPS)
+    calibrated.patch.setattr(cli, "run_to_end", lambda *_arguments, **_options: 1)
+    assert refused(calibrated) == (
+        (
+            "perfgate: loop: the gate left no result of it. Its runs were to be the repeats.\n"
+            "See what pytest says above.\n"
+        ),
+        31,
+    )
+
+
+# What there must be
+
+
+def test_an_unknown_workload_is_named_beside_those_that_there_are(calibrated: Project) -> None:
+    assert refused(calibrated, "loops", "--kept") == (
+        (
+            "perfgate: loops: there is no such workload. There are: loop.\n"
+            "See them all: pytest --perfgate --collect-only -q\n"
+        ),
+        10,
+    )
+
+
+@pytest.mark.parametrize(("named", "subject"), [((), "baselines"), (("loop",), "loop")])
+def test_without_a_baseline_there_is_nothing_to_calibrate(here: Project, named: Sequence[str], subject: str) -> None:
+    on_its_machine(here)
+    assert refused(here, *named) == (
+        (
+            f"perfgate: {subject}: there is no baseline of this machine (nvidia-h200). "
+            "It is of a baseline that the SDs are told, and there that they are kept.\n"
+            'Make one: pytest --perfgate, then perfgate bless --reason "..."\n'
+        ),
+        18,
+    )
+
+
+def test_a_workload_without_a_baseline_here_is_passed_over_unless_it_is_named(calibrated: Project) -> None:
+    calibrated.workload(LOOP.replace("def loop", "def other"), file="others.py")
+    assert calibrated.perfgate("calibrate", "--kept").status == 0
+    assert calibrated.perfgate("calibrate", "--kept", "loop", "other").status == 18
+
+
+def test_a_broken_baseline_is_left_as_it_is(calibrated: Project) -> None:
+    file = calibrated.root / "baselines" / "nvidia-h200" / "loop.json"
+    file.write_text(file.read_text("utf-8").replace("12.34", "99.99"), encoding="utf-8")
+    spoilt = file.read_bytes()
+    assert calibrated.perfgate("calibrate", "--kept").status == 19
+    assert file.read_bytes() == spoilt
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("--kept", "--runs", "3"), "--kept measures nothing: leave --runs out."),
+        (("--runs", "11"), "Invalid value for '--runs': 11 is not in the range 1<=x<=10."),
+    ],
+)
+def test_what_makes_no_sense_is_a_usage_error(calibrated: Project, arguments: Sequence[str], says: str) -> None:
+    told, status = refused(calibrated, *arguments)
+    assert (told.splitlines()[-1], status) == (f"Error: {says}", 2)
+
+
+# With a real nsys
+
+
+@pytest.mark.nsys
+def test_a_real_workload_is_measured_again_and_calibrated(project: Project, real_nsys: Sequence[str]) -> None:
+    project.workload(LOOP.replace("0.001", "0.005"))
+    assert project.run("--perfgate").status == 1
+    assert project.perfgate("bless", "--reason", "first").status == 0
+    command = [sys.executable, "-c", "from perfgate.cli import main; main()", "calibrate", "--runs", "2"]
+    done = subprocess.run(command, cwd=project.root, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    lines = done.stdout.splitlines()
+    assert [line for line in lines if line.startswith("  loop run 2 of 2: step_ms ")]
+    assert "loop: 7 unchanged runs over 1 occasion on no GPU" in lines
+    assert lines[-1] == "Commit the baselines in a commit of their own."
+    found = project.store.load_baseline("no-gpu", "loop")
+    assert found is not None
+    assert list(found.calibration) == [Metric.STEP_MS]
+    assert found.calibration[Metric.STEP_MS].occasions == 1
+    assert 5 <= found.calibration[Metric.STEP_MS].runs <= 7  # on a busy CPU an outlier may be set aside

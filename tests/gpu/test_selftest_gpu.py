@@ -1,0 +1,71 @@
+"""`perfgate selftest` and `perfgate calibrate` on a real GPU with a real nsys. About five minutes on an H200."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from perfgate.machine import read_machine
+from perfgate.model.errors import PerfgateError
+from perfgate.model.metric import Metric
+from perfgate.nsys.tool import find_nsys
+from perfgate.store import Store
+
+pytestmark = pytest.mark.gpu
+
+COMMAND = [sys.executable, "-c", "from perfgate.cli import main; main()"]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def slug() -> str:
+    """The machine's folder of baselines; skips where no gate can run."""
+    try:
+        machine = read_machine(os.environ, nsys=None, nsys_options=())
+        if not machine.gpus:
+            pytest.skip("no NVIDIA GPU on this machine")
+        find_nsys(None, os.environ)
+    except PerfgateError as missing:
+        pytest.skip(f"no gate can run here: {missing.fact}")
+    return machine.slug
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> tuple[subprocess.CompletedProcess[str], Path]:
+    """The selftest, and the folder that it kept."""
+    folder = tmp_path_factory.mktemp("elsewhere")
+    command = [*COMMAND, "selftest", "--keep", str(folder / "kept")]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=900, check=False)
+    print(done.stdout, done.stderr)  # noqa: T201  (what the user sees is worth reading in the log)
+    return done, folder
+
+
+def test_the_gate_works_on_this_runner(played: tuple[subprocess.CompletedProcess[str], Path]) -> None:
+    done, folder = played
+    assert done.returncode == 0
+    rows = [line.split()[0] for line in done.stdout.splitlines() if re.match(r"  (ok|FAIL|-) ", line)]
+    assert rows == ["ok"] * 6
+    assert [path.name for path in folder.iterdir()] == ["kept"]
+
+
+def test_the_loop_of_the_selftest_is_calibrated(
+    played: tuple[subprocess.CompletedProcess[str], Path], slug: str
+) -> None:
+    _, folder = played
+    project = folder / "kept" / "project"
+    # Slips were planted by the environment, which neither the code nor the parameters tell.
+    shutil.rmtree(project / ".perfgate")
+    command = [*COMMAND, "calibrate", "--runs", "3"]
+    done = subprocess.run(command, cwd=project, capture_output=True, text=True, timeout=300, check=False)
+    print(done.stdout, done.stderr)  # noqa: T201
+    assert done.returncode == 0
+    assert "The smallest slowdown this gate can see here is " in done.stdout
+    baseline = Store(project, "baselines").load_baseline(slug, "loop")
+    assert baseline is not None
+    assert 6 <= baseline.calibration[Metric.STEP_MS].runs <= 8
+    assert Metric.KERNEL_MS in baseline.calibration

@@ -1,0 +1,319 @@
+"""Another commit run beside the project under a real nsys: which code ran, and what is said where it did not."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from support.repository import Repository
+
+import perfgate
+from perfgate.model.baseline import code_digest
+from perfgate.model.errors import CodeUnproven, PerfgateError, RevisionMissing
+from perfgate.model.machine import Machine
+from perfgate.model.settings import Settings
+from perfgate.model.workload import CaptureMode, CaptureWindow, Workload
+from perfgate.nsys.tool import NsysTool
+from perfgate.runner import Bench, Measured, at_commit, measure_run
+
+pytestmark = pytest.mark.nsys
+
+PERFGATE = Path(perfgate.__file__).parents[1]
+
+LOOP = """\
+import time
+import pytest
+from perfgate import workload
+from proj import core
+
+@workload(steps=4, warmup=1)
+def loop(steps):
+    print("proj says", core.WORD)
+    for _ in steps:
+        time.sleep(0.001)
+"""
+SCRIPT = """\
+import time
+import nvtx
+from proj import core
+
+print("proj says", core.WORD, flush=True)
+for _ in range(4):
+    with nvtx.annotate("step"):
+        time.sleep(0.001)
+"""
+PROJECT = {
+    ".gitignore": "__pycache__/\n",
+    "pyproject.toml": '[project]\nname = "proj"\nversion = "1"\n[tool.pytest.ini_options]\naddopts = "-ra"\n',
+    "workloads/loops.py": LOOP,
+    "train.py": SCRIPT,
+}
+OLD, NEW = 'WORD = "old"\n', 'WORD = "new"\n'
+
+
+def function(name: str = "loop", *, file: str = "workloads/loops.py") -> Workload:
+    return Workload(id=name, source=file, nodeid=f"{file}::{name}", steps=4, warmup=1, capture=CaptureMode.ALL)
+
+
+def command(*words: str, **more: object) -> Workload:
+    told = {"id": "train", "source": "workloads/train.yaml", "command": words, "steps": 4, "warmup": 0, "step": "step"}
+    return Workload.model_validate(told | {"capture": CaptureMode.ALL} | more)
+
+
+def bench_of(repository: Repository, tool: NsysTool, *, env: Mapping[str, str] | None = None) -> Bench:
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    told = {**repository.env, "PATH": path, "PYTHONPATH": str(PERFGATE), **(env or {})}
+    ini = repository.root / "pyproject.toml"
+    return Bench(
+        root=repository.root,
+        settings=Settings(),
+        tool=tool,
+        machine=Machine(),
+        env=told,
+        python=sys.executable,
+        pytest_options=(f"--rootdir={repository.root}", "--import-mode=importlib", "-c", str(ini)),
+    )
+
+
+@pytest.fixture(params=["flat", "src"])
+def repository(tmp_path: Path, request: pytest.FixtureRequest) -> Repository:
+    """A project whose package says `old` in its first commit and `new` in its second."""
+    made = Repository(tmp_path / "project")
+    package = "proj" if request.param == "flat" else "src/proj"
+    made.commit({**PROJECT, f"{package}/__init__.py": "", f"{package}/core.py": OLD})
+    made.commit({f"{package}/core.py": NEW})
+    return made
+
+
+@pytest.fixture
+def bench(repository: Repository, nsys_tool: NsysTool) -> Bench:
+    """A bench as a gate has it; the package is found as under an editable installation."""
+    src = repository.root / "src"
+    paths = (src if src.is_dir() else repository.root, PERFGATE)
+    return bench_of(repository, nsys_tool, env={"PYTHONPATH": ":".join(map(str, paths))})
+
+
+Said = tuple[str, Measured]
+
+
+def measured(bench: Bench, workload: Workload, folder: Path) -> Said:
+    done = measure_run(bench, workload, folder)
+    log = (folder / "workload.log").read_text(encoding="utf-8")
+    return next(line for line in log.splitlines() if line.startswith("proj says")), done
+
+
+COMMAND = command("python", "train.py")
+
+
+@pytest.mark.parametrize("workload", [function(), COMMAND], ids=["function", "command"])
+def test_a_run_at_a_commit_is_of_its_code_and_told_as_if_it_were_in_the_project(
+    bench: Bench, repository: Repository, tmp_path: Path, workload: Workload
+) -> None:
+    now, of_now = measured(bench, workload, tmp_path / "now")
+    with at_commit(bench, "HEAD~1") as there:
+        then, of_then = measured(there, workload, tmp_path / "then")
+        again, of_again = measured(bench, workload, tmp_path / "again")
+    assert (now, then, again) == ("proj says new", "proj says old", "proj says new")
+    assert [len(one.run.processes) for one in (of_now, of_then)] == [1, 1]
+    assert of_then.code.keys() == of_now.code.keys()
+    assert code_digest(of_again.code) == code_digest(of_now.code) != code_digest(of_then.code)
+    repository.git("checkout", "--quiet", "HEAD~1")
+    said, in_root = measured(bench, workload, tmp_path / "root")
+    assert said == "proj says old"
+    assert in_root.code == of_then.code
+    assert repository.left == []
+    kept = {"capture-0-reports", "capture-0.sqlite", "order.json", "workload.log", "account.json"}
+    assert {path.name for path in (tmp_path / "then").iterdir()} <= kept
+
+
+def refused(bench: Bench, workload: Workload, folder: Path, revision: str = "HEAD~1") -> PerfgateError:
+    with at_commit(bench, revision) as there, pytest.raises((CodeUnproven, RevisionMissing)) as caught:
+        measure_run(there, workload, folder)
+    return caught.value
+
+
+@pytest.mark.parametrize("repository", ["flat"], indirect=True)
+@pytest.mark.parametrize(
+    ("files", "workload", "why"),
+    [
+        ({"workloads/young.py": LOOP}, function(file="workloads/young.py"), "there is no workloads/young.py"),
+        (
+            {"workloads/loops.py": LOOP.replace("def loop", "def other")},
+            function("other"),
+            "workloads/loops.py holds no other",
+        ),
+        (
+            {
+                "workloads/loops.py": LOOP.replace(
+                    "def loop(steps", '@pytest.mark.parametrize("n", [3])\ndef loop(steps, n'
+                )
+            },
+            function("loop[3]"),
+            "workloads/loops.py holds no loop[3]",
+        ),
+        ({"young.py": SCRIPT}, command("python", "young.py"), "there is no young.py"),
+        ({"young/train.py": SCRIPT}, command("python", "train.py", cwd="young"), "there is no folder young"),
+    ],
+    ids=["file", "function", "parameters", "script", "folder"],
+)
+def test_a_workload_younger_than_the_commit_is_told_from_one_that_fails(
+    bench: Bench, repository: Repository, tmp_path: Path, files: Mapping[str, str], workload: Workload, why: str
+) -> None:
+    repository.commit(files)
+    error = refused(bench, workload, tmp_path / "run")
+    sha = repository.git("rev-parse", "HEAD~1")[:12]
+    assert isinstance(error, RevisionMissing)
+    assert str(error) == (
+        f"{workload.id}: the workload did not exist at commit {sha}: {why}. A duet runs it at both commits.\n"
+        "Bless a baseline that was measured at a commit that has it."
+    )
+
+
+@pytest.mark.parametrize("repository", ["flat"], indirect=True)
+@pytest.mark.parametrize(
+    "words",
+    [("python", "-I", "train.py"), ("python", "-E", "train.py"), ("sh", "-c", "exit 0")],
+    ids=["isolated", "without environment", "no Python"],
+)
+def test_a_command_without_a_witness_is_unproven(
+    bench: Bench, repository: Repository, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    alone = SCRIPT.replace("from proj import core\n", "").replace("core.WORD", "1")
+    sha = repository.commit({"train.py": alone})
+    error = refused(bench, command(*words), tmp_path / "run", "HEAD")
+    assert isinstance(error, CodeUnproven)
+    assert str(error) == (
+        f"train at commit {sha[:12]}: no Python process of its command said which code it loaded. A program that is "
+        "not Python says nothing, nor does python -I, -S or -E, nor one that is killed.\n"
+        "Leave such options out of the command, or set duet = false in [tool.perfgate] to judge by stored values."
+    )
+
+
+@pytest.mark.parametrize("repository", ["flat"], indirect=True)
+def test_every_process_of_a_run_is_a_witness(bench: Bench, repository: Repository, tmp_path: Path) -> None:
+    stray = tmp_path / "project" / "proj"
+    launcher = f"""\
+import os, subprocess, sys
+code = "import sys; sys.path.insert(0, {str(repository.root)!r}); sys.modules.pop('proj', None); import proj"
+subprocess.run([sys.executable, sys.argv[1]], check=True)
+subprocess.run([sys.executable, "-c", code], cwd="/", check=True)
+"""
+    assert stray.is_dir()
+    sha = repository.commit({"launch.py": launcher})
+    error = refused(bench, command("python", "launch.py", "train.py"), tmp_path / "run", "HEAD")
+    assert str(error).startswith(
+        f"train at commit {sha[:12]}: code of the project was loaded from elsewhere (proj from proj/__init__.py). "
+    )
+
+
+@pytest.mark.parametrize("repository", ["flat"], indirect=True)
+def test_a_script_that_is_ended_with_its_window_is_still_a_witness(
+    bench: Bench, repository: Repository, tmp_path: Path
+) -> None:
+    repository.commit({"train.py": SCRIPT.replace("range(4)", "range(400)").replace("0.001", "0.05")})
+    workload = command("python", "train.py", capture=CaptureWindow(delay=1, duration=1.5))
+    with at_commit(bench, "HEAD") as there:
+        assert measured(there, workload, tmp_path / "run")[0] == "proj says new"
+
+
+@pytest.mark.parametrize("repository", ["src"], indirect=True)
+@pytest.mark.parametrize("workload", [function(), COMMAND], ids=["function", "command"])
+def test_code_from_the_project_itself_is_found_out(
+    bench: Bench, repository: Repository, tmp_path: Path, workload: Workload
+) -> None:
+    """A path before all others, as some editable installations put it there."""
+    (tmp_path / "hooks").mkdir()
+    hook = f"import sys\nsys.path.insert(0, {str(repository.root / 'src')!r})\n"
+    (tmp_path / "hooks" / "sitecustomize.py").write_text(hook)
+    env = {**bench.env, "PYTHONPATH": f"{tmp_path / 'hooks'}:{bench.env['PYTHONPATH']}"}
+    error = refused(replace(bench, env=env), workload, tmp_path / "run")
+    sha = repository.git("rev-parse", "HEAD~1")[:12]
+    assert isinstance(error, CodeUnproven)
+    assert str(error) == (
+        f"{workload.id} at commit {sha}: code of the project was loaded from elsewhere "
+        "(proj from src/proj/__init__.py, proj.core from src/proj/core.py). The baseline's code was to be measured.\n"
+        "Let duet_setup make an environment of the checkout's own, and name its interpreter in duet_python."
+    )
+
+
+FINDER = """\
+import importlib.util, sys
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        file = {{"proj": "__init__.py", "proj.core": "core.py"}}.get(name)
+        return file and importlib.util.spec_from_file_location(name, {folder!r} + file)
+sys.meta_path.insert(0, Finder())
+"""
+
+
+@pytest.mark.parametrize("layout", ["proj", "src/proj", "python/proj"])
+@pytest.mark.parametrize("installed", ["finder", "copy"])
+def test_a_project_that_is_installed_is_measured_at_its_commit_or_not_at_all(
+    nsys_tool: NsysTool, tmp_path: Path, layout: str, installed: str
+) -> None:
+    """A finder's hook wins over every path; a copy loses, but where the package lies in a folder nobody knows of."""
+    repository = Repository(tmp_path / "project")
+    repository.commit({**PROJECT, f"{layout}/__init__.py": "", f"{layout}/core.py": OLD})
+    repository.commit({f"{layout}/core.py": NEW})
+    site = tmp_path / "site-packages"
+    site.mkdir()
+    if installed == "finder":
+        (site / "sitecustomize.py").write_text(FINDER.format(folder=f"{repository.root / layout}/"))
+    else:
+        shutil.copytree(repository.root / layout, site / "proj")
+        info = site / "proj-1.dist-info"
+        info.mkdir()
+        (info / "direct_url.json").write_text(f'{{"url": "{repository.root.as_uri()}", "dir_info": {{}}}}')
+        (info / "RECORD").write_text("proj/__init__.py,,\nproj/core.py,,\n")
+    bench = bench_of(repository, nsys_tool, env={"PYTHONPATH": f"{site}:{PERFGATE}"})
+    if installed == "copy" and layout != "python/proj":
+        with at_commit(bench, "HEAD~1") as there:
+            assert measured(there, function(), tmp_path / "run")[0] == "proj says old"
+        return
+    error = refused(bench, function(), tmp_path / "run")
+    came_from = layout if installed == "finder" else site / "proj"
+    assert isinstance(error, CodeUnproven)
+    assert f"(proj from {came_from}/__init__.py, proj.core from {came_from}/core.py)" in str(error)
+
+
+def test_a_repository_with_a_perfgate_of_its_own_runs_under_the_one_of_the_gate(
+    nsys_tool: NsysTool, tmp_path: Path
+) -> None:
+    repository = Repository(tmp_path / "project")
+    package = {"perfgate/__init__.py": "raise SystemExit('another perfgate')\n", "perfgate/plugin.py": ""}
+    repository.commit({**PROJECT, **package, "proj/__init__.py": "", "proj/core.py": OLD})
+    with at_commit(bench_of(repository, nsys_tool), "HEAD") as there:
+        said, of_then = measured(there, function(), tmp_path / "run")
+    assert said == "proj says old"
+    assert sorted(of_then.code) == ["proj/__init__.py", "proj/core.py", "workloads/loops.py"]
+
+
+def test_a_monorepo_is_run_in_its_own_folder_with_its_neighbours_of_that_commit(
+    nsys_tool: NsysTool, tmp_path: Path
+) -> None:
+    repository = Repository(tmp_path / "mono", within="services/train")
+    library = "../../libs/proj/core.py"
+    repository.commit({**PROJECT, "../../libs/proj/__init__.py": "", library: OLD})
+    repository.commit({library: NEW})
+    env = {"PYTHONPATH": f"{repository.top / 'libs'}:{PERFGATE}"}
+    with at_commit(bench_of(repository, nsys_tool, env=env), "HEAD~1") as there:
+        assert there.root.parts[-3:] == ("checkout", "services", "train")
+        for number, workload in enumerate((function(), COMMAND)):
+            said, _ = measured(there, workload, tmp_path / f"run-{number}")
+            assert said == "proj says old"
+
+
+@pytest.mark.parametrize("repository", ["flat"], indirect=True)
+def test_absolute_paths_of_a_command_lead_into_the_checkout(
+    bench: Bench, repository: Repository, tmp_path: Path
+) -> None:
+    script = repository.root / "train.py"
+    with at_commit(bench, "HEAD~1") as there:
+        said, of_then = measured(there, command("python", str(script), f"--config={script}"), tmp_path / "run")
+    assert said == "proj says old"
+    assert of_then.code["train.py"]

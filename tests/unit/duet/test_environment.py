@@ -1,0 +1,257 @@
+"""Words, options and variables of a run in the project, as those of the same run in a checkout."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.repository import Repository
+
+from perfgate.duet.environment import (
+    PACKAGE,
+    check_there,
+    environment_there,
+    interpreter,
+    options_there,
+    pin,
+    workload_there,
+)
+from perfgate.duet.worktree import Worktree, worktree
+from perfgate.model.errors import RevisionMissing, WorktreeFailed
+from perfgate.model.workload import CaptureWindow, Workload
+from perfgate.nsys.process import run_process
+
+FUNCTION = Workload(id="mlp", source="workloads/mlp.py", nodeid="workloads/mlp.py::mlp", steps=4, warmup=1)
+WITNESSES = Path("/run/witnesses")
+
+
+def command(*words: str, cwd: str | None = None) -> Workload:
+    return Workload(id="train", source="w/train.yaml", command=words, steps=4, warmup=0, cwd=cwd)
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    """A project whose second commit has more than its first."""
+    made = Repository(tmp_path / "project")
+    made.commit({"train.py": "1\n", "conf/a.yaml": "", "workloads/mlp.py": "", "pyproject.toml": "", "src/p/a.py": ""})
+    made.commit({"young.py": "", "young.yaml": "", "younger/x.py": ""})
+    return made
+
+
+@pytest.fixture
+def tree(repository: Repository) -> Iterator[Worktree]:
+    """The first commit."""
+    with worktree(repository.root, "HEAD~1", folder=repository.folder, env=repository.env, run=run_process) as made:
+        yield made
+
+
+# What comes first on the path
+
+
+def test_the_pin_holds_the_running_perfgate_as_if_it_were_installed(tree: Worktree, tmp_path: Path) -> None:
+    pin(tree)
+    pin(tree)
+    old = tree.root / "perfgate"
+    old.mkdir()
+    (old / "__init__.py").write_text("raise SystemExit('another')")
+    code = (
+        "import perfgate.duet, importlib.metadata as m; print(perfgate.__path__[0]);"
+        "print([e.value for e in m.distribution('perfgate').entry_points])"
+    )
+    env = environment_there({}, tree, workload=FUNCTION, witnesses=tmp_path / "w")
+    done = subprocess.run(
+        [sys.executable, "-P", "-S", "-c", code], cwd=tree.root, env=env, capture_output=True, text=True, check=False
+    )
+    assert done.stdout.splitlines() == [str(tree.home / "worker" / "perfgate"), "['perfgate.plugin']"]
+    assert (tree.home / "worker" / "perfgate").resolve() == PACKAGE
+
+
+def test_a_full_disk_is_told(tree: Worktree, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(shutil, "copyfile", fail)
+    with pytest.raises(WorktreeFailed) as caught:
+        pin(tree)
+    assert str(caught.value) == (
+        f"{tree.subject}: {tree.home} cannot be written: No space left on device. "
+        "What a run there needs lies beside the checkout.\nMake room or correct the permissions, and run again."
+    )
+
+
+def test_the_path_is_that_of_the_project_in_the_checkout(
+    tree: Worktree, repository: Repository, tmp_path: Path
+) -> None:
+    inherited = f"{repository.root}/lib:/opt/lib:relative:{repository.root}/.venv/lib/python3/site-packages"
+    given = {"PYTHONPATH": inherited, "PATH": "/bin", "KEPT": f"{repository.root}/data"}
+    told = environment_there(given, tree, workload=FUNCTION, witnesses=WITNESSES)
+    assert told["PYTHONPATH"].split(":") == [
+        str(tree.home / "worker"),
+        str(tree.root),
+        str(tree.root / "src"),
+        str(tree.root / "lib"),
+        "/opt/lib",
+        "relative",
+        f"{repository.root}/.venv/lib/python3/site-packages",
+    ]
+    assert told["PERFGATE_WITNESS"] == "/run/witnesses"
+    assert (told["PATH"], told["KEPT"], "PERFGATE_WITNESS_SIGTERM" in told) == ("/bin", given["KEPT"], False)
+
+
+def test_a_command_gets_no_perfgate_but_its_own(tree: Worktree) -> None:
+    told = environment_there({"PYTHONPATH": ""}, tree, workload=command("python"), witnesses=WITNESSES)
+    assert told["PYTHONPATH"].split(":") == [str(tree.home / "witness"), str(tree.root), str(tree.root / "src")]
+
+
+def test_a_window_by_the_clock_ends_by_a_signal(tree: Worktree) -> None:
+    timed = command("python").model_copy(update={"capture": CaptureWindow(delay=1, duration=1)})
+    assert environment_there({}, tree, workload=timed, witnesses=WITNESSES)["PERFGATE_WITNESS_SIGTERM"] == "1"
+
+
+def test_editable_installations_by_path_lead_into_the_checkout(
+    tree: Worktree, repository: Repository, tmp_path: Path
+) -> None:
+    """A `.pth` of a neighbour in a monorepo, say; a finder's hook is none, and what the commit lacks is left out."""
+    site = tmp_path / "site-packages"
+    site.mkdir()
+    lines = [f"{repository.root}/workloads", "import hook", "# note", "", "/opt/x", f"{repository.root}/younger"]
+    (site / "project.pth").write_text("\n".join(lines))
+    (site / "broken.pth").write_bytes(b"\xff\n")
+    told = environment_there({}, tree, workload=FUNCTION, witnesses=WITNESSES, site_packages=(site, tmp_path / "no"))
+    assert told["PYTHONPATH"].split(":")[3:] == [str(tree.root / "workloads")]
+
+
+def test_an_interpreter_of_the_checkouts_own_comes_first_with_its_programs(tree: Worktree) -> None:
+    (tree.root / ".venv" / "bin").mkdir(parents=True)
+    (tree.root / ".venv" / "bin" / "python").symlink_to(sys.executable)
+    python = interpreter(tree, ".venv/bin/python")
+    assert python == tree.root / ".venv" / "bin" / "python"
+    told = environment_there({"PATH": "/bin"}, tree, workload=FUNCTION, witnesses=WITNESSES, python=python)
+    assert told["PATH"] == f"{python.parent}:/bin"
+
+
+def test_an_interpreter_that_is_not_there_is_told(tree: Worktree) -> None:
+    with pytest.raises(WorktreeFailed) as caught:
+        interpreter(tree, ".venv/bin/python")
+    assert str(caught.value) == (
+        f"{tree.subject}: there is no program .venv/bin/python in its checkout. "
+        "duet_python names the interpreter of its runs.\n"
+        'Let duet_setup make it, for example: duet_setup = ["uv", "sync"], duet_python = ".venv/bin/python".'
+    )
+
+
+# The options of a worker's pytest
+
+
+@pytest.mark.parametrize(
+    ("given", "ini", "confined"),
+    [
+        (("-c", "{origin}/pyproject.toml"), "{top}/pyproject.toml", "{top}"),
+        (("-c", "{origin}/young.yaml"), "{home}/worker/pytest.ini", "{top}"),
+        (("-c", "/elsewhere/pytest.ini"), "{home}/worker/pytest.ini", "{top}"),
+        ((), "{home}/worker/pytest.ini", "{top}"),
+        (
+            ("--confcutdir={origin}/workloads", "-c", "{origin}/pyproject.toml"),
+            "{top}/pyproject.toml",
+            "{top}/workloads",
+        ),
+    ],
+    ids=["there", "younger", "elsewhere", "none", "confined"],
+)
+def test_pytest_is_configured_by_the_checkout_and_by_nothing_above_it(
+    tree: Worktree, given: tuple[str, ...], ini: str, confined: str
+) -> None:
+    places = {"origin": tree.origin, "top": tree.top, "home": tree.home}
+    options = (f"--rootdir={tree.origin}", "--import-mode=importlib", *(one.format(**places) for one in given))
+    assert options_there((*options, "-p", "plugin"), tree) == (
+        f"--rootdir={tree.root}",
+        f"--confcutdir={confined.format(**places)}",
+        "-c",
+        ini.format(**places),
+        "--import-mode=importlib",
+        "-p",
+        "plugin",
+    )
+
+
+# The words of a command
+
+
+@pytest.mark.parametrize(
+    ("words", "there"),
+    [
+        (("python", "train.py", "4"), ("python", "train.py", "4")),
+        (("python", "{o}/train.py", "--c={o}/conf/a.yaml"), ("python", "{t}/train.py", "--c={t}/conf/a.yaml")),
+        (("python", "--data={o}/data", "{o}/out/x.json"), ("python", "--data={o}/data", "{o}/out/x.json")),
+        (("{o}/.venv/bin/python", "train.py"), ("{o}/.venv/bin/python", "train.py")),
+        ((".venv/bin/python", "train.py"), ("{o}/.venv/bin/python", "train.py")),
+        (("sh", "-c", "cd {o} && python train.py", "/" + "x" * 5000), ("sh", "-c", "cd {o} && python train.py", None)),
+    ],
+)
+def test_words_that_lead_into_the_project_lead_into_the_checkout(
+    tree: Worktree, repository: Repository, words: tuple[str, ...], there: tuple[str | None, ...]
+) -> None:
+    repository.write({".venv/pyvenv.cfg": "", ".venv/bin/python": "", "data/x": "", "out/x.json": ""})
+    given = tuple(word.format(o=tree.origin) for word in words)
+    expected = tuple(
+        given[index] if word is None else word.format(o=tree.origin, t=tree.top) for index, word in enumerate(there)
+    )
+    made = workload_there(command(*given), tree)
+    assert made.command == expected
+    assert workload_there(made, tree) == made
+
+
+@pytest.mark.parametrize(
+    ("cwd", "there"), [(None, None), ("conf", "{t}/conf"), ("{o}/conf", "{t}/conf"), ("/tmp", "/tmp")]
+)
+def test_a_command_runs_in_the_same_folder_of_the_checkout(tree: Worktree, cwd: str | None, there: str | None) -> None:
+    named = None if cwd is None else cwd.format(o=tree.origin)
+    made = workload_there(command("python", cwd=named), tree)
+    assert made.cwd == (None if there is None else there.format(t=tree.top))
+
+
+def test_a_function_is_left_as_it_is(tree: Worktree) -> None:
+    assert workload_there(FUNCTION, tree) is FUNCTION
+
+
+@pytest.mark.parametrize(
+    "workload",
+    [
+        FUNCTION,
+        command("python", "train.py", "conf/a.yaml", "data.bin", "-x", "/bin/sh", "x" * 5000),
+        command("python", "a.yaml", cwd="conf"),
+        command("python", "untracked.py"),
+    ],
+)
+def test_a_workload_that_the_commit_has_is_there(tree: Worktree, repository: Repository, workload: Workload) -> None:
+    repository.write({"data.bin": "", "untracked.py": ""})
+    check_there(workload, tree, repository.env)
+
+
+def test_a_script_in_a_submodule_is_not_the_commits_to_have(tree: Worktree, repository: Repository) -> None:
+    repository.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(repository.top), "inner")
+    check_there(command("python", "inner/train.py"), tree, repository.env)
+
+
+@pytest.mark.parametrize(
+    ("workload", "why"),
+    [
+        (FUNCTION.model_copy(update={"source": "workloads/young.py"}), "there is no workloads/young.py"),
+        (command("python", "young.py"), "there is no young.py"),
+        (command("python", "train.py", "young.yaml"), "there is no young.yaml"),
+        (command("python", "x.py", cwd="younger"), "there is no folder younger"),
+    ],
+)
+def test_a_workload_that_the_commit_does_not_have_is_told(
+    tree: Worktree, repository: Repository, workload: Workload, why: str
+) -> None:
+    with pytest.raises(RevisionMissing) as caught:
+        check_there(workload, tree, repository.env)
+    assert str(caught.value) == (
+        f"{workload.id}: the workload did not exist at {tree.subject}: {why}. A duet runs it at both commits.\n"
+        "Bless a baseline that was measured at a commit that has it."
+    )

@@ -1,0 +1,236 @@
+"""Which loaded modules betray that a run was not of its checkout's code."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from perfgate.duet.environment import PACKAGE
+from perfgate.duet.proof import Witness, prove_command, prove_worker, strays
+from perfgate.duet.worktree import Worktree
+from perfgate.model.errors import CodeUnproven
+from perfgate.model.workload import Workload
+
+SHA = "0123456789ab" + "0" * 28
+FUNCTION = Workload(id="mlp", source="workloads/mlp.py", nodeid="workloads/mlp.py::mlp", steps=4, warmup=1)
+AT = f"at commit {SHA[:12]}"
+ENVIRONMENT = (
+    "The baseline's code was to be measured.\n"
+    "Let duet_setup make an environment of the checkout's own, and name its interpreter in duet_python."
+)
+SILENCE = (
+    "A program that is not Python says nothing, nor does python -I, -S or -E, nor one that is killed.\n"
+    "Leave such options out of the command, or set duet = false in [tool.perfgate] to judge by stored values."
+)
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Worktree:
+    """A checkout below a project, neither with files so far."""
+    origin = tmp_path / "project"
+    top = origin / ".perfgate" / "worktrees" / "0123456789ab-00000000" / "checkout"
+    top.mkdir(parents=True)
+    return Worktree(top=top, root=top, commit=SHA, origin=origin, origin_top=origin)
+
+
+def write(folder: Path, *names: str) -> None:
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("")
+
+
+def told(tmp_path: Path, modules: Mapping[str, str], *, prefix: str = "usr", pid: int = 1) -> Witness:
+    """A witness of modules, by their files from the test's folder."""
+    files = {name: str(tmp_path / file) for name, file in modules.items()}
+    return Witness(pid=pid, prefixes=(str(tmp_path / prefix),), modules=files)
+
+
+CHECKOUT = "project/.perfgate/worktrees/0123456789ab-00000000/checkout"
+SITE = "usr/lib/python3/site-packages"
+
+
+@pytest.mark.parametrize(
+    ("there", "modules", "found"),
+    [
+        ([], {"proj.core": "project/src/proj/core.py"}, ["proj.core from src/proj/core.py"]),
+        ([], {"proj._C": "project/build/_C.cpython-311.so"}, ["proj._C from build/_C.cpython-311.so"]),
+        ([], {"__main__": "project/train.py"}, ["__main__ from train.py"]),
+        (
+            [],
+            {"other": "project/.perfgate/worktrees/x/checkout/a.py"},
+            ["other from .perfgate/worktrees/x/checkout/a.py"],
+        ),
+        (
+            [],
+            {"proj": f"{CHECKOUT}/src/proj/__init__.py", "sitecustomize": f"{CHECKOUT}/../worker/sitecustomize.py"},
+            [],
+        ),
+        ([], {"torch": f"{SITE}/torch/__init__.py", "json": "usr/lib/python3/json/__init__.py"}, []),
+        (["proj/__init__.py"], {"proj": f"{SITE}/proj/__init__.py"}, ["proj"]),
+        (["src/proj/__init__.py"], {"proj": f"{SITE}/proj/__init__.py"}, ["proj"]),
+        (["proj.py"], {"proj": f"{SITE}/proj.py"}, ["proj"]),
+        (["space/proj/core.py"], {"space.proj.core": f"{SITE}/space/proj/core.py"}, ["space.proj.core"]),
+        (["proj/_C.cpython-311.so"], {"proj._C": f"{SITE}/proj/_C.abi3.so"}, ["proj._C"]),
+        # A folder that only bears the name of what is installed, and a file that bears one of the standard library's.
+        (["datasets/load_mine.py"], {"datasets": f"{SITE}/datasets/__init__.py"}, []),
+        (["types.py", "profile.py"], {"types": "usr/lib/python3/types.py"}, []),
+        (["__main__.py"], {"__main__": "usr/bin/torchrun"}, []),
+        # An environment inside the project, or inside the checkout.
+        ([], {"torch": "project/.venv/lib/python3/site-packages/torch/__init__.py"}, []),
+        (["proj.py"], {"proj": "project/.venv/lib/python3/site-packages/proj.py"}, ["proj"]),
+        (["proj.py"], {"proj": f"{CHECKOUT}/.venv/lib/python3/site-packages/proj.py"}, []),
+    ],
+)
+def test_modules_of_the_project_from_elsewhere_are_strays(
+    tree: Worktree, tmp_path: Path, there: list[str], modules: dict[str, str], found: list[str]
+) -> None:
+    write(tree.root, *there)
+    expected = [one if " from " in one else f"{one} from {tmp_path / modules[one]}" for one in found]
+    assert list(strays(told(tmp_path, modules), tree, own=None)) == expected
+
+
+def test_an_interpreter_below_the_project_is_not_the_project(tree: Worktree, tmp_path: Path) -> None:
+    modules = {"json": "project/env/lib/python3/json/__init__.py"}
+    assert strays(told(tmp_path, modules, prefix="project/env"), tree, own=None) == ()
+    assert strays(told(tmp_path, modules, prefix="project"), tree, own=None) != ()
+
+
+def test_links_are_followed_before_anything_is_said(tree: Worktree, tmp_path: Path) -> None:
+    write(tmp_path / "project", "src/proj.py")
+    (tmp_path / "link").symlink_to(tmp_path / "project")
+    assert strays(told(tmp_path, {"proj": "link/src/proj.py"}), tree, own=None) == ("proj from src/proj.py",)
+
+
+def test_neighbours_in_a_monorepo_are_the_projects_too(tree: Worktree, tmp_path: Path) -> None:
+    mono = Worktree(
+        top=tree.top,
+        root=tree.top / "services" / "train",
+        commit=SHA,
+        origin=tree.origin / "services" / "train",
+        origin_top=tree.origin_top,
+    )
+    write(mono.root, "proj.py")
+    found = strays(told(tmp_path, {"core": "project/libs/core.py", "proj": f"{SITE}/proj.py"}), mono, own=None)
+    assert found == ("core from libs/core.py", f"proj from {tmp_path / SITE / 'proj.py'}")
+
+
+@pytest.mark.parametrize(
+    ("source", "more", "is_stray"),
+    [
+        ("project", {}, True),
+        ("project/libs/core", {}, True),
+        ("project", {"editable": True}, False),
+        ("elsewhere", {}, False),
+        (CHECKOUT, {}, False),
+    ],
+)
+def test_what_was_installed_from_the_repository_is_its_own_in_any_layout(
+    tree: Worktree, tmp_path: Path, source: str, more: dict[str, bool], is_stray: bool
+) -> None:
+    info = tmp_path / SITE / "proj-1.dist-info"
+    write(tmp_path / SITE, "proj-1.dist-info/RECORD", "proj_ops.cpython-311.so")
+    (info / "direct_url.json").write_text(json.dumps({"url": (tmp_path / source).as_uri(), "dir_info": more}))
+    (info / "RECORD").write_text("proj_ops.cpython-311.so,,\nproj-1.dist-info/RECORD,,\n../../../bin/proj,,\n")
+    modules = {"proj_ops": f"{SITE}/proj_ops.cpython-311.so", "torch": f"{SITE}/torch/__init__.py"}
+    assert bool(strays(told(tmp_path, modules), tree, own=None)) is is_stray
+
+
+@pytest.mark.parametrize("note", ["{", "[]", "{}", '{"dir_info": {}}', '{"url": 1, "dir_info": {}}'])
+def test_a_broken_note_of_an_installation_says_nothing(tree: Worktree, tmp_path: Path, note: str) -> None:
+    write(tmp_path / SITE, "x-1.dist-info/RECORD")
+    (tmp_path / SITE / "x-1.dist-info" / "direct_url.json").write_text(note)
+    assert strays(told(tmp_path, {"x": f"{SITE}/x.py"}), tree, own=None) == ()
+
+
+def test_the_worker_must_run_the_perfgate_of_the_gate_even_where_the_project_holds_one(
+    tree: Worktree, tmp_path: Path
+) -> None:
+    write(tree.root, "perfgate/__init__.py")
+    own = tree.origin / "perfgate"
+    (tree.home / "worker").mkdir()
+    (tree.home / "worker" / "perfgate").symlink_to(own)
+    pinned = told(tmp_path, {"perfgate.worker": f"{CHECKOUT}/../worker/perfgate/worker.py"})
+    assert strays(pinned, tree, own=own) == ()
+    older = told(tmp_path, {"perfgate": f"{CHECKOUT}/perfgate/__init__.py"})
+    assert strays(older, tree, own=own) == (f"perfgate from {tree.top / 'perfgate' / '__init__.py'}",)
+    assert strays(older, tree, own=None) == ()
+
+
+# What is said of them
+
+
+def unproven(tree: Worktree, *witnesses: Witness, workload: Workload = FUNCTION, code: tuple[str, ...] = ()) -> str:
+    prove = partial(prove_worker, pid=1, code=code) if workload.command is None else prove_command
+    with pytest.raises(CodeUnproven) as caught:
+        prove(workload, tree, witnesses)
+    return str(caught.value)
+
+
+def test_a_worker_that_said_all_is_proven(tree: Worktree, tmp_path: Path) -> None:
+    mine = told(tmp_path, {"workloads.mlp": f"{CHECKOUT}/workloads/mlp.py", "perfgate": str(PACKAGE / "__init__.py")})
+    prove_worker(FUNCTION, tree, (mine, told(tmp_path, {}, pid=2)), pid=1, code=("workloads/mlp.py",))
+
+
+def test_the_first_strays_are_named_and_the_rest_counted(tree: Worktree, tmp_path: Path) -> None:
+    many = told(tmp_path, {f"m{n}": f"project/m{n}.py" for n in range(5)})
+    assert unproven(tree, many, many) == (
+        f"mlp {AT}: code of the project was loaded from elsewhere "
+        f"(m0 from m0.py, m1 from m1.py, m2 from m2.py and 2 more). {ENVIRONMENT}"
+    )
+
+
+def test_a_stray_of_a_commit_with_submodules_says_that_they_are_not_checked_out(tree: Worktree, tmp_path: Path) -> None:
+    write(tree.top, ".gitmodules")
+    assert unproven(tree, told(tmp_path, {"m": "project/m.py"})).endswith(
+        "in duet_python. Submodules are not checked out; duet_setup can do it: git submodule update --init --recursive."
+    )
+
+
+def test_a_worker_that_said_nothing_is_unproven(tree: Worktree, tmp_path: Path) -> None:
+    other = told(tmp_path, {}, pid=2)
+    fact = "the worker did not say which code it loaded"
+    assert unproven(tree, other, code=("workloads/mlp.py",)) == f"mlp {AT}: {fact}. {SILENCE}"
+
+
+def test_a_worker_that_did_not_load_the_workload_is_unproven(tree: Worktree, tmp_path: Path) -> None:
+    assert unproven(tree, told(tmp_path, {}), code=("other.py",)) == (
+        f"mlp {AT}: workloads/mlp.py was not loaded from it. {ENVIRONMENT}"
+    )
+
+
+COMMAND = Workload(id="train", source="w/train.yaml", command=("torchrun", "train.py", "c.yaml"), steps=4, warmup=0)
+
+
+def test_a_command_is_proven_by_the_process_that_ran_its_script(tree: Worktree, tmp_path: Path) -> None:
+    write(tree.root, "train.py", "c.yaml", "cfg/train.py")
+    launcher = told(tmp_path, {"__main__": "usr/bin/torchrun"})
+    prove_command(COMMAND, tree, (launcher, told(tmp_path, {"__main__": f"{CHECKOUT}/train.py"})))
+    there = COMMAND.model_copy(update={"cwd": "cfg"})
+    prove_command(there, tree, (told(tmp_path, {"__main__": f"{CHECKOUT}/cfg/train.py"}),))
+
+
+def test_a_module_that_is_run_by_name_is_proven_by_its_file(tree: Worktree, tmp_path: Path) -> None:
+    named = COMMAND.model_copy(update={"command": ("python", "-m", "proj.train", "x" * 5000)})
+    prove_command(named, tree, (told(tmp_path, {"__main__": f"{CHECKOUT}/proj/train.py"}),))
+
+
+def test_a_command_that_nobody_spoke_for_is_unproven(tree: Worktree) -> None:
+    fact = "no Python process of its command said which code it loaded"
+    assert unproven(tree, workload=COMMAND) == f"train {AT}: {fact}. {SILENCE}"
+
+
+@pytest.mark.parametrize("file", ["usr/bin/torchrun", f"{CHECKOUT}/.venv/lib/python3/site-packages/x.py"])
+def test_a_command_that_loaded_nothing_of_the_commit_is_unproven(tree: Worktree, tmp_path: Path, file: str) -> None:
+    assert unproven(tree, told(tmp_path, {"x": file}), workload=COMMAND) == (
+        f"train {AT}: no file of that commit was loaded. {ENVIRONMENT}"
+    )
+
+
+def test_a_script_that_no_process_ran_is_named(tree: Worktree, tmp_path: Path) -> None:
+    write(tree.root, "train.py", "model.py")
+    loaded = told(tmp_path, {"model": f"{CHECKOUT}/model.py"})
+    assert unproven(tree, loaded, workload=COMMAND) == (f"train {AT}: no process said that it ran train.py. {SILENCE}")

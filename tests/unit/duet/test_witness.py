@@ -1,0 +1,155 @@
+"""What interpreters say of themselves at their end: real ones, with the witness as their `sitecustomize`."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from perfgate.duet import witness
+from perfgate.duet.proof import Witness, read_witnesses
+
+
+@pytest.fixture
+def env(tmp_path: Path) -> Mapping[str, str]:
+    """An environment with a witness in it."""
+    (tmp_path / "pin").mkdir()
+    shutil.copyfile(witness.__file__, tmp_path / "pin" / "sitecustomize.py")
+    return {
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": str(tmp_path / "pin"),
+        witness.FOLDER: str(tmp_path / "witnesses"),
+    }
+
+
+def run(code: str, env: Mapping[str, str], tmp_path: Path, *options: str) -> str:
+    (tmp_path / "script.py").write_text(code)
+    command = [sys.executable, *options, "script.py"]
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False, timeout=60)
+    assert done.stderr == ""
+    return done.stdout
+
+
+def only(tmp_path: Path) -> Witness:
+    (found,) = read_witnesses(tmp_path / "witnesses")
+    return found
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        "",
+        "import sys; sys.exit(3)",
+        "import os; os._exit(0)",
+        "import os; os.chdir('/')",
+        "import multiprocessing, os; os.fork() or os._exit(0); os.wait()",
+        "import threading; threading.Thread(target=print).start()",
+    ],
+    ids=["its end", "sys.exit", "os._exit", "elsewhere", "a fork", "a thread"],
+)
+def test_a_script_tells_its_file_and_its_modules_however_it_ends(
+    env: Mapping[str, str], tmp_path: Path, last: str
+) -> None:
+    (tmp_path / "helper.py").write_text("")
+    run(f"import helper\n{last}\n", env, tmp_path)
+    told = only(tmp_path)
+    assert told.modules["__main__"] == str(tmp_path / "script.py")
+    assert told.modules["helper"] == str(tmp_path / "helper.py")
+    assert set(told.prefixes) == {sys.prefix, sys.base_prefix, sys.exec_prefix}
+
+
+def test_a_script_that_raises_tells_as_well(env: Mapping[str, str], tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-c", "1/0"], cwd=tmp_path, env=env, capture_output=True, check=False)
+    assert "__main__" not in only(tmp_path).modules
+
+
+def test_a_child_tells_for_itself(env: Mapping[str, str], tmp_path: Path) -> None:
+    run("import subprocess, sys\nsubprocess.run([sys.executable, '-m', 'this'], stdout=-3)", env, tmp_path)
+    mains = {Path(told.modules["__main__"]).name for told in read_witnesses(tmp_path / "witnesses")}
+    assert mains == {"script.py", "this.py"}
+
+
+@pytest.mark.parametrize("told", [False, True])
+def test_sigterm_is_only_listened_to_where_it_is_the_end_of_a_run(
+    env: Mapping[str, str], tmp_path: Path, told: bool
+) -> None:
+    (tmp_path / "script.py").write_text("import time\nprint('up', flush=True)\ntime.sleep(60)\n")
+    env = {**env, witness.ON_SIGTERM: "1"} if told else env
+    command = [sys.executable, "script.py"]
+    with subprocess.Popen(command, cwd=tmp_path, env=env, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.terminate()
+        assert process.wait(timeout=30) == -signal.SIGTERM
+    assert len(read_witnesses(tmp_path / "witnesses")) == int(told)
+
+
+def test_the_users_own_sitecustomize_runs_and_is_the_one_that_is_loaded(env: Mapping[str, str], tmp_path: Path) -> None:
+    (tmp_path / "users").mkdir()
+    (tmp_path / "users" / "sitecustomize.py").write_text("print('from the user')\n")
+    env = {**env, "PYTHONPATH": f"{env['PYTHONPATH']}:{tmp_path / 'users'}"}
+    assert run("import sitecustomize as s; print(s.__file__)", env, tmp_path).splitlines() == [
+        "from the user",
+        str(tmp_path / "users" / "sitecustomize.py"),
+    ]
+    assert only(tmp_path).modules["sitecustomize"] == str(tmp_path / "users" / "sitecustomize.py")
+
+
+def test_without_a_folder_nothing_is_told(env: Mapping[str, str], tmp_path: Path) -> None:
+    run("", {name: value for name, value in env.items() if name != witness.FOLDER}, tmp_path)
+    assert not (tmp_path / "witnesses").exists()
+
+
+def test_a_folder_that_cannot_be_written_does_not_fail_the_run(env: Mapping[str, str], tmp_path: Path) -> None:
+    assert run("print(1)", {**env, witness.FOLDER: "/dev/null/x"}, tmp_path) == "1\n"
+
+
+def test_a_module_that_imports_itself_lazily_is_left_asleep(env: Mapping[str, str], tmp_path: Path) -> None:
+    lazy = (
+        "import sys, types\n"
+        "class Lazy(types.ModuleType):\n"
+        "    def __getattr__(self, name): print('woken by', name)\n"
+        "sys.modules['lazy'] = Lazy('lazy')\n"
+    )
+    assert run(lazy, env, tmp_path) == ""
+
+
+@pytest.mark.parametrize("option", ["-I", "-S", "-E"])
+def test_an_interpreter_that_does_not_look_says_nothing(env: Mapping[str, str], tmp_path: Path, option: str) -> None:
+    run("", env, tmp_path, option)
+    assert read_witnesses(tmp_path / "witnesses") == ()
+
+
+def test_it_costs_nothing_while_a_script_runs(env: Mapping[str, str], tmp_path: Path) -> None:
+    """Threads, traces and hooks would; the only thing of it that is called before the end is its own start."""
+    code = (
+        "import signal, sys, threading\n"
+        "print(threading.active_count(), sys.gettrace(), sys.getprofile(), signal.getsignal(signal.SIGTERM).name,"
+        "      [finder for finder in sys.meta_path if 'sitecustomize' in str(finder)])\n"
+    )
+    assert run(code, env, tmp_path) == "1 None None SIG_DFL []\n"
+
+
+def test_accounts_that_are_none_are_passed_over(tmp_path: Path) -> None:
+    for name, text in {"1.json": "{", "2.json": "[]", "3.json": '{"pid": 1}', "4": "half"}.items():
+        (tmp_path / name).write_text(text)
+    (tmp_path / "5.json").write_text(json.dumps({"pid": 5, "prefixes": ["/usr"], "modules": {"a": "/a.py"}}))
+    assert read_witnesses(tmp_path) == (Witness(pid=5, prefixes=("/usr",), modules={"a": "/a.py"}),)
+    assert read_witnesses(tmp_path / "none") == ()
+
+
+def test_a_child_killed_before_its_end_leaves_no_half_account(env: Mapping[str, str], tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text("import time\nprint(flush=True)\ntime.sleep(60)\n")
+    command = [sys.executable, "script.py"]
+    with subprocess.Popen(command, cwd=tmp_path, env=env, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.kill()
+    assert not (tmp_path / "witnesses").exists()
