@@ -174,7 +174,7 @@ class Target:
 @click.option("--runs", type=click.IntRange(1, 10), help=f"Runs to measure of each WORKLOAD.  [default: {REPEATS}]")
 @click.option("--kept", is_flag=True, help="Measure nothing: take the repeats that are kept.")
 def calibrate(workloads: tuple[str, ...], *, runs: int | None, kept: bool) -> None:
-    """Measure how far unchanged repeats of each WORKLOAD differ (default: of all blessed here).
+    """Measure how far unchanged repeats of each WORKLOAD (default: of all) differ.
 
     Writes the SDs between runs and between occasions into its baseline, by which the gate then judges, and says how
     small a slowdown the gate can see. Run it again at other times of day: 5 occasions are wanted.

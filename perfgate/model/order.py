@@ -5,7 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 
+from pydantic import Field
+
 from perfgate.model.record import Record
+
+
+class Bouts(Record):
+    """How one side of an interleaved duet takes its steps: some at a time, the other side waiting meanwhile.
+
+    Each side has a FIFO: it reads its own to wait, and writes to the other's to hand over.
+    """
+
+    steps: int = Field(ge=2)
+    """Measured steps of a bout; the last one may be shorter."""
+    begins: bool
+    """Whether this side has the first bout."""
+    own: str
+    other: str
+    core: int | None = Field(default=None, ge=0)
+    """The one core that the process is to run on; None leaves it where it may run."""
 
 
 class Order(Record):
@@ -18,6 +36,8 @@ class Order(Record):
     """The project's root; files below it that the workload loads are told in the account."""
     account: str
     """Where to write the `Account`."""
+    bouts: Bouts | None = None
+    """None where the workload runs alone."""
 
 
 class Ending(StrEnum):

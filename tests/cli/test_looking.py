@@ -329,12 +329,14 @@ Options:
   -h, --help  Show this message and exit.
 
 Commands:
-  bless    Make the kept result of each WORKLOAD (default: of all) its baseline.
-  compare  Show how B differs from A, without judging.
-  demo     Replay a gate on captures recorded on an NVIDIA H200.
-  doctor   Check all that a first run needs, and say what to do about each failure.
-  inspect  Measure any CAPTURE, a .nsys-rep or .sqlite file, whoever made it.
-  show     Show the baselines of WORKLOAD, or list all.
+  bless      Make the kept result of each WORKLOAD (default: of all) its baseline.
+  calibrate  Measure how far unchanged repeats of each WORKLOAD (default: of all) differ.
+  compare    Show how B differs from A, without judging.
+  demo       Replay a gate on captures recorded on an NVIDIA H200.
+  doctor     Check all that a first run needs, and say what to do about each failure.
+  inspect    Measure any CAPTURE, a .nsys-rep or .sqlite file, whoever made it.
+  selftest   Try the gate on this runner: an unchanged loop must pass, planted slips must fail.
+  show       Show the baselines of WORKLOAD, or list all.
 """
     )
 
