@@ -33,7 +33,7 @@ from perfgate.model.errors import (
     ResultMissing,
 )
 from perfgate.model.metric import Metric
-from perfgate.model.settings import Settings
+from perfgate.model.settings import DuetForm, Settings
 from perfgate.model.timeline import Timeline
 from perfgate.model.workload import Workload
 from perfgate.nsys.files import fault_of_rep
@@ -270,7 +270,7 @@ def _calibrated(here: Project, target: Target, *, since: datetime | None) -> str
     results = _results(here.store, target.baseline)
     if since is not None:
         calibration.refuse_fresh(target.baseline, next((r for r in results if r.measured_at >= since), None))
-    duet = here.settings.duet and bool(calibration.clean_commits(target.baseline))
+    duet = here.settings.duet is not DuetForm.OFF and bool(calibration.clean_commits(target.baseline))
     found = calibration.calibrate(
         target.baseline,
         results,

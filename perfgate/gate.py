@@ -18,11 +18,11 @@ from perfgate.explain.where import where
 from perfgate.judge.compare import Prior
 from perfgate.judge.creep import creep
 from perfgate.judge.family import step_down
-from perfgate.judge.forecast import expected_smallest
+from perfgate.judge.forecast import expected_smallest, smallest_loss
 from perfgate.judge.judge import Judgement, judge
 from perfgate.judge.remarks import clock_moved
 from perfgate.judge.rows import Terms
-from perfgate.judge.stages import DUET_PLAN, SCREEN_PLAN, STORED_PLAN, Plan
+from perfgate.judge.stages import DUET_PLAN, INTERLEAVED_PLAN, INTERLEAVED_SD, SCREEN_PLAN, STORED_PLAN, Plan
 from perfgate.judge.tell import tell_creep, tell_family
 from perfgate.judge.words import bless_command, listed, percent
 from perfgate.model.baseline import FEWEST_RUNS, Baseline, BlessedRun, Blessing, Occasion
@@ -73,6 +73,11 @@ NO_DUET_BY = (CodeUnproven, RepositoryUnreadable, RevisionMissing, WorktreeFaile
 """Errors that leave a gate without the other side of a duet."""
 
 
+_NOISY = 1.5
+"""Budgets that the smallest loss of eight alternate pairs may come to before the duet is interleaved."""
+_INTERLEAVED_PRIORS = {metric: Prior(sd=INTERLEAVED_SD) for metric in (Metric.STEP_MS, Metric.GAP_MS)}
+
+
 class Expectation(Record):
     """One workload with what its baseline is on this machine."""
 
@@ -91,7 +96,7 @@ class Policy(Record):
     runs: int = Field(default=3, ge=1)
     new_runs: int = Field(default=FEWEST_RUNS, ge=1)
     """Runs where there is no baseline to compare with."""
-    max_runs: int = Field(default=19, ge=1)
+    max_runs: int = Field(default=27, ge=1)
     """Of the candidate and, in a duet, of the commit that it is compared with, together."""
     stops_early: bool = True
     """Whether a count that rose, and rose again, ends the gate before its first look; not where runs were asked for."""
@@ -130,8 +135,11 @@ class Checked(Record):
 
     verdict: Verdict
     runs: tuple[Run, ...] = ()
+    """The candidate's that may be compared with stored ones: not those of an interleaved duet."""
     reference_runs: tuple[Run, ...] = ()
-    """Of a duet: the runs of the commit that `runs` were compared with."""
+    """Of a duet: the runs of the commit that the candidate was compared with."""
+    interleaved_runs: tuple[Run, ...] = ()
+    """The candidate's in an interleaved duet: of more steps, on one CPU core."""
 
 
 class Closing(Record):
@@ -196,31 +204,33 @@ def check(
     series: Series,
     duet: OpenDuel | None = None,
     *,
+    interleaved: OpenDuel | None = None,
     against: bool = False,
     affords: Affords = lambda _runs, _seconds: True,
 ) -> Checked:
     """Measure one workload as often as its judgement needs, and say what came of it.
 
-    Without `against`, runs are screened against the stored baseline; what that does not settle is settled by `duet`,
+    Without `against`, runs are screened against the stored baseline; what that does not settle is settled by a duet,
     and where there is none, or it cannot be had, by more runs against the stored baseline. With `against`, the duet
-    is all there is, and no stored baseline is needed.
+    is all there is, and no stored baseline is needed. Of the two forms of a duet, `interleaved` is taken where the
+    screen's runs differ so much that `duet` could not show the budget, or where it is the only one.
 
     Errors of `NOT_MEASURED_BY` become the outcome NOT_MEASURED, with their whole message.
     """
     checking = _Checking(expectation, policy, series, affords)
+    forms = _Forms(alternate=duet, interleaved=interleaved)
     try:
         if against:
-            assert duet is not None
-            return checking.against(duet)
+            return checking.against(forms)
         if expectation.trouble is not None:
             return Checked(verdict=_verdict(expectation, Outcome.INCOMPARABLE, *_split(expectation.trouble)))
         alone = _without_comparison(expectation)
         if alone is not None or expectation.baseline is None:
             assert alone is not None
             return checking.alone(alone)
-        return checking.against_stored(expectation.baseline, duet)
+        return checking.against_stored(expectation.baseline, forms)
     except _Ended as ended:
-        return Checked(verdict=ended.verdict, runs=tuple(checking.runs), reference_runs=tuple(checking.reference_runs))
+        return checking.checked(ended.verdict)
 
 
 class _Ended(Exception):
@@ -239,6 +249,22 @@ class _NoDuet(Exception):
         super().__init__(why)
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Forms:
+    """The forms of a duet that are at hand."""
+
+    alternate: OpenDuel | None
+    interleaved: OpenDuel | None
+
+    def in_order(self, screened: Judgement | None) -> tuple[tuple[OpenDuel, Plan], ...]:
+        """The forms to try, the one that suits what the screen has shown first."""
+        alternate = () if self.alternate is None else ((self.alternate, DUET_PLAN),)
+        interleaved = () if self.interleaved is None else ((self.interleaved, INTERLEAVED_PLAN),)
+        if screened is None or not _too_noisy(screened):
+            return alternate or interleaved
+        return (*interleaved, *alternate)
+
+
 class _Checking:
     """The gate of one workload while it goes on: the runs so far, and what may still be spent."""
 
@@ -250,6 +276,7 @@ class _Checking:
         self._remarks: list[str] = []
         self.runs: list[Run] = []
         self.reference_runs: list[Run] = []
+        self.interleaved_runs: list[Run] = []
 
     # Where nothing can be compared
 
@@ -265,13 +292,13 @@ class _Checking:
             "metrics": _shown(self._expectation.baseline, self.runs),
             "next_step": verdict.next_step if enough else f"{few}{verdict.next_step}",
         }
-        return self._checked(verdict.model_copy(update=measured))
+        return self.checked(verdict.model_copy(update=measured))
 
     # Against the stored baseline
 
-    def against_stored(self, baseline: Baseline, duet: OpenDuel | None) -> Checked:
+    def against_stored(self, baseline: Baseline, forms: _Forms) -> Checked:
         """Screen against the stored baseline, and go on with a duet or with further looks where that does not do."""
-        if duet is None:
+        if not forms.in_order(None):
             return self._looks(baseline)
         skipped = _why_no_screen(baseline, self._series.machine)
         screened: Judgement | None = None
@@ -285,10 +312,11 @@ class _Checking:
                 return self._final(told.verdict, baseline)
             skipped = f"{moved}, so the stored times are not what they would be now" if moved is not None else None
             screened = told
-        try:
-            return self._duel(duet, baseline, screened, why=skipped)
-        except _NoDuet as none:
-            self._remarks.append(f"No duet: {none.why}")
+        for form, plan in forms.in_order(screened):
+            try:
+                return self._duel(form, plan, baseline, screened, why=skipped)
+            except _NoDuet as none:
+                self._remarks.append(f"No {'interleaved ' if plan.in_pairs else ''}duet: {none.why}")
         return self._looks(baseline)
 
     def _looks(self, baseline: Baseline) -> Checked:
@@ -325,17 +353,20 @@ class _Checking:
 
     # Against another commit
 
-    def against(self, duet: OpenDuel) -> Checked:
+    def against(self, forms: _Forms) -> Checked:
         """Compare with another commit, in a duet and nothing else."""
+        ((form, plan), *_) = forms.in_order(None)
         try:
-            return self._duel(duet, None, None, why=None)
+            return self._duel(form, plan, None, None, why=None)
         except _NoDuet as none:
             reason, next_step = _split(none.why, subject=f"{self._expectation.workload.id}: ")
             if isinstance(none.__cause__, RevisionMissing):
                 return self.alone(_verdict(self._expectation, Outcome.NO_BASELINE, reason, next_step))
-            return self._checked(_verdict(self._expectation, Outcome.NOT_MEASURED, reason, next_step, runs=self.runs))
+            return self.checked(_verdict(self._expectation, Outcome.NOT_MEASURED, reason, next_step, runs=self.runs))
 
-    def _duel(self, duet: OpenDuel, stored: Baseline | None, screened: Judgement | None, *, why: str | None) -> Checked:
+    def _duel(
+        self, form: OpenDuel, plan: Plan, stored: Baseline | None, screened: Judgement | None, *, why: str | None
+    ) -> Checked:
         """Make pairs until the plan of the duet is settled.
 
         `why` tells why the screen does not count, where it does not.
@@ -344,8 +375,9 @@ class _Checking:
             _NoDuet: the other commit cannot be run, or what may be spent does not suffice for its first look.
         """
         screen_runs = len(self.runs)
-        most = min((self._policy.max_runs - screen_runs) // 2, DUET_PLAN.most_runs)
-        first = DUET_PLAN.fewest_to_fail
+        most = min((self._policy.max_runs - screen_runs) // 2, plan.most_runs)
+        first = plan.fewest_to_fail
+        self.reference_runs.clear()
         if most < first:
             needed = screen_runs + 2 * first
             raise _NoDuet(
@@ -355,8 +387,8 @@ class _Checking:
         if not self._may_spend(2 * first):
             raise _NoDuet(f"the time budget leaves no room for {first} pairs")
         try:
-            with duet() as duel:
-                judgement, reference = self._pairs(duel, stored, screened, most=most)
+            with form() as duel:
+                judgement, reference = self._pairs(duel, plan, stored, screened, most=most)
         except NO_DUET_BY as impossible:
             raise _NoDuet(str(impossible)) from impossible
         if why is not None:
@@ -370,19 +402,22 @@ class _Checking:
         return self._final(judgement.verdict, stored, reference=reference, duet=told)
 
     def _pairs(
-        self, duel: Duel, stored: Baseline | None, screened: Judgement | None, *, most: int
+        self, duel: Duel, plan: Plan, stored: Baseline | None, screened: Judgement | None, *, most: int
     ) -> tuple[Judgement, Baseline]:
-        priors = {} if screened is None else screened.priors
-        terms = self._terms(DUET_PLAN, max_runs=most, priors=priors)
-        screen_runs = len(self.runs)
-        wanted = DUET_PLAN.fewest_to_fail
+        priors: Mapping[Metric, Prior] = (
+            _INTERLEAVED_PRIORS if plan.in_pairs else {} if screened is None else screened.priors
+        )
+        terms = self._terms(plan, max_runs=most, priors=priors)
+        own = self.interleaved_runs if plan.in_pairs else self.runs
+        before = len(own)
+        wanted = plan.fewest_to_fail
         while True:
             pair = self._pair(duel, len(self.reference_runs), wanted)
             self.reference_runs.append(pair.reference)
-            self._take(pair.candidate)
+            self._take(pair.candidate, own)
             _check_reference(pair.reference, self._expectation, stored, pair.candidate)
             reference = _as_baseline(self._expectation, self.reference_runs, stored)
-            judgement = judge(reference, self.runs[screen_runs:], terms)
+            judgement = judge(reference, own[before:], terms)
             if len(self.reference_runs) >= wanted:
                 wanted = max(judgement.wanted_runs, len(self.reference_runs))
                 more = wanted - len(self.reference_runs)
@@ -410,22 +445,21 @@ class _Checking:
         told = _split(str(failed), subject=f"{self._expectation.workload.id}: ")
         return _verdict(self._expectation, Outcome.NOT_MEASURED, *told, runs=self.runs)
 
-    def _take(self, run: Run) -> None:
-        """Count a run in, unless it does not count."""
-        self.runs.append(run)
-        complaints = (*run.conditions.complaints, *run.complaints, *_processes_lost(self.runs))
+    def _take(self, run: Run, own: list[Run] | None = None) -> None:
+        """Count a run in, unless it does not count; `own` are the runs that it belongs with."""
+        (self.runs if own is None else own).append(run)
+        made = [*self.runs, *self.interleaved_runs]
+        complaints = (*run.conditions.complaints, *run.complaints, *_processes_lost(made))
         if complaints:
-            reason = f"run {len(self.runs)} does not count: {'; '.join(complaints)}."
+            reason = f"run {len(made)} does not count: {'; '.join(complaints)}."
             advice = "Free the GPU or let it cool" if run.conditions.complaints else "Remove the cause"
-            raise _Ended(
-                _verdict(self._expectation, Outcome.INVALID, reason, f"{advice}, and run again.", runs=self.runs)
-            )
+            raise _Ended(_verdict(self._expectation, Outcome.INVALID, reason, f"{advice}, and run again.", runs=made))
 
     # What may be spent, and what came of it
 
     def _may_spend(self, runs: int) -> bool:
         """Whether so many more runs are within the budget of time, going by those made so far."""
-        made = [run.wall_s for run in (*self.runs, *self.reference_runs)]
+        made = [run.wall_s for run in (*self.runs, *self.interleaved_runs, *self.reference_runs)]
         if self._affords(runs, median(made) if made else 0.0):
             return True
         if not any(remark.startswith("The time budget") for remark in self._remarks):
@@ -456,9 +490,9 @@ class _Checking:
         circumstances = () if stored is None else _circumstances(stored, self._series.machine)
         verdict = verdict.model_copy(
             update={
-                "where": where(compared.ranges, typical(self.runs), verdict),
+                "where": where(compared.ranges, typical(self.interleaved_runs or self.runs), verdict),
                 "remarks": (*verdict.remarks, *self._remarks, *circumstances),
-                "runs": len(self.runs),
+                "runs": len(self.runs) + len(self.interleaved_runs),
                 "duet": duet,
                 "creep": crept,
             }
@@ -468,7 +502,7 @@ class _Checking:
             verdict = verdict.model_copy(
                 update={"outcome": Outcome.REGRESSED, "reason": reason, "next_step": next_step}
             )
-        return self._checked(verdict)
+        return self.checked(verdict)
 
     def _crept(self, baseline: Baseline) -> Creep | None:
         terms = self._terms(STORED_PLAN, max_runs=self._policy.max_runs)
@@ -478,8 +512,14 @@ class _Checking:
         crept = self._crept(baseline)
         return crept is not None and crept.shown
 
-    def _checked(self, verdict: Verdict) -> Checked:
-        return Checked(verdict=verdict, runs=tuple(self.runs), reference_runs=tuple(self.reference_runs))
+    def checked(self, verdict: Verdict) -> Checked:
+        """A verdict with all runs that were made for it."""
+        return Checked(
+            verdict=verdict,
+            runs=tuple(self.runs),
+            reference_runs=tuple(self.reference_runs),
+            interleaved_runs=tuple(self.interleaved_runs),
+        )
 
 
 def _why_no_screen(baseline: Baseline, machine: Machine) -> str | None:
@@ -490,6 +530,28 @@ def _why_no_screen(baseline: Baseline, machine: Machine) -> str | None:
     if baseline.machine.driver != machine.driver:
         return f"the baseline was measured with driver {baseline.machine.driver}, this is driver {machine.driver}"
     return None
+
+
+def _too_noisy(screened: Judgement) -> bool:
+    """Whether runs differ so much that alternate pairs could not show a loss near the budget."""
+    return any(
+        row.outcome is Outcome.INCONCLUSIVE
+        and (prior := screened.priors.get(row.metric)) is not None
+        and (budget := row.budget) is not None
+        and smallest_loss(
+            row.metric,
+            baseline_runs=DUET_PLAN.most_runs,
+            candidate_runs=DUET_PLAN.most_runs,
+            occasions=1,
+            run_sd=prior.sd,
+            occasion_sd=0.0,
+            budget=budget,
+            plan=DUET_PLAN,
+            prior_df=prior.df,
+        )
+        > _NOISY * budget
+        for row in screened.verdict.metrics
+    )
 
 
 def _clock_open(verdict: Verdict) -> bool:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 import numpy as np
 
-from perfgate.judge.compare import LARGEST, Comparison, Floats, Prior, compare, middle
+from perfgate.judge.compare import LARGEST, Comparison, Floats, Prior, compare, compare_pairs, middle
 from perfgate.judge.outliers import Flags, keep
 from perfgate.judge.stages import PASS_CONFIDENCE, SHOWN_COVERAGE, STORED_PLAN, Plan
 from perfgate.judge.words import milliseconds, plural, told_change
@@ -19,6 +19,7 @@ from perfgate.model.verdict import Dropped, MetricVerdict
 
 BASELINE_SIDE = "baseline"
 CANDIDATE_SIDE = "candidate"
+PAIR_SIDE = "pair"
 
 _FARTHEST_LOG = 700.0
 """exp() of more than this is no double."""
@@ -105,6 +106,8 @@ def judge_clock(
 
     `step_ms` is the baseline's median step, which clocks on the step's basis are measured against.
     """
+    if rule.plan.in_pairs and len(blessed) != len(now):
+        return _incomparable(rule, blessed, now, Outcome.INCONCLUSIVE, "not every run has the other of its pair")
     match rule.basis:
         case Basis.LOG:
             told = _zeros(blessed, now, fewest=rule.plan.fewest_to_fail)
@@ -130,14 +133,7 @@ def judge_clock(
 def _judge_values(
     rule: ClockRule, before: Floats, after: Floats, blessed: Sequence[float], now: Sequence[float]
 ) -> ClockJudgement:
-    kept = keep((before, after), prior=rule.prior, budget=rule.budget_in_basis)
-    comparison = compare(
-        before[kept[0]],
-        after[kept[1]],
-        prior=rule.prior,
-        occasion_sd=rule.occasion_sd,
-        occasions=rule.occasions,
-    )
+    kept, comparison, dropped = (_in_pairs if rule.plan.in_pairs else _side_by_side)(rule, before, after)
     runs = len(now)
     separated = bool(np.min(after) > np.max(before[kept[0]]))
     outcome = Outcome.INCONCLUSIVE
@@ -164,10 +160,36 @@ def _judge_values(
             reason=told_change(change, low, high, budget=rule.budget, basis=rule.basis),
         ),
         rule=rule,
-        dropped=(*_dropped(rule, BASELINE_SIDE, before, kept[0]), *_dropped(rule, CANDIDATE_SIDE, after, kept[1])),
+        dropped=dropped,
         comparison=comparison,
         level=rule.level(comparison, runs=runs, separated=separated),
     )
+
+
+_Compared = tuple[tuple[Flags, Flags], Comparison, tuple[Dropped, ...]]
+"""The runs kept of both sides, what they come to, and those set aside."""
+
+
+def _side_by_side(rule: ClockRule, before: Floats, after: Floats) -> _Compared:
+    first, second = keep((before, after), prior=rule.prior, budget=rule.budget_in_basis)
+    comparison = compare(
+        before[first],
+        after[second],
+        prior=rule.prior,
+        occasion_sd=rule.occasion_sd,
+        occasions=rule.occasions,
+    )
+    dropped = (*_dropped(rule, BASELINE_SIDE, before, first), *_dropped(rule, CANDIDATE_SIDE, after, second))
+    return (first, second), comparison, dropped
+
+
+def _in_pairs(rule: ClockRule, before: Floats, after: Floats) -> _Compared:
+    differences = after - before
+    (kept,) = keep(
+        (differences,), prior=replace(rule.prior, sd=math.sqrt(2) * rule.prior.sd), budget=rule.budget_in_basis
+    )
+    comparison = compare_pairs(differences[kept], prior=rule.prior)
+    return (kept, kept), comparison, _dropped(rule, PAIR_SIDE, differences, kept)
 
 
 def _zeros(blessed: Sequence[float], now: Sequence[float], *, fewest: int) -> tuple[Outcome, str] | None:

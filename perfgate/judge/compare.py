@@ -48,6 +48,8 @@ class Comparison:
     """SD between occasions; 0 where both sets were measured on the same ones, as in a duet."""
     occasions: int
     """Occasions that the baseline spans."""
+    in_pairs: bool = False
+    """Whether each candidate run was compared with the baseline run of its own pair."""
 
     @property
     def _run_variance(self) -> float:
@@ -86,6 +88,8 @@ class Comparison:
     @property
     def run_df(self) -> float:
         """Degrees of freedom that `run_sd` rests on."""
+        if self.in_pairs:
+            return self.prior_df + self.candidate_runs - 1
         return self.prior_df + self.baseline_runs + self.candidate_runs - 2
 
     def margin(self, confidence: float) -> float:
@@ -130,6 +134,28 @@ def compare(
         candidate_runs=len(candidate),
         occasion_sd=occasion_sd,
         occasions=occasions,
+    )
+
+
+def compare_pairs(differences: Floats, *, prior: Prior) -> Comparison:
+    """Compare kept pairs by their differences, candidate minus baseline, shape (n,) with at least one pair.
+
+    DECISION's steps 2 and 3 on differences, as in a paired t test: what both runs of a pair share falls out. The SD is
+    told as that of one run, of which a difference has sqrt(2), so that `prior` and floor mean what they mean elsewhere.
+    """
+    ordered = np.sort(differences)
+    mean = float(np.mean(ordered))
+    within = float(np.sum(np.square(ordered - mean))) / 2
+    variance = max((prior.df * prior.sd * prior.sd + within) / (prior.df + len(ordered) - 1), FLOOR_SD * FLOOR_SD)
+    return Comparison(
+        estimate=mean,
+        run_sd=math.sqrt(variance),
+        prior_df=prior.df,
+        baseline_runs=len(ordered),
+        candidate_runs=len(ordered),
+        occasion_sd=0.0,
+        occasions=1,
+        in_pairs=True,
     )
 
 

@@ -13,7 +13,6 @@ from perfgate.judge.rows import Terms, rule_of
 from perfgate.judge.stages import STORED_PLAN, Plan
 from perfgate.model.baseline import Baseline
 from perfgate.model.metric import GATED_CLOCKS, METRICS, Basis, Metric
-from perfgate.model.verdict import Stage
 
 
 def smallest_loss(
@@ -45,7 +44,7 @@ def smallest_loss(
         basis=spec.basis,
         budget=spec.budget if budget is None else budget,
         prior=Prior(sd=run_sd, df=prior_df),
-        occasion_sd=0.0 if plan.stage is Stage.DUET else occasion_sd,
+        occasion_sd=0.0 if plan.is_duet else occasion_sd,
         occasions=occasions,
         clocks=clocks,
         plan=plan,
@@ -78,7 +77,7 @@ def expected_smallest(baseline: Baseline, metric: Metric, *, runs: int, terms: T
     own = x[kept]
     df = rule.prior.df + len(own) - 1
     run_sd = math.sqrt((rule.prior.df * rule.prior.sd**2 + float(np.sum(np.square(own - np.mean(own))))) / df)
-    against = runs if terms.plan.stage is Stage.DUET else len(own)
+    against = runs if terms.plan.is_duet else len(own)
     return rule.smallest(_comparison(rule, run_sd=run_sd, baseline_runs=against, candidate_runs=runs))
 
 

@@ -15,7 +15,7 @@ from perfgate.model.baseline import Baseline
 from perfgate.model.metric import GATED_CLOCKS, METRICS, Basis, ClockSpec, Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import Run
-from perfgate.model.verdict import MetricVerdict, Stage
+from perfgate.model.verdict import MetricVerdict
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -89,7 +89,7 @@ def rule_of(metric: Metric, spec: ClockSpec, baseline: Baseline, terms: Terms, *
         basis=spec.basis,
         budget=terms.budgets.get(metric, spec.budget),
         prior=terms.priors.get(metric, Prior(sd=run_sd)),
-        occasion_sd=0.0 if terms.plan.stage is Stage.DUET else occasion_sd,
+        occasion_sd=0.0 if terms.plan.is_duet else occasion_sd,
         occasions=len(baseline.occasions),
         clocks=clocks,
         workloads=terms.workloads,

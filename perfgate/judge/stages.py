@@ -69,6 +69,8 @@ class Plan:
     looks: tuple[Look, ...]
     told: Loss
     """The loss by which it is told what the runs could have shown."""
+    in_pairs: bool = False
+    """Whether a run's value only means something beside that of the other side of its pair."""
 
     @property
     def fewest_to_fail(self) -> int:
@@ -83,6 +85,11 @@ class Plan:
     def losses_at(self, runs: int) -> tuple[Loss, ...]:
         """Return what may be called a loss after this many runs."""
         return next((look.losses for look in reversed(self.looks) if look.runs <= runs), ())
+
+    @property
+    def is_duet(self) -> bool:
+        """Whether both sides are measured on the same occasion, in pairs."""
+        return self.stage in (Stage.DUET, Stage.INTERLEAVED)
 
     def next_look(self, runs: int, *, max_runs: int) -> int:
         """Return the number of runs to judge next; `runs` itself where the budget is spent."""
@@ -107,3 +114,18 @@ DUET_PLAN: Final = Plan(
     stage=Stage.DUET, looks=tuple(Look(runs=pairs, losses=(DUEL,)) for pairs in (3, 5, 8)), told=DUEL
 )
 """Against fresh runs of the baseline's commit, made alternately with the candidate's; runs are pairs."""
+BOUT: Final = Loss(alpha=ALPHA / 4, budgets=0.5)
+"""In an interleaved duet, at each of four looks."""
+INTERLEAVED_PLAN: Final = Plan(
+    stage=Stage.INTERLEAVED,
+    looks=tuple(Look(runs=pairs, losses=(BOUT,)) for pairs in (3, 5, 8, 12)),
+    told=BOUT,
+    in_pairs=True,
+)
+"""In pairs of processes that are alive at once, for loops whose runs differ by the mood of the host.
+
+Measured on an H200's host (`benchmarks/moods`): a pair's ratio repeats within 1.0 % where runs one after another
+repeat within 4 to 6 %; 2 % then take 10 or 11 pairs, hence a fourth look.
+"""
+INTERLEAVED_SD: Final = 0.007
+"""Run-to-run SD of step and idle time in such pairs, a fraction of a step: 1.0 % of their difference (ibid.)."""

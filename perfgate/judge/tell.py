@@ -14,7 +14,7 @@ from perfgate.model.baseline import FEWEST_RUNS, Baseline
 from perfgate.model.metric import METRICS, Basis, Kind
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import Run
-from perfgate.model.verdict import Blessed, Creep, MetricVerdict, Stage, Verdict
+from perfgate.model.verdict import Blessed, Creep, MetricVerdict, Verdict
 
 _FARTHEST_RUNS = 60
 """How far to look for a number of runs that would settle a gate."""
@@ -54,12 +54,12 @@ def tell(
             parts = [
                 plural(len(kind), name) for kind, name in ((judged.clocks, "clock"), (judged.counts, "count")) if kind
             ]
-            with_what = "" if terms.plan.stage is Stage.DUET else f" against {len(baseline.runs)} blessed"
+            with_what = "" if terms.plan.is_duet else f" against {len(baseline.runs)} blessed"
             return f"Within budget: {listed(parts)}, {_runs(len(runs), terms.plan)}{with_what}.", ""
 
 
 def _runs(number: int, plan: Plan) -> str:
-    return plural(number, "pair" if plan.stage is Stage.DUET else "run")
+    return plural(number, "pair" if plan.is_duet else "run")
 
 
 def tell_creep(creep: Creep, workload: str, *, runs: int) -> tuple[str, str]:
@@ -182,7 +182,7 @@ def _tell_inconclusive(judged: Rows, baseline: Baseline, runs: Sequence[Run], pl
         )
     if needed is None:
         told += f" Not even {_runs(_FARTHEST_RUNS, plan)} would settle it."
-    if plan.stage is not Stage.DUET and len(baseline.runs) < _RUNS_WANTED:
+    if not plan.is_duet and len(baseline.runs) < _RUNS_WANTED:
         has = f"{plural(len(baseline.runs), 'run')}; {_RUNS_WANTED} are wanted"
         return told, (
             f"Bless a fuller baseline of its commit (this one has {has}): delete its file, "
@@ -194,7 +194,7 @@ def _tell_inconclusive(judged: Rows, baseline: Baseline, runs: Sequence[Run], pl
 
 def _allowing(runs: int, plan: Plan) -> str:
     """Write the command that allows so many runs, or pairs after a screen."""
-    most = runs if plan.stage is not Stage.DUET else 2 * runs + SCREEN_PLAN.fewest_to_fail
+    most = runs if not plan.is_duet else 2 * runs + SCREEN_PLAN.fewest_to_fail
     return f"pytest --perfgate --perfgate-max-runs={most}"
 
 
@@ -205,7 +205,7 @@ def _runs_needed(clocks: Sequence[ClockJudgement], runs: int, plan: Plan) -> int
         then = [
             (
                 clock.rule,
-                clock.comparison.with_more_runs(more, of_baseline=more if plan.stage is Stage.DUET else 0),
+                clock.comparison.with_more_runs(more, of_baseline=more if plan.is_duet else 0),
             )
             for clock in clocks
             if clock.comparison is not None

@@ -135,7 +135,9 @@ class Result(Record):
     """SHA-256 by path (POSIX, relative to the root) of the project's files that the workload loaded."""
     runs: tuple[Run, ...]
     reference_runs: tuple[Run, ...] = ()
-    """Of a duet: the runs of the commit that `runs` were compared with."""
+    """Of a duet: the runs of the commit that the candidate was compared with."""
+    interleaved_runs: tuple[Run, ...] = ()
+    """The candidate's of an interleaved duet, which are no repeats of `runs`: of more steps, on one CPU core."""
     verdict: Verdict
 
 

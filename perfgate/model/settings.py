@@ -19,6 +19,18 @@ class GraphTrace(StrEnum):
     NODE = "node"
 
 
+class DuetForm(StrEnum):
+    """How another commit and the candidate are run beside one another."""
+
+    AUTO = "auto"
+    """Alternately, or interleaved where alternate runs differ too much to show the budget."""
+    ALTERNATE = "alternate"
+    """In fresh processes one after another, in ABBA order."""
+    INTERLEAVE = "interleave"
+    """In processes that are alive at once and take turns of a few steps on one CPU core."""
+    OFF = "off"
+
+
 class Settings(Record):
     """The project's settings, after `[tool.perfgate]`, environment and options have been merged."""
 
@@ -28,12 +40,12 @@ class Settings(Record):
     """Folder of the baselines, relative to the project's root."""
     runs: int = Field(default=3, ge=1, le=10)
     """Runs of the first look; the gate grows them to 5, 8 and 10 where it must."""
-    max_runs: int = Field(default=19, ge=1, le=100)
-    """Runs of one workload in one gate, a duet's baseline runs included: 3 and 8 pairs by default."""
+    max_runs: int = Field(default=27, ge=1, le=100)
+    """Runs of one workload in one gate, a duet's baseline runs included: 3 and 12 pairs by default."""
     time_budget_s: float | None = Field(default=None, gt=0)
     """Seconds that a whole gate may take; what does not fit is INCONCLUSIVE or NOT_MEASURED."""
-    duet: bool = True
-    """Whether the baseline's commit is run again beside the candidate where stored values do not settle a gate."""
+    duet: DuetForm = DuetForm.AUTO
+    """How the baseline's commit is run again beside the candidate where stored values do not settle a gate."""
     duet_setup: tuple[str, ...] = ()
     """A command, word by word, that makes a fresh checkout of the project ready to run; run in its root."""
     duet_python: str | None = Field(default=None, min_length=1)

@@ -22,6 +22,8 @@ class Stage(StrEnum):
     """The stored baseline alone, by DECISION's looks for where its commit cannot be run."""
     DUET = "duet"
     """Fresh runs of the baseline's commit, made alternately with the candidate's."""
+    INTERLEAVED = "interleaved"
+    """Processes of the baseline's commit and of the candidate that take turns of a few steps, pair by pair."""
 
 
 class MetricVerdict(Record):
@@ -55,7 +57,7 @@ class Dropped(Record):
     """A run set aside as a gross outlier, for the metric and by the distance that did it; its other metrics stay in."""
 
     side: str
-    """`baseline` or `candidate`."""
+    """`baseline`, `candidate` or `pair`."""
     index: int
     """Of the run on its side, from 0."""
     metric: Metric

@@ -21,13 +21,15 @@ from perfgate.model.baseline import Baseline, Result
 from perfgate.model.errors import BaselineUnreadable, PerfgateError, RevisionMissing, StoreFailed
 from perfgate.model.machine import Machine
 from perfgate.model.outcome import Outcome
-from perfgate.model.settings import Settings
+from perfgate.model.settings import DuetForm, Settings
 from perfgate.model.verdict import Verdict
 from perfgate.model.workload import Workload
 from perfgate.nsys.command import trace_options
 from perfgate.nsys.tool import find_nsys
 from perfgate.plugin.progress import Progress
 from perfgate.plugin.series import SHOWN_SHA, Series, WorktreeDuel
+
+InterleavedDuel = WorktreeDuel
 from perfgate.render.document import DocumentRun, DocumentWorkload, GateDocument, document_text
 from perfgate.render.junit import properties
 from perfgate.render.page import Page
@@ -153,7 +155,7 @@ class PytestGate:
             return gate.as_not_measured(workload.id, refused)
         self._folders[workload.id] = folder
         series = Series(bench=bench, workload=workload, folder=folder, progress=self._progress)
-        duet = self._duet_of(expectation, bench, series, folder)
+        alternate, interleaved = self._duets_of(expectation, bench, series, folder)
         policy = self._policy(workload)
         with self._progress.of(workload.id), ExitStack() as held:
             try:
@@ -170,7 +172,13 @@ class PytestGate:
                 return gate.as_not_measured(workload.id, taken)
             self._say_what_it_takes(expectation, policy)
             checked = gate.check(
-                expectation, policy, series, duet, against=self._against is not None, affords=self._affords
+                expectation,
+                policy,
+                series,
+                alternate,
+                interleaved=interleaved,
+                against=self._against is not None,
+                affords=self._affords,
             )
         checked = checked.model_copy(update={"verdict": series.annotated(checked.verdict)})
         self._checked[workload.id] = checked
@@ -180,29 +188,44 @@ class PytestGate:
             return gate.as_not_measured(workload.id, refused)
         return checked.verdict
 
-    def _duet_of(
+    def _duets_of(
         self, expectation: gate.Expectation, bench: runner.Bench, series: Series, folder: Path
-    ) -> gate.OpenDuel | None:
-        """What makes the other commit ready to be run beside the candidate; None where none is wanted."""
-        baseline = expectation.baseline
-        if self._against is None and (baseline is None or not self.settings.duet):
-            return None
+    ) -> tuple[gate.OpenDuel | None, gate.OpenDuel | None]:
+        """What makes the other commit ready to be run beside the candidate: alternately, and interleaved.
 
-        @contextmanager
-        def opened() -> Iterator[WorktreeDuel]:
+        None of what is not wanted, or not possible.
+        """
+        baseline, workload, form = expectation.baseline, expectation.workload, self.settings.duet
+        if self._against is None and (baseline is None or form is DuetForm.OFF):
+            return None, None
+
+        def other(kind: type[WorktreeDuel]) -> WorktreeDuel:
             against = self._against or _blessed_at(baseline)
-            yield WorktreeDuel(
+            return kind(
                 revision=against.revision,
                 commit=against.commit,
                 bench=self._beside(bench, against.commit),
                 series=series,
-                workload=expectation.workload,
+                workload=workload,
                 folder=folder,
                 progress=self._progress,
                 blessed_code=baseline.code if self._against is None and baseline is not None else None,
             )
 
-        return opened
+        @contextmanager
+        def alternate() -> Iterator[gate.Duel]:
+            yield other(WorktreeDuel)
+
+        @contextmanager
+        def interleaved() -> Iterator[gate.Duel]:
+            yield other(InterleavedDuel)
+
+        by_name = form is DuetForm.INTERLEAVE
+        can_interleave = workload.form == "function" and len(bench.machine.gpus) <= 1
+        return (
+            None if by_name and can_interleave else alternate,
+            interleaved if can_interleave and form in (DuetForm.AUTO, DuetForm.INTERLEAVE) else None,
+        )
 
     def _beside(self, bench: runner.Bench, commit: str) -> runner.Bench:
         """The bench of another commit, checked out once for all workloads of this gate."""
@@ -230,7 +253,7 @@ class PytestGate:
             expectation,
             policy,
             run_s=last,
-            duet=self.settings.duet,
+            duet=self.settings.duet is not DuetForm.OFF,
             against=None if self._against is None else self._against.revision,
         )
         self._progress.plan(lines)
@@ -280,6 +303,7 @@ class PytestGate:
             code=series.code,
             runs=checked.runs,
             reference_runs=checked.reference_runs,
+            interleaved_runs=checked.interleaved_runs,
             verdict=checked.verdict,
         )
         self.store.save_result(result, folder)
@@ -387,6 +411,7 @@ class PytestGate:
                 opens_gate=self._policy(None).opens(verdict.outcome),
                 runs=tuple(map(DocumentRun.of, self._of(name).runs)),
                 reference_runs=tuple(map(DocumentRun.of, self._of(name).reference_runs)),
+                interleaved_runs=tuple(map(DocumentRun.of, self._of(name).interleaved_runs)),
                 baseline=self._baseline_file(name),
                 files=self._files(name),
             )

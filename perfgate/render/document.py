@@ -55,7 +55,9 @@ class DocumentWorkload(Record):
     opens_gate: bool
     runs: tuple[DocumentRun, ...] = ()
     reference_runs: tuple[DocumentRun, ...] = ()
-    """Of a duet: those of the commit that `runs` were compared with."""
+    """Of a duet: those of the commit that the candidate was compared with."""
+    interleaved_runs: tuple[DocumentRun, ...] = ()
+    """The candidate's of an interleaved duet."""
     baseline: str | None = None
     """The baseline's file, relative to the project's root."""
     files: str | None = None

@@ -15,6 +15,7 @@ from statistics import median
 from typing import Final
 
 from perfgate import blessing
+from perfgate.machine import gpu_lock
 from perfgate.model.baseline import Baseline
 from perfgate.model.errors import EXIT_OPEN, EXIT_SHUT, StoreFailed, WorkloadFailed
 from perfgate.model.machine import Machine
@@ -35,13 +36,14 @@ STEP_MS: Final = 3.0
 MOST_PRODUCTS: Final = 200
 SLEEP_SHARE: Final = 0.03
 """Of the GPU time of a step: what the planted sleep kernel takes."""
+LOCK_TIMEOUT_S: Final = 3600.0
 TAIL: Final = 15
 """Lines of a log that are shown where a gate came to no verdict."""
 
 SETTINGS: Final = """\
 [tool.perfgate]
 timeout_s = 120
-duet = false
+duet = "off"
 
 [tool.pytest.ini_options]
 addopts = ""
@@ -116,6 +118,7 @@ def play(
     Raises:
         StoreFailed: `keep` exists or cannot be made.
         WorkloadFailed: the GPU cannot be measured.
+        GpuTaken: another gate held it for an hour.
     """
     with ExitStack() as held:
         folder = _folder(held, keep)
@@ -196,7 +199,9 @@ class _Play:
         """Fit the loop to this GPU, and return the clock cycles that it makes in 1 ms."""
         found, log = self.folder / "probe.json", self.folder / "probe.log"
         command = (self.runner.python, "-m", "perfgate.selftest.probe", str(found))
-        status = self.runner.run(command, cwd=self.folder, env=self._env(), log=log)
+        # Another gate's runs would be INVALID if this were to compute beside them.
+        with gpu_lock(self.runner.machine.gpus, timeout_s=LOCK_TIMEOUT_S, on_wait=self.say, workload="selftest"):
+            status = self.runner.run(command, cwd=self.folder, env=self._env(), log=log)
         if status != 0 or not found.is_file():
             raise WorkloadFailed(
                 subject="selftest",

@@ -30,6 +30,12 @@ from perfgate.store import Store
 COMMAND = [sys.executable, "-c", "from perfgate.cli import main; main()", "selftest"]
 
 
+@pytest.fixture(autouse=True)
+def _locks_of_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    locks = tmp_path_factory.mktemp("locks")
+    monkeypatch.setattr("perfgate.machine.lock.machine_folder", lambda: locks)
+
+
 def passed(outcome: Outcome = Outcome.PASSED) -> Verdict:
     return records.verdict(outcome, name="loop", reason="Within budget.")
 

@@ -39,7 +39,7 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "demo": frozenset({"model", "metrics", "nsys", "render", "store", "gate", "blessing"}),
     "pytest_door": frozenset(),
     "selftest": frozenset(
-        {"model", "nsys", "render", "store", "runner", "blessing", "pytest_door", "workload", "perfgate"}
+        {"model", "machine", "nsys", "render", "store", "runner", "blessing", "pytest_door", "workload", "perfgate"}
     ),
     "plugin": frozenset({"model", "worker", *ROOMS, *BORDERS, *HALLS})
     - {"calibration", "doctor", "demo", "selftest", "pytest_door"},
