@@ -169,6 +169,74 @@ def test_without_a_duet_the_looks_against_the_stored_baseline_go_on() -> None:
     assert outcome_of(gated(screen(0.9), None)) == (Outcome.INCONCLUSIVE, Stage.STORED, 10, 0)
 
 
+# Interleaved, where runs differ too much
+
+
+NOISY = (0.0, 6.0, -5.0, 3.0, -7.0, 4.0, -2.0, 5.0, -4.0, 1.0, 6.0, -6.0)
+"""Per cent by which runs of a launch-bound loop differ; both sides of an interleaved pair share it."""
+
+
+def noisy_baseline() -> Baseline:
+    return records.baseline(*([{Metric.STEP_MS: 12.34 * (1 + n / 100)} for n in NOISY[:5]] for _ in range(2)))
+
+
+def moody(percent: float, *, wobble: int = 0) -> list[Run]:
+    """Runs of a side so much slower, in the mood of their pair."""
+    return [slower((1 + percent / 100) * (1 + mood / 100) * 100 - 100, n + wobble) for n, mood in enumerate(NOISY)]
+
+
+def test_runs_that_differ_too_much_are_interleaved() -> None:
+    alternate, interleaved = duel(0, 0), Recorded(moody(0.0), moody(2.5, wobble=2))
+    checked = check(expect(noisy_baseline()), Policy(), Candidate(*moody(2.5)), alternate, interleaved=interleaved)
+    assert outcome_of(checked) == (Outcome.REGRESSED, Stage.INTERLEAVED, 3, 5)
+    assert len(checked.interleaved_runs) == 5
+    assert not alternate.opened
+    assert [planned for _, planned in interleaved.asked] == [3, 3, 3, 5, 5]
+    assert checked.verdict.runs == 8
+    row = checked.verdict.of(Metric.STEP_MS)
+    assert row is not None
+    assert row.change == pytest.approx(0.025, abs=5e-4)
+
+
+def test_an_unchanged_noisy_loop_passes_interleaved() -> None:
+    interleaved = Recorded(moody(0.0), moody(0.0, wobble=2))
+    checked = check(expect(noisy_baseline()), Policy(), Candidate(*moody(2.5)), duel(0, 0), interleaved=interleaved)
+    assert outcome_of(checked) == (Outcome.PASSED, Stage.INTERLEAVED, 3, 5)
+
+
+def test_quiet_runs_are_not_interleaved() -> None:
+    interleaved = duel(0, 2.5)
+    checked = check(expect(FULL), Policy(), screen(2.5), duel(0, 2.5), interleaved=interleaved)
+    assert outcome_of(checked) == (Outcome.REGRESSED, Stage.DUET, 6, 3)
+    assert not interleaved.opened
+
+
+def test_what_cannot_be_interleaved_is_run_alternately() -> None:
+    failing = WorktreeFailed(subject="mlp at 0123456789ab", fact="out of memory", next_step="See the log.")
+    other = Recorded([slower(0)], [slower(0)])
+    checked = check(
+        expect(noisy_baseline()), Policy(), Candidate(*moody(2.5)), other, interleaved=Recorded([failing], [slower(0)])
+    )
+    assert checked.verdict.stage is Stage.DUET
+    assert "No interleaved duet: mlp at 0123456789ab: out of memory.\nSee the log." in checked.verdict.remarks
+
+
+def test_interleaving_is_all_there_is_where_it_was_asked_for() -> None:
+    interleaved = duel(0, 2.5)
+    checked = check(expect(FULL), Policy(), screen(2.5), None, interleaved=interleaved)
+    assert outcome_of(checked) == (Outcome.REGRESSED, Stage.INTERLEAVED, 3, 5)
+
+
+def test_interleaved_runs_say_nothing_of_the_anchor_and_are_not_blessed() -> None:
+    """On one core a step takes another time, which is not to be compared with what was blessed."""
+    shorter = [slower(-17.0, n) for n in range(8)]
+    checked = check(
+        expect(noisy_baseline()), Policy(), Candidate(*moody(2.5)), None, interleaved=Recorded(shorter, shorter)
+    )
+    assert checked.verdict.outcome is Outcome.PASSED
+    assert {run.value(Metric.STEP_MS) for run in checked.runs} == {run.value(Metric.STEP_MS) for run in moody(2.5)[:3]}
+
+
 # Straight to the duet
 
 

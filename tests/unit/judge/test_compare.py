@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from perfgate.judge.compare import Comparison, Prior, compare, middle
+from perfgate.judge.compare import Comparison, Prior, compare, compare_pairs, middle
 
 BEFORE, AFTER = np.array([0.0, 0.01]), np.array([0.02, 0.03])
 
@@ -87,3 +87,21 @@ def test_more_candidate_runs_shrink_the_run_term_only() -> None:
 )
 def test_the_middle_is_the_median_and_stays_finite(values: list[float], expected: float) -> None:
     assert middle(values) == pytest.approx(expected, rel=1e-15, abs=0)
+
+
+def test_pairs_are_compared_by_their_differences() -> None:
+    """A paired t test: mean 0.02, SD of the differences 0.01, four of them, and no prior to speak of."""
+    differences = np.array([0.01, 0.02, 0.02, 0.03])
+    own = float(np.std(differences, ddof=1))
+    found = compare_pairs(differences, prior=Prior(sd=0.0, df=1e-12))
+    assert found.estimate == pytest.approx(0.02)
+    assert found.standard_error == pytest.approx(own / 2)
+    assert found.df == pytest.approx(3)
+    assert found.in_pairs
+
+
+def test_the_prior_of_pairs_is_that_of_one_run() -> None:
+    found = compare_pairs(np.array([0.02]), prior=Prior(sd=0.007))
+    assert found.run_sd == pytest.approx(0.007)
+    assert found.standard_error == pytest.approx(0.007 * 2**0.5)
+    assert found.run_df == 2

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pytest
 from support.judging import MOMENT, Columns, blessed, measured
 
+from perfgate.judge.creep import creep
 from perfgate.judge.judge import Judgement, judge
 from perfgate.judge.rows import Terms
 from perfgate.model.baseline import Spread
@@ -439,3 +440,20 @@ def test_what_more_runs_cannot_settle_is_said_to_be_so() -> None:
 def test_another_sm_clock_is_remarked_on(before: float | None, now: float | None, remarks: tuple[str, ...]) -> None:
     baseline = blessed(BASE, occasions=5, sm_clock_mhz=before)
     assert judge(baseline, measured(columns(), sm_clock_mhz=now), Terms()).verdict.remarks == remarks
+
+
+# -- Creep
+
+
+def test_steps_too_far_from_the_anchor_to_be_compared_have_not_crept() -> None:
+    baseline = blessed({M.STEP_MS: [1e308] * 3}, anchor_ms=1e-300)
+    assert creep(baseline, measured({M.STEP_MS: [1e308] * 3}), Terms(), anchor_budget=0.05) is None
+
+
+def test_fewer_than_three_runs_have_not_crept() -> None:
+    baseline = blessed({M.STEP_MS: [10.0] * 3}, anchor_ms=5.0)
+    assert creep(baseline, measured({M.STEP_MS: [10.0] * 2}), Terms(), anchor_budget=0.05) is None
+    found = creep(baseline, measured({M.STEP_MS: [10.0] * 3}), Terms(), anchor_budget=0.05)
+    assert found is not None
+    assert found.shown
+    assert found.change == pytest.approx(1.0)

@@ -13,10 +13,11 @@ from support.judging import Columns, blessed, measured
 from perfgate.judge.family import step_down, still_sharing
 from perfgate.judge.judge import Judgement, judge
 from perfgate.judge.rows import Terms
-from perfgate.judge.stages import DUET_PLAN, SCREEN_PLAN, STORED_PLAN, Plan
+from perfgate.judge.stages import DUET_PLAN, INTERLEAVED_PLAN, SCREEN_PLAN, STORED_PLAN, Plan
 from perfgate.model.baseline import Baseline
 from perfgate.model.metric import METRICS, Kind, Metric
 from perfgate.model.outcome import Outcome
+from perfgate.model.verdict import MetricVerdict
 
 CLOCKS = (Metric.STEP_MS, Metric.KERNEL_MS, Metric.GAP_MS, Metric.H2D_MS, Metric.NCCL_MS)
 COUNTS = (Metric.SYNCS, Metric.LAUNCHES)
@@ -39,7 +40,7 @@ def columns_of(draw: st.DrawFn, values: st.SearchStrategy[float | None], *, most
 
 
 ordinary: st.SearchStrategy[Columns] = columns_of(st.one_of(times, close_times))
-plans = st.sampled_from([SCREEN_PLAN, STORED_PLAN, DUET_PLAN])
+plans = st.sampled_from([SCREEN_PLAN, STORED_PLAN, DUET_PLAN, INTERLEAVED_PLAN])
 
 
 @st.composite
@@ -86,8 +87,13 @@ def test_no_input_raises_or_passes_without_evidence(
 @given(before=ordinary, now=ordinary, plan=plans, data=st.data())
 @settings(max_examples=200, deadline=None)
 def test_the_order_of_runs_changes_nothing(before: Columns, now: Columns, plan: Plan, data: st.DataObject) -> None:
+    orders: dict[int, list[int]] = {}
+
     def shuffled(columns: Columns) -> Columns:
-        order = data.draw(st.permutations(range(len(next(iter(columns.values()))))))
+        runs = len(next(iter(columns.values())))
+        # Pairs are shuffled as pairs.
+        order = data.draw(st.permutations(range(runs))) if not (plan.in_pairs and runs in orders) else orders[runs]
+        orders[runs] = order
         return {metric: [values[run] for run in order] for metric, values in columns.items()}
 
     one = verdict_of(blessed(before), now, plan=plan)
@@ -124,6 +130,27 @@ def test_scaling_all_times_changes_nothing(before: Columns, now: Columns, plan: 
         [getattr(row, name) for name in shown] for row in other.verdict.metrics
     ]
     assert (one.verdict.outcome, one.verdict.reason) == (other.verdict.outcome, other.verdict.reason)
+
+
+@given(data=st.data(), runs=st.integers(1, 12))
+@settings(max_examples=150, deadline=None)
+def test_moods_that_the_sides_of_each_pair_share_change_nothing(data: st.DataObject, runs: int) -> None:
+    drawn = st.lists(close_times, min_size=runs, max_size=runs)
+    before, now = data.draw(drawn), data.draw(drawn)
+    moods = data.draw(st.lists(st.floats(min_value=-0.2, max_value=0.2), min_size=runs, max_size=runs))
+
+    def row(sides: tuple[list[float], list[float]]) -> MetricVerdict:
+        found = verdict_of(
+            blessed({Metric.STEP_MS: sides[0]}), {Metric.STEP_MS: sides[1]}, plan=INTERLEAVED_PLAN
+        ).verdict.of(Metric.STEP_MS)
+        assert found is not None
+        return found
+
+    one = row((before, now))
+    in_moods = [[ms * math.exp(mood) for ms, mood in zip(side, moods, strict=True)] for side in (before, now)]
+    other = row((in_moods[0], in_moods[1]))
+    assert one.change == pytest.approx(other.change, abs=1e-9)
+    assert one.p_value == pytest.approx(other.p_value, rel=1e-6, abs=1e-12)
 
 
 @given(before=duels(), now=duels(), shift=st.floats(min_value=-0.2, max_value=0.2))
