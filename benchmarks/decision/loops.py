@@ -1,0 +1,73 @@
+"""The two loops that real gates are tried on: one that the GPU paces, one that the CPU does; knows nothing of gates.
+
+`collect.py` copies this file into a scratch project and writes the constants there; as it stands nothing is planted.
+"""
+
+from typing import Any
+
+import nvtx
+import torch
+from torch import nn
+
+from perfgate import Steps, workload
+
+SLEEP_CYCLES = 100
+"""GPU clock cycles that one extra kernel spins for in each step of the GPU-bound loop."""
+SPINS = 0
+"""Turns of an empty Python loop in each step of the CPU-bound loop."""
+
+CUDA = torch.cuda.is_available()
+DEVICE = "cuda" if CUDA else "cpu"
+
+
+@workload(steps=30, warmup=50)
+def gpu_bound(steps: Steps) -> None:
+    """An MLP with fused Adam in tf32; the CPU runs ahead, and nothing waits for the GPU."""
+    width, depth, batch = (4096, 4, 1536) if CUDA else (64, 2, 16)
+    torch.manual_seed(0)
+    torch.backends.cuda.matmul.allow_tf32 = True
+    layers = [layer for _ in range(depth) for layer in (nn.Linear(width, width, device=DEVICE), nn.ReLU())]
+    model = nn.Sequential(*layers)
+    optimizer = torch.optim.Adam(model.parameters(), fused=CUDA)
+    host = torch.randn(batch, width)
+    inputs = host.pin_memory() if CUDA else host
+    for _ in steps:
+        with nvtx.annotate("copy"):
+            data = inputs.to(DEVICE, non_blocking=True)
+        with nvtx.annotate("forward"):
+            loss = model(data).square().mean()
+        with nvtx.annotate("backward"):
+            optimizer.zero_grad(set_to_none=True)
+            loss.backward()
+        with nvtx.annotate("optimizer"):
+            optimizer.step()
+        if CUDA:
+            torch.cuda._sleep(SLEEP_CYCLES)  # type: ignore[no-untyped-call]
+
+
+@workload(steps=60, warmup=50)
+def cpu_bound(steps: Steps) -> None:
+    """A residual MLP of small kernels with unfused SGD and a `loss.item()` a step: launching is what takes the time."""
+    width, depth, batch = (128, 11, 64) if CUDA else (16, 2, 4)
+    torch.manual_seed(0)
+    blocks = nn.ModuleList(
+        nn.Sequential(nn.Linear(width, width), nn.GELU(), nn.Linear(width, width)) for _ in range(depth)
+    ).to(DEVICE)
+    optimizer = torch.optim.SGD(blocks.parameters(), lr=1e-4, momentum=0.9, foreach=False)
+    inputs = torch.randn(batch, width, device=DEVICE)
+    for _ in steps:
+        with nvtx.annotate("forward"):
+            hidden: Any = inputs
+            for block in blocks:
+                hidden = hidden + block(hidden)
+            loss = hidden.square().mean()
+        with nvtx.annotate("backward"):
+            optimizer.zero_grad(set_to_none=True)
+            loss.backward()
+        with nvtx.annotate("optimizer"):
+            optimizer.step()
+        with nvtx.annotate("log"):
+            loss.item()
+        with nvtx.annotate("spin"):
+            for _ in range(SPINS):
+                pass

@@ -1,0 +1,246 @@
+"""A gate at its door with another commit at hand: real checkouts, runs of our own making, and what a user sees."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from support import records
+from support.project import LOOP, Project
+
+from perfgate import runner
+from perfgate.model.baseline import Baseline, Commit, code_digest
+from perfgate.model.metric import Metric
+from perfgate.model.order import Account, Ending
+from perfgate.model.sample import Run
+from perfgate.model.workload import Workload
+
+WOBBLE = (0.0, 0.02, -0.02, 0.01, -0.01)
+Sides = dict[bool, list[str]]
+
+
+def slower(percent: float, number: int) -> Run:
+    return records.run({Metric.STEP_MS: 12.34 * (1 + (percent + WOBBLE[number % 5]) / 100)})
+
+
+def git(root: Path, *words: str) -> str:
+    identity = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org")
+    return subprocess.run(
+        ["git", *identity, *words], cwd=root, check=True, capture_output=True, text=True
+    ).stdout.strip()
+
+
+@pytest.fixture
+def repository(project: Project) -> Project:
+    """A committed project on a machine with an H200."""
+    project.gpus()
+    project.workload(LOOP)
+    project.write(".gitignore", ".perfgate/\n__pycache__/\n.out\n.err\n")
+    git(project.root, "init", "-q")
+    git(project.root, "add", "-A")
+    git(project.root, "commit", "-q", "-m", "one")
+    return project
+
+
+@pytest.fixture
+def ran(repository: Project) -> Callable[..., list[Path]]:
+    """Put runs in place of measured ones: of the candidate, and of the checkout; tells where each was to run."""
+
+    def put(*, reference: float, candidate: float, interrupt_at: int | None = None) -> list[Path]:
+        asked: list[Path] = []
+
+        def measure_run(bench: runner.Bench, workload: Workload, folder: Path) -> runner.Measured:
+            del workload
+            folder.mkdir(parents=True)
+            assert (bench.root / "workloads" / "loops.py").is_file()
+            asked.append(bench.root)
+            if len(asked) == interrupt_at:
+                raise KeyboardInterrupt
+            made = slower(reference if bench.tree is not None else candidate, len(asked))
+            account = Account(ending=Ending.FINISHED, pid=1, torch="2.6.0", cuda="12.4", nvtx="0.2.11")
+            return runner.Measured(run=made, account=account, code=records.CODE)
+
+        repository.patch.setattr(runner, "measure_run", measure_run)
+        return asked
+
+    return put
+
+
+def blessed(project: Project, *, code: str | None = None, dirty: bool = False, sha: str = "") -> Baseline:
+    """Bless ten runs over two occasions at the commit that is there."""
+    commit = Commit(sha=sha or git(project.root, "rev-parse", "HEAD"), dirty=dirty)
+    made = project.baseline()
+    occasion = made.occasions[0].model_copy(update={"commit": commit})
+    made = made.model_copy(update={"occasions": (occasion, occasion), "code": code})
+    project.bless(made)
+    git(project.root, "add", "-A")
+    git(project.root, "commit", "-q", "-m", "bless")
+    return made
+
+
+def left(project: Project) -> tuple[list[str], str]:
+    """What is left of checkouts: below `.perfgate/worktrees`, and in git's own list beside the repository."""
+    folder = project.root / ".perfgate" / "worktrees"
+    listed = git(project.root, "worktree", "list").splitlines()
+    names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+    return [name for name in names if name != ".lock"], "\n".join(listed[1:])
+
+
+def test_a_loss_is_shown_by_a_duet_with_the_baselines_commit(
+    repository: Project, ran: Callable[..., list[Path]]
+) -> None:
+    blessed(repository, code=code_digest(records.CODE))
+    asked = ran(reference=0.0, candidate=2.5)
+    seen = repository.gate("--perfgate-json=verdicts.json", columns=100)
+    assert seen.status == 1
+    sha = git(repository.root, "rev-parse", "HEAD~1")
+    assert f"loop: REGRESSED (3 pairs with the baseline's commit {sha[:12]}, after 3 runs)" in seen.failures
+    beside = [root != repository.root for root in asked]
+    assert beside == [False, False, False, True, False, False, True, True, False]
+    assert left(repository) == ([], "")
+    (workload,) = json.loads((repository.root / "verdicts.json").read_text())["workloads"]
+    assert (len(workload["runs"]), len(workload["reference_runs"])) == (6, 3)
+    assert workload["verdict"]["duet"] == {
+        "revision": f"the baseline's commit {sha[:12]}",
+        "commit": sha,
+        "pairs": 3,
+        "screen_runs": 3,
+    }
+    kept = repository.store.latest_result("loop")
+    assert kept is not None
+    assert (len(kept.result.runs), len(kept.result.reference_runs)) == (6, 3)
+    assert sorted(path.name for path in kept.folder.iterdir() if path.is_dir()) == [
+        *[f"reference-{n}" for n in (1, 2, 3)],
+        *[f"run-{n}" for n in range(1, 7)],
+    ]
+
+
+def test_a_gate_says_what_it_may_spend_and_what_it_does(repository: Project, ran: Callable[..., list[Path]]) -> None:
+    blessed(repository, code=code_digest(records.CODE))
+    ran(reference=0.0, candidate=2.5)
+    out = repository.gate(columns=100).out.splitlines()
+    start = out.index("workloads/loops.py ")
+    sha = git(repository.root, "rev-parse", "HEAD~1")[:12]
+    assert out[start + 1 : start + 12] == [
+        "  loop: 3 runs: can show 2.1 % of step_ms and 0.5 % of kernel_ms",
+        "  loop: if that does not do, up to 8 pairs with the baseline's commit: can show 1 % of step_ms and",
+        "      0.5 % of kernel_ms",
+        "  loop run 1 of 3: step_ms 12.65, kernel_ms 9.100, gap_ms 1.851 (0.0 s)",
+        "  loop run 2 of 3: step_ms 12.65, kernel_ms 9.100, gap_ms 1.851 (0.0 s)",
+        "  loop run 3 of 3: step_ms 12.65, kernel_ms 9.100, gap_ms 1.851 (0.0 s)",
+        f"  checking out {sha} beside the project",
+        f"  loop pair 1 of 3, {sha}: step_ms 12.34, kernel_ms 9.100, gap_ms 1.851 (0.0 s)",
+        "  loop pair 1 of 3, candidate: step_ms 12.65, kernel_ms 9.100, gap_ms 1.851 (0.0 s)",
+        "  loop pair 2 of 3, candidate: step_ms 12.65, kernel_ms 9.100, gap_ms 1.851 (0.0 s)",
+        f"  loop pair 2 of 3, {sha}: step_ms 12.34, kernel_ms 9.100, gap_ms 1.851 (0.0 s)",
+    ]
+
+
+def test_an_interrupt_leaves_no_checkout(repository: Project, ran: Callable[..., list[Path]]) -> None:
+    blessed(repository, code=code_digest(records.CODE))
+    ran(reference=0.0, candidate=2.5, interrupt_at=5)
+    with pytest.raises(KeyboardInterrupt):  # pytester hands it on
+        repository.gate()
+    assert left(repository) == ([], "")
+
+
+def test_two_workloads_share_one_checkout(repository: Project, ran: Callable[..., list[Path]]) -> None:
+    repository.workload(LOOP.replace("def loop", "def other"), file="other.py")
+    git(repository.root, "add", "-A")
+    git(repository.root, "commit", "-q", "-m", "two")
+    asked = ran(reference=0.0, candidate=0.0)
+    seen = repository.gate("--perfgate-against=HEAD")
+    assert seen.status == 0, seen.out
+    assert seen.out.count("checking out") == 1
+    assert len(set(asked)) == 2
+
+
+def test_against_a_revision_no_baseline_is_needed(repository: Project, ran: Callable[..., list[Path]]) -> None:
+    ran(reference=0.0, candidate=0.0)
+    seen = repository.gate(
+        "--perfgate-against=main~0" if "main" in git(repository.root, "branch") else "--perfgate-against=HEAD"
+    )
+    assert seen.status == 0
+    assert "PASSED  loop  Within budget: 5 clocks and 7 counts, 3 pairs.\nGATE OPEN: 1 PASSED\n" in seen.summary
+
+
+@pytest.mark.parametrize(
+    ("revision", "says"),
+    [
+        ("v9", "--perfgate-against: commit v9: it is not in this clone. "),
+        ("--all", "--perfgate-against: commit --all: it is not in this clone. "),
+    ],
+)
+def test_against_what_is_no_commit_nothing_is_measured(
+    repository: Project, ran: Callable[..., list[Path]], revision: str, says: str
+) -> None:
+    asked = ran(reference=0.0, candidate=0.0)
+    seen = repository.gate(f"--perfgate-against={revision}")
+    assert seen.status == 4
+    assert says in seen.complaint
+    assert asked == []
+
+
+def test_a_baseline_measured_with_uncommitted_changes_has_no_commit_to_run(
+    repository: Project, ran: Callable[..., list[Path]]
+) -> None:
+    blessed(repository, dirty=True)
+    ran(reference=0.0, candidate=2.5)
+    seen = repository.gate()
+    assert "(3 runs against 10 blessed)" in seen.failures
+    assert (
+        "No duet: the baseline's commit "
+        f"{git(repository.root, 'rev-parse', 'HEAD~1')[:12]}: the baseline was measured with uncommitted changes, "
+        "which no commit holds."
+    ) in seen.failures
+    assert "Bless from a commit without changes, so that it can be run again." in seen.failures
+
+
+def test_a_commit_whose_code_is_not_what_was_blessed_is_no_other_side(
+    repository: Project, ran: Callable[..., list[Path]]
+) -> None:
+    blessed(repository, code="0123456789abcdef", dirty=True)
+    ran(reference=0.0, candidate=2.5)
+    seen = repository.gate()
+    assert (
+        "it loads other code there than what was blessed" in seen.failures
+        or "not those that were blessed" in seen.failures
+    )
+
+
+def test_a_baseline_without_a_commit_has_no_other_side(repository: Project, ran: Callable[..., list[Path]]) -> None:
+    made = repository.baseline()
+    repository.bless(made.model_copy(update={"occasions": (made.occasions[0].model_copy(update={"commit": None}),)}))
+    ran(reference=0.0, candidate=2.5)
+    assert "No duet: the baseline's commit: the baseline does not say at which commit it was measured." in (
+        repository.gate().failures
+    )
+
+
+def test_a_commit_that_is_not_in_the_clone_is_told_with_the_way_to_get_it(
+    repository: Project, ran: Callable[..., list[Path]]
+) -> None:
+    blessed(repository, sha="0123456789abcdef0123456789abcdef01234567")
+    ran(reference=0.0, candidate=2.5)
+    assert "No duet: commit 0123456789ab: it is not in this clone." in repository.gate().failures
+
+
+def test_duets_can_be_switched_off(repository: Project, ran: Callable[..., list[Path]]) -> None:
+    blessed(repository)
+    repository.write("pyproject.toml", '[tool.perfgate]\nduet = "off"\n')
+    asked = ran(reference=0.0, candidate=2.5)
+    assert "(3 runs against 10 blessed)" in repository.gate().failures
+    assert set(asked) == {repository.root}
+
+
+def test_a_budget_of_time_that_is_spent_leaves_workloads_unmeasured(
+    repository: Project, ran: Callable[..., list[Path]]
+) -> None:
+    asked = ran(reference=0.0, candidate=0.0)
+    seen = repository.gate("--perfgate-time-budget=0.000001")
+    assert seen.status == 1
+    assert "loop: NOT_MEASURED\n  the time budget of 1e-06 s was spent before it came to it.\n" in seen.failures
+    assert asked == []
