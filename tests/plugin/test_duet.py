@@ -225,7 +225,10 @@ def test_a_commit_that_is_not_in_the_clone_is_told_with_the_way_to_get_it(
 ) -> None:
     blessed(repository, sha="0123456789abcdef0123456789abcdef01234567")
     ran(reference=0.0, candidate=2.5)
-    assert "No duet: commit 0123456789ab: it is not in this clone." in repository.gate().failures
+    assert (
+        "No duet: commit 0123456789abcdef0123456789abcdef01234567: it is not in this clone."
+        in repository.gate().failures
+    )
 
 
 def test_duets_can_be_switched_off(repository: Project, ran: Callable[..., list[Path]]) -> None:
