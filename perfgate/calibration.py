@@ -326,7 +326,7 @@ def _clock(
     duet: bool,
 ) -> ClockCalibration:
     in_basis = math.log1p(budget) if spec.basis is Basis.LOG else budget
-    kept = keep(x, prior=Prior(sd=spec.prior_sd), budget=in_basis)
+    kept = keep(x, prior=Prior(sd=spec.prior_sd), budget=in_basis).flags
     occasions = [runs[flags] for runs, flags in zip(x, kept, strict=True)]
     run_sd, occasion_sd = spreads(occasions, spec)
     far = [

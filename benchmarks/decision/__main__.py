@@ -1,10 +1,11 @@
 """The evidence behind the decision rule, by one command: simulated gates, and real ones kept as numbers.
 
-    python -m benchmarks.decision [simulate | measured | all] [--quick] [--gates 2000] [--processes 2] [--out FOLDER]
+    python -m benchmarks.decision [simulate | measured | all | render] [--quick] [--gates 2000] [--out FOLDER]
 
 `simulate` draws workloads and gates them, `measured` judges the gates in h200.json; each replaces its own part of
-results.json, and all of RESULTS.md, results.csv and power.svg is written anew from it. Needs no GPU, but
-`pip install -e '.[bench]'`. Exits 1 where a full simulation misses a target of the design.
+results.json. RESULTS.md, results.csv and power.svg are then written anew from it, which is all that `render` does.
+Needs no GPU, but `pip install -e '.[bench]'`; 2000 gates a cell take about eight minutes of two cores. Exits 1 where
+a full simulation misses a target of the design.
 """
 
 from __future__ import annotations
@@ -18,10 +19,11 @@ from pathlib import Path
 from platform import python_version
 from typing import Final
 
+import perfgate
 from benchmarks.decision import results as found
 from benchmarks.decision.measured import judge_recording
 from benchmarks.decision.measured import load as load_recording
-from benchmarks.decision.peers import versions
+from benchmarks.decision.peers import PEERS, versions
 from benchmarks.decision.picture import svg
 from benchmarks.decision.populations import SEED
 from benchmarks.decision.simulate import simulate
@@ -39,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.decision", description=(__doc__ or "").partition("\n")[0]
     )
-    parser.add_argument("what", nargs="?", choices=("simulate", "measured", "all"), default="all")
+    parser.add_argument("what", nargs="?", choices=("simulate", "measured", "all", "render"), default="all")
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_GATES} gates a cell: a smoke test, no evidence")
     parser.add_argument("--gates", type=int, default=GATES, help="a cell; twice as many where nothing got slower")
     parser.add_argument("--processes", type=int, default=2)
@@ -52,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error(f"there are no real gates: {chosen.recording} is not there")
     gates = QUICK_GATES if chosen.quick else chosen.gates
     results = found.load(chosen.out / "results.json")
-    told = {"python": python_version(), "numpy": version("numpy"), **versions()}
+    told = {"perfgate": perfgate.__version__, "python": python_version(), "numpy": version("numpy"), **versions()}
     if chosen.what in ("simulate", "all"):
         began = time.perf_counter()
         cells = simulate(gates, processes=chosen.processes)
@@ -66,14 +68,14 @@ def main(argv: Sequence[str] | None = None) -> int:
                 versions=told,
                 machine=recording.machine,
                 remarks=recording.remarks,
-                found=tuple(judge_recording(recording)),
+                found=tuple(judge_recording(recording, PEERS)),
             )
             results = results.model_copy(update={"measured": measured})
         else:
             print(f"no real gates: {chosen.recording.name} is not there")
     chosen.out.mkdir(parents=True, exist_ok=True)
     _write(chosen.out, results)
-    if results.simulated is None or chosen.quick or chosen.what == "measured":
+    if results.simulated is None or chosen.quick or chosen.what in ("measured", "render"):
         return 0
     missed = misses(results.simulated)
     for miss in missed:

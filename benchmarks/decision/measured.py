@@ -6,18 +6,22 @@ verdict as it was given on the machine, and the values of all runs behind it, in
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Final, Literal, Self
+from typing import TYPE_CHECKING, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
-from benchmarks.decision.peers import PEERS
 from perfgate.model.baseline import Baseline, Result
 from perfgate.model.metric import GATED_CLOCKS, Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.record import Record
+from perfgate.model.sample import Run
+
+if TYPE_CHECKING:
+    from benchmarks.decision.peers import Peer  # needs the peers, which a machine that only records has not
 
 PERFGATE: Final = "perfgate"
 BY_KERNEL: Final = "perfgate, by kernel_ms"
@@ -52,14 +56,17 @@ class RecordedGate(Record):
     reference: tuple[Values, ...] = ()
     """Of a duet: the runs of the baseline's commit."""
     candidate: tuple[Values, ...] = Field(min_length=1)
-    """All runs of the candidate: the screen's first, then the duet's."""
+    """All runs of the candidate that may be compared with stored ones: the screen's first, then the duet's."""
+    interleaved: tuple[Values, ...] = ()
+    """The candidate's runs in an interleaved duet."""
     runs: int = Field(ge=1)
     """Processes started."""
 
     @model_validator(mode="after")
     def _adds_up(self) -> Self:
-        if self.runs != len(self.reference) + len(self.candidate):
-            raise ValueError(f"runs is {self.runs}, the runs given are {len(self.reference)} + {len(self.candidate)}")
+        given = len(self.reference) + len(self.candidate) + len(self.interleaved)
+        if self.runs != given:
+            raise ValueError(f"runs is {self.runs}, the values given are of {given} runs")
         return self
 
 
@@ -103,8 +110,12 @@ def load(path: Path) -> Recording:
 
 
 def save(recording: Recording, path: Path) -> None:
-    """Write a recording, compactly: a line for each loop would still be long."""
-    path.write_text(recording.model_dump_json(exclude_defaults=True) + "\n", encoding="utf-8")
+    """Write a recording compactly, a gate or a blessed run a line."""
+    told = {"format": recording.format, **recording.model_dump(mode="json", exclude_defaults=True)}
+    text = json.dumps(told, separators=(",", ":"), ensure_ascii=False)
+    for start in ('{"name"', '{"occasion"', '{"slowdown"'):
+        text = text.replace(start, f"\n{start}")
+    path.write_text(text + "\n", encoding="utf-8")
 
 
 def blessings_of(baseline: Baseline) -> tuple[RecordedBlessing, ...]:
@@ -116,8 +127,11 @@ def blessings_of(baseline: Baseline) -> tuple[RecordedBlessing, ...]:
     )
 
 
-def gate_of(result: Result, *, slowdown: float) -> RecordedGate:
-    """One gate, from its kept result."""
+def gate_of(result: Result, *, slowdown: float, interleaved: Sequence[Run] = ()) -> RecordedGate:
+    """One gate, from its kept result.
+
+    Raises pydantic's ValidationError where runs that the verdict rests on are not among those given.
+    """
     verdict = result.verdict
     return RecordedGate(
         slowdown=slowdown,
@@ -125,47 +139,51 @@ def gate_of(result: Result, *, slowdown: float) -> RecordedGate:
         regressed=tuple(row.metric for row in verdict.metrics if row.outcome is Outcome.REGRESSED),
         reference=tuple(_rounded(run.measured()) for run in result.reference_runs),
         candidate=tuple(_rounded(run.measured()) for run in result.runs),
-        runs=len(result.reference_runs) + len(result.runs),
+        interleaved=tuple(_rounded(run.measured()) for run in interleaved),
+        runs=len(result.reference_runs) + verdict.runs,
     )
 
 
-def judge_recording(recording: Recording) -> list[Found]:
+def judge_recording(recording: Recording, peers: Sequence[Peer]) -> list[Found]:
     """Count, by loop and slowdown, what perfgate said there and then, and what each peer says of the same step times.
 
-    A peer has the blessed runs and all runs of the candidate; what re-runs the baseline's commit has no place here, as
-    most gates never did.
+    A loop that is there several times, each with its own baseline, is one loop here. A peer has the blessed runs and
+    the candidate's runs that may be compared with them; what re-runs the baseline's commit has no place here, as most
+    gates never did.
     """
-    found: list[Found] = []
+    found: dict[tuple[str, float, str], Found] = {}
     for loop in recording.loops:
-        before = [run.values[Metric.STEP_MS] for run in loop.baseline]
-        for slowdown in sorted({gate.slowdown for gate in loop.gates}):
-            gates = [gate for gate in loop.gates if gate.slowdown == slowdown]
-            regressed = [gate for gate in gates if gate.outcome is Outcome.REGRESSED]
-            said = {
-                PERFGATE: len(regressed),
-                BY_KERNEL: sum(Metric.KERNEL_MS in gate.regressed for gate in regressed),
-                BY_STEP: sum(Metric.STEP_MS in gate.regressed for gate in regressed),
-            }
-            steps = [[run[Metric.STEP_MS] for run in gate.candidate] for gate in gates]
-            for peer in PEERS:
-                if not peer.alongside:
-                    said[peer.name] = sum(peer.slower(before, after) for after in steps if len(after) >= _FEWEST_RUNS)
-            spent = sum(gate.runs for gate in gates)
-            made = sum(len(gate.candidate) for gate in gates)
-            found += [
-                Found(
+        for gate in loop.gates:
+            for rule, (slower, runs) in _judge_gate(loop, gate, peers).items():
+                key = (loop.name, gate.slowdown, rule)
+                so_far = found.get(key)
+                doubtful = rule == PERFGATE and gate.outcome is Outcome.INCONCLUSIVE
+                found[key] = Found(
                     loop=loop.name,
                     kind=loop.kind,
-                    slowdown=slowdown,
+                    slowdown=gate.slowdown,
                     rule=rule,
-                    gates=len(gates),
-                    regressed=times,
-                    inconclusive=sum(gate.outcome is Outcome.INCONCLUSIVE for gate in gates) if rule == PERFGATE else 0,
-                    runs=spent if rule in (PERFGATE, BY_KERNEL, BY_STEP) else made,
+                    gates=1 + (so_far.gates if so_far else 0),
+                    regressed=slower + (so_far.regressed if so_far else 0),
+                    inconclusive=doubtful + (so_far.inconclusive if so_far else 0),
+                    runs=runs + (so_far.runs if so_far else 0),
                 )
-                for rule, times in said.items()
-            ]
-    return found
+    order = list(dict.fromkeys(loop.name for loop in recording.loops))
+    return sorted(found.values(), key=lambda one: (order.index(one.loop), one.slowdown))
+
+
+def _judge_gate(loop: RecordedLoop, gate: RecordedGate, peers: Sequence[Peer]) -> dict[str, tuple[bool, int]]:
+    """Return by rule whether it called this gate slower, and on how many runs."""
+    regressed = gate.outcome is Outcome.REGRESSED
+    before = [run.values[Metric.STEP_MS] for run in loop.baseline]
+    after = [run[Metric.STEP_MS] for run in gate.candidate if Metric.STEP_MS in run]
+    enough = len(after) >= _FEWEST_RUNS
+    return {
+        PERFGATE: (regressed, gate.runs),
+        BY_KERNEL: (regressed and Metric.KERNEL_MS in gate.regressed, gate.runs),
+        BY_STEP: (regressed and Metric.STEP_MS in gate.regressed, gate.runs),
+        **{peer.name: (enough and peer.slower(before, after), len(after)) for peer in peers if not peer.alongside},
+    }
 
 
 def _rounded(values: Values) -> dict[Metric, float]:

@@ -89,7 +89,7 @@ def svg(simulated: Simulated) -> str:
             alarms.grid(axis="x", color="#e6e6e6", linewidth=0.6)
         rows[1][0].invert_yaxis()
         rows[0][0].set_ylabel("gates called slower, %")
-        figure.subplots_adjust(left=0.235, right=0.985, top=0.94, bottom=0.09, wspace=0.08, hspace=0.32)
+        figure.subplots_adjust(left=0.27, right=0.985, top=0.94, bottom=0.09, wspace=0.08, hspace=0.32)
         text = StringIO()
         figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
     return "\n".join(line.rstrip() for line in text.getvalue().splitlines()) + "\n"

@@ -188,7 +188,7 @@ def _perfgate(world: World, slowdown: float, clocks: Sequence[Metric], *, with_d
         "by_step": int(step is not None and step.outcome is Outcome.REGRESSED),
         "inconclusive": int(verdict.outcome is Outcome.INCONCLUSIVE),
         "screened": int(not checked.reference_runs and len(checked.runs) <= _FEWEST_FOR_PEERS),
-        "runs": len(checked.runs) + len(checked.reference_runs),
+        "runs": len(checked.runs) + len(checked.interleaved_runs) + len(checked.reference_runs),
     }
 
 

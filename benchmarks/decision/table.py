@@ -104,8 +104,12 @@ def _simulated(simulated: Simulated) -> list[str]:
             f"Every gate walks `perfgate.gate.check` with the default policy. {populations}. 10 blessed runs over "
             "5 occasions; the gate is a new occasion. A false alarm is REGRESSED where nothing got slower; power is "
             "the share of REGRESSED where step_ms got slower. Runs are all processes started, a duet's baseline runs "
-            "included. The budget of step_ms is 2 %: a slowdown of 1 % is within it, and none of it need be found."
+            "included. The budget of step_ms is 2 %: a slowdown of 1 % is within it, and none of it need be found. "
+            "Duets are alternate ones; the interleaved form, for loops that differ by more from run to run than any "
+            "here, has no part in this."
         ),
+        "",
+        f"Targets missed: {'; '.join(misses(simulated)) or 'none'}.",
         "",
         f"Versions: {_versions(simulated.versions)}.",
     ]
@@ -119,7 +123,9 @@ def _simulated(simulated: Simulated) -> list[str]:
             "A peer compares the same 10 blessed runs with as many runs of the candidate as perfgate spent in that "
             "gate in all, its runs of the baseline's commit included. Rows with `8 + 8 runs` compare fresh runs of "
             "both commits, made alternately, always 16: asv's own way. `samples` is `--record-samples`: without it "
-            "asv keeps none, and compares intervals. pytest-benchmark takes whole percents."
+            "asv keeps none, and compares intervals. pytest-benchmark takes whole percents. Large slowdowns end at "
+            "perfgate's screen, after 3 runs, and then a peer has 3: so tests that need more find 5 % less "
+            "often than 3 %. Welch and Mann-Whitney ask whether anything got slower at all, not whether by a budget."
         ),
         "",
         f"![Share of gates called slower, by slowdown]({PICTURE})",
@@ -131,9 +137,9 @@ def _simulated(simulated: Simulated) -> list[str]:
 
 def _against_targets(cells: Sequence[Cell], clocks: str) -> Iterator[str]:
     targeted = clocks == SETTING_OF_PEERS
-    yield from ("", f"### {clocks[0].upper()}{clocks[1:]}", "")
+    yield from ("", f"### {clocks}", "")
     if targeted:
-        yield "In brackets what the design asks for; a number in bold misses it."
+        yield "In brackets what the design asks for (100 % in whole percents); a number in bold misses it."
     else:
         yield (
             f"Alpha is shared by {len(CLOCKS[clocks])} clocks, of which only step_ms got slower; the design asks for "
@@ -221,7 +227,8 @@ def _measured(measured: Measured) -> list[str]:
         (
             f"{machine}. Each cell: gates in which the rule called the loop slower, of all gates, and in brackets the "
             "mean number of runs. perfgate's words are those it gave on the machine; peers see the step_ms of the "
-            "same blessed runs and of all the candidate's runs, and call nothing slower on fewer than three."
+            "same blessed runs and of the candidate's runs that may be compared with them (not those of an interleaved "
+            "duet), and call nothing slower on fewer than three."
         ),
         *(f"\n{remark}" for remark in measured.remarks),
         "",

@@ -95,6 +95,8 @@ class ClockJudgement:
     dropped: tuple[Dropped, ...] = ()
     comparison: Comparison | None = None
     """None where zeros or the size of the numbers left nothing to compare."""
+    spread: float = 0.0
+    """What runs differ by, for the next stage: `comparison.run_sd`, without the outliers that had to be kept."""
     level: float | None = None
     """Of the clearest loss, where there is one: at most 1 over all that share alpha, and it is shown."""
 
@@ -133,7 +135,8 @@ def judge_clock(
 def _judge_values(
     rule: ClockRule, before: Floats, after: Floats, blessed: Sequence[float], now: Sequence[float]
 ) -> ClockJudgement:
-    kept, comparison, dropped = (_in_pairs if rule.plan.in_pairs else _side_by_side)(rule, before, after)
+    compared = (_in_pairs if rule.plan.in_pairs else _side_by_side)(rule, before, after)
+    kept, comparison = compared.kept, compared.comparison
     runs = len(now)
     separated = bool(np.min(after) > np.max(before[kept[0]]))
     outcome = Outcome.INCONCLUSIVE
@@ -160,18 +163,26 @@ def _judge_values(
             reason=told_change(change, low, high, budget=rule.budget, basis=rule.basis),
         ),
         rule=rule,
-        dropped=dropped,
+        dropped=compared.dropped,
+        spread=compared.spread,
         comparison=comparison,
         level=rule.level(comparison, runs=runs, separated=separated),
     )
 
 
-_Compared = tuple[tuple[Flags, Flags], Comparison, tuple[Dropped, ...]]
-"""The runs kept of both sides, what they come to, and those set aside."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Compared:
+    """The runs kept of both sides, what they come to, and those set aside."""
+
+    kept: tuple[Flags, Flags]
+    comparison: Comparison
+    dropped: tuple[Dropped, ...]
+    spread: float
 
 
 def _side_by_side(rule: ClockRule, before: Floats, after: Floats) -> _Compared:
-    first, second = keep((before, after), prior=rule.prior, budget=rule.budget_in_basis)
+    kept = keep((before, after), prior=rule.prior, budget=rule.budget_in_basis)
+    first, second = kept.flags
     comparison = compare(
         before[first],
         after[second],
@@ -180,16 +191,18 @@ def _side_by_side(rule: ClockRule, before: Floats, after: Floats) -> _Compared:
         occasions=rule.occasions,
     )
     dropped = (*_dropped(rule, BASELINE_SIDE, before, first), *_dropped(rule, CANDIDATE_SIDE, after, second))
-    return (first, second), comparison, dropped
+    # Outliers that had to be kept would be taken for what runs differ by in all that follows.
+    spread = min(comparison.run_sd, kept.scale) if kept.crowded else comparison.run_sd
+    return _Compared(kept=(first, second), comparison=comparison, dropped=dropped, spread=spread)
 
 
 def _in_pairs(rule: ClockRule, before: Floats, after: Floats) -> _Compared:
     differences = after - before
-    (kept,) = keep(
-        (differences,), prior=replace(rule.prior, sd=math.sqrt(2) * rule.prior.sd), budget=rule.budget_in_basis
-    )
+    of_two = replace(rule.prior, sd=math.sqrt(2) * rule.prior.sd)
+    (kept,) = keep((differences,), prior=of_two, budget=rule.budget_in_basis).flags
     comparison = compare_pairs(differences[kept], prior=rule.prior)
-    return (kept, kept), comparison, _dropped(rule, PAIR_SIDE, differences, kept)
+    dropped = _dropped(rule, PAIR_SIDE, differences, kept)
+    return _Compared(kept=(kept, kept), comparison=comparison, dropped=dropped, spread=comparison.run_sd)
 
 
 def _zeros(blessed: Sequence[float], now: Sequence[float], *, fewest: int) -> tuple[Outcome, str] | None:

@@ -41,7 +41,7 @@ def creep(baseline: Baseline, runs: Sequence[Run], terms: Terms, *, anchor_budge
         sides = [np.log(np.asarray(side) / anchor.step_ms) for side in (before, now)]
     if not all(np.all(np.abs(side) < LARGEST) for side in sides):
         return None
-    kept = keep(sides, prior=rule.prior, budget=rule.budget_in_basis)
+    kept = keep(sides, prior=rule.prior, budget=rule.budget_in_basis).flags
     own = compare(
         sides[0][kept[0]],
         sides[1][kept[1]],

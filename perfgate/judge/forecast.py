@@ -73,7 +73,7 @@ def expected_smallest(baseline: Baseline, metric: Metric, *, runs: int, terms: T
         x = np.log(values) if spec.basis is Basis.LOG else values
     if not np.all(np.abs(x) < LARGEST):
         return None
-    (kept,) = keep((x,), prior=rule.prior, budget=rule.budget_in_basis)
+    (kept,) = keep((x,), prior=rule.prior, budget=rule.budget_in_basis).flags
     own = x[kept]
     df = rule.prior.df + len(own) - 1
     run_sd = math.sqrt((rule.prior.df * rule.prior.sd**2 + float(np.sum(np.square(own - np.mean(own))))) / df)

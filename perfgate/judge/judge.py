@@ -70,7 +70,7 @@ def judge(baseline: Baseline, runs: Sequence[Run], terms: Terms) -> Judgement:
         ),
         wanted_runs=wanted,
         priors={
-            clock.rule.metric: Prior(sd=clock.comparison.run_sd, df=min(clock.comparison.run_df, _PRIOR_DF_HANDED_ON))
+            clock.rule.metric: Prior(sd=clock.spread, df=min(clock.comparison.run_df, _PRIOR_DF_HANDED_ON))
             for clock in judged.clocks
             if clock.comparison is not None
         },

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,15 +19,28 @@ _MOST_OF_ALL = 5
 """At most every fifth of all runs is set aside."""
 
 
-def keep(groups: Sequence[Floats], *, prior: Prior, budget: float) -> tuple[Flags, ...]:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Kept:
+    """Which runs are kept, and how far they lie apart whatever the outliers among them."""
+
+    flags: tuple[Flags, ...]
+    """Group by group, shape (n,) each."""
+    scale: float
+    """The robust SD of a run, moderated by the prior (DECISION's scale)."""
+    crowded: bool
+    """Whether a gross outlier had to be kept, since there were too many of them."""
+
+
+def keep(groups: Sequence[Floats], *, prior: Prior, budget: float) -> Kept:
     """Mark the runs to keep, group by group (DECISION, comparing, step 1); values and `budget` in the same basis.
 
     At most a fifth of all runs is dropped, the farthest first, and never half a group: that is a mode, not an outlier.
     """
-    kept = tuple(np.ones(len(group), dtype=np.bool_) for group in groups)
+    flags = tuple(np.ones(len(group), dtype=np.bool_) for group in groups)
     away = [group - np.median(group) for group in groups]
     distance = np.abs(np.concatenate(away))
-    threshold = _threshold(distance, groups=len(groups), prior=prior, budget=budget)
+    scale = _scale(distance, groups=len(groups), prior=prior)
+    threshold = max(_SCALES * scale, _BUDGETS * budget)
     flagged: list[tuple[float, float, int, int]] = []
     for index, group in enumerate(away):
         far = np.flatnonzero(np.abs(group) > threshold)
@@ -34,14 +48,15 @@ def keep(groups: Sequence[Floats], *, prior: Prior, budget: float) -> tuple[Flag
             # The sign breaks ties between a fast and a slow run, so that the order of runs decides nothing.
             flagged += [(-abs(float(group[run])), -float(group[run]), index, int(run)) for run in far]
     for _, _, index, run in sorted(flagged)[: len(distance) // _MOST_OF_ALL]:
-        kept[index][run] = False
-    return kept
+        flags[index][run] = False
+    kept = np.concatenate(flags)
+    return Kept(flags=flags, scale=scale, crowded=bool(np.any(distance[kept] > threshold)))
 
 
-def _threshold(distance: Floats, *, groups: int, prior: Prior, budget: float) -> float:
-    """Return the distance beyond which a run is an outlier."""
+def _scale(distance: Floats, *, groups: int, prior: Prior) -> float:
+    """Return what runs lie apart by, of their distances from the medians of their groups."""
     runs = len(distance)
     mad = 1.4826 * float(np.median(distance)) * runs / (runs - 0.9 * groups)
     df = 0.4 * max(runs - groups, 1)
     variance = (prior.df * prior.sd * prior.sd + df * mad * mad) / (prior.df + df)
-    return max(_SCALES * math.sqrt(variance), _BUDGETS * budget)
+    return math.sqrt(variance)

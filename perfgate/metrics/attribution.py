@@ -12,6 +12,7 @@ from perfgate.metrics.intervals import sum_by
 from perfgate.metrics.steps import Names, Steps, template
 from perfgate.model.sample import OUTSIDE_RANGES
 from perfgate.model.timeline import Flags, Ints, Ranges, SmallInts
+from perfgate.model.workload import WAIT_RANGE
 
 MANY_NAMES = 40
 """Above this many range names, names seen once are grouped even where steps cannot tell an index from a name."""
@@ -65,11 +66,11 @@ def cut(ranges: Ranges, names: Names, steps: Steps) -> Segments:
     Push/pop ranges nest; of several open ones the latest opened is innermost (ranges of two NVTX domains need not
     nest). Start/end ranges may overlap anything and say nothing about what runs "inside" them, so they are left out,
     unless the thread holds no push/pop range besides steps. The step itself always counts. Unclosed ranges reach to
-    the end.
+    the end. Nothing is ever in a `WAIT_RANGE`: it is left out wherever it lies.
     """
-    of_process = ranges.process == steps.process
+    eligible = (ranges.process == steps.process) & ~names.bear(WAIT_RANGE)
     threads = np.unique(steps.threads)
-    rows_by_thread = [_rows(ranges, names, steps, of_process, int(thread)) for thread in threads]
+    rows_by_thread = [_rows(ranges, names, steps, eligible, int(thread)) for thread in threads]
     rows = np.concatenate([*rows_by_thread, np.empty(0, np.int64)])
     in_step = np.zeros(len(rows), np.int32) if steps.whole else _step_at(steps, ranges.start[rows])
     labels, label_of = _group(names, names.codes[rows], in_step, steps=0 if steps.whole else len(steps))
@@ -155,8 +156,8 @@ def _step_at(steps: Steps, times: Ints) -> SmallInts:
     return np.where(within, index, -1).astype(np.int32)
 
 
-def _rows(ranges: Ranges, names: Names, steps: Steps, of_process: Flags, thread: int) -> Ints:
-    rows = np.flatnonzero(of_process & (ranges.thread == thread))
+def _rows(ranges: Ranges, names: Names, steps: Steps, eligible: Flags, thread: int) -> Ints:
+    rows = np.flatnonzero(eligible & (ranges.thread == thread))
     own = steps.threads == thread
     is_step = np.isin(ranges.start[rows], steps.starts[own]) & np.isin(ranges.end[rows], steps.ends[own])
     if steps.whole:

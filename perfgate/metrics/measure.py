@@ -42,7 +42,8 @@ def measure(
 
     - A step is complete when its range has ended and the last GPU operation launched in it has, but not before the
       step before it. `step_ms` is the median period between completions, the first period dropped.
-    - `gap_ms` is over the window from the completion that opens the first period kept to the last completion, per
+    - In an interleaved duet the process waits between some steps: a period across a wait is dropped, too.
+    - `gap_ms` is over the windows from each completion that opens a row of periods kept to the one that closes it, per
       period: time in which no operation of any process ran on a device, summed over the devices the steps used.
     - Other clocks are means over the steps, so that a slip every n-th step shows; counts are medians over the steps.
     - Managed memory's host-to-device migrations are in `h2d_ms` and `h2d_exposed_ms` but not in the counts, which
@@ -57,7 +58,7 @@ def measure(
     """
     names = Names.from_ranges(timeline.ranges)
     if step is None:
-        found = whole_windows(timeline)
+        found = whole_windows(timeline, names)
     else:
         found = find_steps(timeline, names, step=step, is_pattern=is_pattern, warmup=warmup, steps=steps)
     share = memory_share_h2d(timeline)
@@ -130,12 +131,49 @@ def _chosen(ops: Kernels | Copies | Spans, rows: Flags) -> tuple[Ints, Ints]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Window:
-    """The time that gaps are taken over, and how many periods it holds; None where there are too few steps."""
+class _Windows:
+    """The times that gaps are taken over, disjoint and in order, and how many periods they hold.
 
-    start: int
-    end: int
+    ```
+    range      |--0--| |--1--| |--2--| |--3--|               |--4--| |--5--|
+    wait                                       |---wait---|
+    complete         ^       ^       ^       ^                     ^       ^
+    window                   |---------------|                     |-------|      3 periods: 1-2, 2-3 and 4-5
+    ```
+    """
+
+    starts: Ints
+    ends: Ints
     periods: int
+
+    @classmethod
+    def of_whole(cls, steps: Steps) -> _Windows:
+        """The captured window without the waits in it; nothing is left of a window inside a wait."""
+        first, last = steps.starts, steps.ends
+        begun, ended = (np.clip(times, first, last) for times in steps.waits)
+        return cls(np.concatenate((first, ended)), np.concatenate((begun, last)), 1)
+
+    @classmethod
+    def of_periods(cls, done: Ints, kept: Flags) -> _Windows | None:
+        """Periods kept, by the step that ends each, joined where they follow one another; None if there is none."""
+        if not kept.any():
+            return None
+        opens = np.flatnonzero(kept[1:] & ~kept[:-1])
+        closes = np.flatnonzero(kept & ~np.append(kept[1:], False))
+        return cls(done[opens], done[closes], int(kept.sum()))
+
+    @property
+    def ns(self) -> int:
+        """Their length together."""
+        return int((self.ends - self.starts).sum())
+
+    def until(self, times: Ints, idle: Idle) -> Ints:
+        """Idle ns within the windows before each time."""
+        index = np.maximum(np.searchsorted(self.starts, times, side="right") - 1, 0)
+        opened = idle.until(self.starts)
+        before = np.append(0, np.cumsum(idle.until(self.ends) - opened))
+        clipped = np.clip(times, self.starts[index], self.ends[index])
+        return np.asarray(before[index] + idle.until(clipped) - opened[index], np.int64)
 
 
 def _measure_process(
@@ -144,13 +182,10 @@ def _measure_process(
     totals = tally(timeline, steps.process, segments)
     done = _completions(steps, segments, totals)
     count = len(steps)
-    few = f"needs {MIN_STEPS} steps, the capture holds {count}"
-    window: _Window | None
-    if steps.whole:
-        window = _Window(int(steps.starts[0]), int(steps.ends[0]), 1)
-    else:
-        window = _Window(int(done[1]), int(done[-1]), count - 2) if count >= MIN_STEPS else None
-    periods = np.diff(done)[1:] / 1e6
+    kept = ~steps.resumes
+    kept[:2] = False
+    windows = _Windows.of_whole(steps) if steps.whole else _Windows.of_periods(done, kept)
+    periods = np.diff(done)[kept[1:]] / 1e6
 
     values: dict[Metric, float] = {}
     absent: dict[Metric, str] = {}
@@ -159,16 +194,16 @@ def _measure_process(
     elif len(periods):
         values[Metric.STEP_MS] = float(np.median(periods))
     else:
-        absent[Metric.STEP_MS] = few
+        absent[Metric.STEP_MS] = _why_no_period(steps)
     values |= _sums(steps, segments, totals)
     per_device = {
-        device: _device_values(devices, device, own, window, count) for device, own in sorted(totals.devices.items())
+        device: _device_values(devices, device, own, windows, count) for device, own in sorted(totals.devices.items())
     }
     for metric in (Metric.GAP_MS, Metric.H2D_EXPOSED_MS, Metric.NCCL_EXPOSED_MS):
         if all(metric in of_device for of_device in per_device.values()):
             values[metric] = sum(of_device[metric] for of_device in per_device.values())
-    if window is None:
-        absent[Metric.GAP_MS] = few
+    if windows is None:
+        absent[Metric.GAP_MS] = _why_no_period(steps)
 
     unplaced = _unplaced(steps, segments, totals)
     if unplaced:
@@ -176,14 +211,14 @@ def _measure_process(
     absent |= _why_absent(timeline, steps, segments, totals, devices) | absent
     values = {metric: values[metric] for metric in METRICS if metric in values and metric not in absent}
     nvtx_step_ms = None if steps.whole else float(np.median(steps.ends - steps.starts)) / 1e6
-    by_segment = _attributable(segments, totals, devices, window, count, values)
+    by_segment = _attributable(segments, totals, devices, windows, count, values)
     gpus = {gpu.device: gpu.name for gpu in timeline.gpus}
     return ProcessSample(
         pid=timeline.processes[steps.process],
         steps=0 if steps.whole else count,
         values=values,
         absent={metric: absent[metric] for metric in METRICS if metric in absent},
-        window_ms=(window.end - window.start) / 1e6 if window and not unplaced else 0.0,
+        window_ms=windows.ns / 1e6 if windows and not unplaced else 0.0,
         nvtx_step_ms=nvtx_step_ms,
         memory_share_h2d=memory_share,
         periods_ms=() if steps.whole or unplaced else tuple(periods.tolist()),
@@ -225,7 +260,7 @@ def _sums(steps: Steps, segments: Segments, totals: Tally) -> dict[Metric, float
 
 
 def _device_values(
-    devices: Devices, device: int, own: DeviceTally, window: _Window | None, steps: int
+    devices: Devices, device: int, own: DeviceTally, windows: _Windows | None, steps: int
 ) -> dict[Metric, float]:
     """One device's clocks. Exposed is what lies in the idle time of what it could have overlapped with."""
     exposed = {
@@ -234,10 +269,17 @@ def _device_values(
     }
     clocks = dict.fromkeys((Metric.KERNEL_MS, Metric.NCCL_MS, Metric.H2D_MS), 0) | own.ns | exposed
     values = {metric: ns / 1e6 / steps for metric, ns in clocks.items()}
-    if window is not None:
-        edges = devices.idle(device).until(np.array([window.start, window.end], np.int64))
-        values[Metric.GAP_MS] = int(edges[1] - edges[0]) / 1e6 / window.periods
+    if windows is not None:
+        idle = windows.until(windows.ends[-1:], devices.idle(device))
+        values[Metric.GAP_MS] = int(idle[0]) / 1e6 / windows.periods
     return values
+
+
+def _why_no_period(steps: Steps) -> str:
+    count, bouts = len(steps), 1 + int(steps.resumes.sum())
+    if count < MIN_STEPS:
+        return f"needs {MIN_STEPS} steps, the capture holds {count}"
+    return f"needs a period within a bout, other than the first: the capture holds {count} steps in {bouts} bouts"
 
 
 def _why_absent(
@@ -293,21 +335,21 @@ def _attributable(
     segments: Segments,
     totals: Tally,
     devices: Devices,
-    window: _Window | None,
+    windows: _Windows | None,
     steps: int,
     values: Mapping[Metric, float],
 ) -> dict[Metric, tuple[Ints, float]]:
-    """Per metric that was measured: its sums by segment, only of steps or, for gaps, of the window; and the divisor."""
+    """Per metric that was measured: its sums by segment, of steps only or, for gaps, of windows; and the divisor."""
     inside = segments.step >= 0
     found = {
         metric: (np.where(inside, sums, 0), float(steps))
         for metric, sums in totals.by_segment.items()
         if metric in values
     }
-    if Metric.GAP_MS in values and window is not None:
-        edges = np.clip(np.concatenate(([window.start], segments.edges, [window.end])), window.start, window.end)
-        idle = [np.diff(devices.idle(device).until(edges)) for device in totals.devices]
-        found[Metric.GAP_MS] = (reduce(np.add, idle), float(window.periods))
+    if Metric.GAP_MS in values and windows is not None:
+        edges = np.concatenate((windows.starts[:1], segments.edges, windows.ends[-1:]))
+        idle = [np.diff(windows.until(edges, devices.idle(device))) for device in totals.devices]
+        found[Metric.GAP_MS] = (reduce(np.add, idle), float(windows.periods))
     return found
 
 
@@ -325,7 +367,7 @@ def _remarks(
         told.append("no GPU operation was launched in the steps: step_ms is CPU time only")
     elif step_ms is not None and nvtx_step_ms is not None and nvtx_step_ms < AHEAD_BELOW * step_ms:
         behind = np.median(done - steps.ends)
-        if behind >= np.median(steps.starts[1:] - steps.ends[:-1]):
+        if behind >= np.median((steps.starts[1:] - steps.ends[:-1])[~steps.resumes[1:]]):
             ahead = f"the step range lasts {nvtx_step_ms:.4g} ms, a step takes {step_ms:.4g} ms"
             told.append(f"the CPU runs ahead of the GPU: {ahead}")
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -9,9 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from perfgate.metrics.intervals import merged, sorted_edges
 from perfgate.model.errors import ConfigInvalid, StepsNotFound
 from perfgate.model.timeline import Flags, Ints, Ranges, SmallInts, Timeline
-from perfgate.model.workload import WARMUP_RANGE
+from perfgate.model.workload import WAIT_RANGE, WARMUP_RANGE
 
 CUT_BELOW = 0.8
 """A last step that ends with the capture and is shorter than this share of the median step was cut off."""
@@ -36,6 +38,12 @@ class Names:
         index = {text: code for code, text in enumerate(texts)}
         return cls(texts=texts, codes=np.fromiter((index[n] for n in all_names), np.int32, count=len(all_names)))
 
+    def bear(self, text: str) -> Flags:
+        """Which ranges bear exactly this name."""
+        if text not in self.texts:
+            return np.zeros(len(self.codes), np.bool_)
+        return np.equal(self.codes, self.texts.index(text))
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Steps:
@@ -47,11 +55,20 @@ class Steps:
     ends: Ints
     threads: Ints
     """The thread of each step: its ranges are the ones that operations are attributed to."""
+    waits: tuple[Ints, Ints]
+    """Starts and ends of the waits between two steps; in a whole window of all its waits, disjoint and in order."""
     whole: bool = False
     remarks: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.starts)
+
+    @property
+    def resumes(self) -> Flags:
+        """Which steps are the first after a wait: what passed since the step before them is no period."""
+        flags = np.zeros(len(self) + 1, np.bool_)
+        flags[np.searchsorted(self.starts, self.waits[1])] = True
+        return flags[:-1]
 
 
 def find_steps(
@@ -63,6 +80,9 @@ def find_steps(
     matches all of the regular expression `step`. Of nested or overlapping matches on one thread the outermost,
     earlier one is the step. Where several threads of a process hold steps at the same time, those of the thread with
     most steps are taken. The first `warmup` are skipped, at most `steps` are used after them.
+
+    In an interleaved duet a process waits between some of its steps, inside a closed `WAIT_RANGE` on the thread of the
+    step that follows. Waits anywhere else are none.
 
     A step may have been cut by the end of the capture: nsys then gives it the last NVTX timestamp and marks it in no
     way. With a declared number of steps the worker stops the capture after the last, so the last one is taken as it
@@ -100,28 +120,20 @@ def find_steps(
                     starts=ranges.start[rows],
                     ends=ranges.end[rows],
                     threads=ranges.thread[rows],
+                    waits=_between(ranges, rows, _waits(ranges, names, process)),
                     remarks=tuple(remarks),
                 )
             )
     if not found:
         raise _not_found(timeline, names, step, is_pattern=is_pattern, left_out=left_out)
-    return tuple(
-        Steps(
-            process=one.process,
-            starts=one.starts,
-            ends=one.ends,
-            threads=one.threads,
-            remarks=(*one.remarks, *left_out),
-        )
-        for one in found
-    )
+    return tuple(dataclasses.replace(one, remarks=(*one.remarks, *left_out)) for one in found)
 
 
-def whole_windows(timeline: Timeline) -> tuple[Steps, ...]:
+def whole_windows(timeline: Timeline, names: Names) -> tuple[Steps, ...]:
     """The captured window of each process as one: from its first GPU operation or API call to its last GPU operation.
 
     Without GPU operations to its last API call; a process with neither is measured over its NVTX ranges. The thread is
-    the one with most time under ranges.
+    the one with most time under ranges, and only its waits are told.
 
     Raises:
         StepsNotFound: the capture holds no operation, call or range.
@@ -141,12 +153,16 @@ def whole_windows(timeline: Timeline) -> tuple[Steps, ...]:
         ended = [span for span in gpu if span] or begun
         if not begun:
             continue
+        thread = _main_thread(timeline.ranges, np.flatnonzero(of_process))
+        waits = _waits(timeline.ranges, names, process)
+        waits = waits[timeline.ranges.thread[waits] == thread]
         found.append(
             Steps(
                 process=process,
                 starts=np.array([min(start for start, _ in begun)], np.int64),
                 ends=np.array([max(end for _, end in ended)], np.int64),
-                threads=np.array([_main_thread(timeline.ranges, np.flatnonzero(of_process))], np.int64),
+                threads=np.array([thread], np.int64),
+                waits=merged(*sorted_edges([timeline.ranges.start[waits]], [timeline.ranges.end[waits]])),
                 whole=True,
             )
         )
@@ -174,7 +190,9 @@ def _wanted(texts: Sequence[str], step: str, *, is_pattern: bool) -> Flags:
 
     def matches(text: str) -> bool:
         bare = text.partition(":")[2]
-        return text != WARMUP_RANGE and bool(pattern.fullmatch(text) or (bare and pattern.fullmatch(bare)))
+        return text not in (WARMUP_RANGE, WAIT_RANGE) and bool(
+            pattern.fullmatch(text) or (bare and pattern.fullmatch(bare))
+        )
 
     return np.array([matches(text) for text in texts], np.bool_)
 
@@ -192,6 +210,25 @@ def _without_warmup(ranges: Ranges, rows: Ints, names: Names) -> Ints:
     inside = (before >= 0) & (ranges.start[rows] < ranges.end[warm][np.maximum(before, 0)])
     kept: Ints = rows[~inside]
     return kept
+
+
+def _waits(ranges: Ranges, names: Names, process: int) -> Ints:
+    return np.flatnonzero(names.bear(WAIT_RANGE) & (ranges.process == process) & ranges.closed)
+
+
+def _between(ranges: Ranges, steps: Ints, waits: Ints) -> tuple[Ints, Ints]:
+    """Of these waits the ones that lie between two steps, on the thread of the second.
+
+    ```
+    step           |--0--| |--1--|           |--2--|         |--3--|
+    wait    |-a-|     |b|          |-c-|               |--d----|  |e|   |-f-|     c alone does
+    ```
+    """
+    following = np.searchsorted(ranges.start[steps], ranges.end[waits])
+    inner = (following > 0) & (following < len(steps))
+    waits, before, after = waits[inner], steps[following[inner] - 1], steps[following[inner]]
+    waits = waits[(ranges.start[waits] >= ranges.end[before]) & (ranges.thread[waits] == ranges.thread[after])]
+    return ranges.start[waits], ranges.end[waits]
 
 
 def _one_after_another(ranges: Ranges, rows: Ints, remarks: list[str]) -> Ints:

@@ -138,9 +138,7 @@ def told_dropped(dropped: Dropped) -> str:
     basis = clock.basis if clock else Basis.LOG
     unit = {Basis.LOG: "%", Basis.STEP: "pp of a step"}[basis]
     distance = numbers.change(dropped.distance, basis).removesuffix(numbers.unit_of(basis)).strip()
-    which = (
-        f"{dropped.side} {dropped.index + 1}" if dropped.side == "pair" else f"{dropped.side} run {dropped.index + 1}"
-    )
+    what = "pair" if dropped.side == "pair" else f"{dropped.side} run"
     return f"{what} {dropped.index + 1}: {dropped.metric} {distance} {unit} off its group's median"
 
 

@@ -9,28 +9,30 @@ import torch
 from perfgate import Steps, workload
 
 SLIP = os.environ.get("PERFGATE_SELFTEST_SLIP", "")
-PRODUCTS = int(os.environ.get("PERFGATE_SELFTEST_PRODUCTS", "16"))
-"""Matrix products a step: as many as make about 3 ms on this GPU."""
+SUMS = int(os.environ.get("PERFGATE_SELFTEST_SUMS", "16"))
+"""Sums of large vectors a step, as many as make about 3 ms on this GPU: memory sets their pace, which neither the power
+cap nor the SM clock changes."""
 CYCLES = int(os.environ.get("PERFGATE_SELFTEST_CYCLES", "0"))
 """Clock cycles of the planted sleep kernel."""
 NEXT_TO_NO_CYCLES = 100
 """Of the sleep kernel where none is planted, so that the slip changes no count."""
 STALL_S = 0.002
+NUMBERS = 1 << 26
+"""Of each vector: 256 MB, far more than any cache."""
 
 
-@workload(steps=30, warmup=50)
+@workload(steps=30, warmup=200)
 def loop(steps: Steps) -> None:
     """Copy a batch, compute, wait for the GPU: a host that stalls then stalls the GPU as well."""
-    torch.backends.cuda.matmul.allow_tf32 = True
-    activations, weights = torch.randn(1536, 4096, device="cuda"), torch.randn(4096, 4096, device="cuda")
+    left, right, total = (torch.ones(NUMBERS, device="cuda") for _ in range(3))
     batch = torch.randn(256, 4096).pin_memory()
     for _ in steps:
         with nvtx.annotate("copy"):
             for _ in range(2 if SLIP == "copy" else 1):
                 batch.to("cuda", non_blocking=True)
         with nvtx.annotate("compute"):
-            for _ in range(PRODUCTS):
-                torch.matmul(activations, weights)
+            for _ in range(SUMS):
+                torch.add(left, right, out=total)
             torch.cuda._sleep(CYCLES if SLIP == "sleep" else NEXT_TO_NO_CYCLES)  # type: ignore[no-untyped-call]
         with nvtx.annotate("wait"):
             for _ in range(2 if SLIP == "sync" else 1):

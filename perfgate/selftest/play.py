@@ -33,7 +33,7 @@ from perfgate.store import Store
 WORKLOAD: Final = "loop"
 STEP_MS: Final = 3.0
 """What a step of the GPU loop is to take."""
-MOST_PRODUCTS: Final = 200
+MOST_SUMS: Final = 200
 SLEEP_SHARE: Final = 0.03
 """Of the GPU time of a step: what the planted sleep kernel takes."""
 LOCK_TIMEOUT_S: Final = 3600.0
@@ -210,8 +210,8 @@ class _Play:
                 next_step="See what is missing: perfgate doctor",
             )
         probed = json.loads(found.read_text(encoding="utf-8"))
-        products = min(max(round(STEP_MS / probed["product_ms"]), 1), MOST_PRODUCTS)
-        self.tuning["PERFGATE_SELFTEST_PRODUCTS"] = str(products)
+        sums = min(max(round(STEP_MS / probed["sum_ms"]), 1), MOST_SUMS)
+        self.tuning["PERFGATE_SELFTEST_SUMS"] = str(sums)
         return float(probed["cycles_per_ms"])
 
     def _baseline(self) -> Baseline | None:

@@ -19,7 +19,7 @@ from support.project import Project
 from perfgate.model.errors import StoreFailed, WorkloadFailed
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
-from perfgate.model.settings import Settings
+from perfgate.model.settings import DuetForm, Settings
 from perfgate.model.verdict import Verdict
 from perfgate.nsys.tool import NsysTool, NsysVersion
 from perfgate.render.document import DocumentWorkload, GateDocument, document_text
@@ -50,7 +50,7 @@ class FakeDoor:
     """Stands in for pytest: writes a verdict for each slip, and exits as a gate with it would."""
 
     verdicts: Mapping[str, Verdict | None]
-    probe: str = '{"product_ms": 0.16, "cycles_per_ms": 1980000.0}'
+    probe: str = '{"sum_ms": 0.16, "cycles_per_ms": 1980000.0}'
     asked: list[Sequence[str]] = field(default_factory=list)
     environments: list[Mapping[str, str]] = field(default_factory=list)
 
@@ -151,10 +151,9 @@ def test_every_gate_gets_its_slip_and_the_same_loop(tmp_path: Path) -> None:
     door = FakeDoor(verdicts=ALL_WELL)
     played(door)
     told = [
-        tuple(env.get(f"PERFGATE_SELFTEST_{name}") for name in ("SLIP", "PRODUCTS", "CYCLES"))
-        for env in door.environments
+        tuple(env.get(f"PERFGATE_SELFTEST_{name}") for name in ("SLIP", "SUMS", "CYCLES")) for env in door.environments
     ]
-    # 3 ms are 19 products of 0.16 ms; 3 % of 9.1 ms of kernels are 540540 cycles at 1980 MHz.
+    # 3 ms are 19 sums of 0.16 ms; 3 % of 9.1 ms of kernels are 540540 cycles at 1980 MHz.
     assert told == [
         (None, None, None),
         ("", "19", None),
@@ -263,7 +262,7 @@ def test_a_folder_that_is_there_is_never_written_into(tmp_path: Path) -> None:
 def test_the_project_of_the_selftest_has_settings_that_perfgate_knows(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text(SETTINGS, encoding="utf-8")
     settings = load_settings(tmp_path, {})
-    assert (settings.timeout_s, settings.duet) == (120, False)
+    assert (settings.timeout_s, settings.duet) == (120, DuetForm.OFF)
 
 
 def test_a_machine_without_a_gpu_shows_nothing(project: Project) -> None:

@@ -124,6 +124,7 @@ def test_the_root_is_pytests_own(
     if pytest.version_tuple < (9,) and ("pytest.toml" in files or "[tool.pytest]" in files.get("pyproject.toml", "")):
         return  # pytest 8 knows neither
     monkeypatch.chdir(tmp_path / "a" / "b")
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # plugins of the environment may start processes
     assert pytester.parseconfig().rootpath == tmp_path / root
 
 

@@ -10,6 +10,7 @@ from support.judging import MOMENT, Columns, blessed, measured
 from perfgate.judge.creep import creep
 from perfgate.judge.judge import Judgement, judge
 from perfgate.judge.rows import Terms
+from perfgate.judge.stages import SCREEN_PLAN
 from perfgate.model.baseline import Spread
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
@@ -457,3 +458,17 @@ def test_fewer_than_three_runs_have_not_crept() -> None:
     assert found is not None
     assert found.shown
     assert found.change == pytest.approx(1.0)
+
+
+def test_outliers_that_had_to_be_kept_do_not_become_the_prior_of_the_duet() -> None:
+    """Four of thirteen runs are far off, and no more than two may be set aside."""
+    before = [10.0 * j for j in JITTER]
+    before[0], before[3], before[6] = 13.0, 14.0, 13.5
+    found = judge(
+        blessed({M.STEP_MS: before}, occasions=5),
+        measured({M.STEP_MS: [10.0, 10.01, 14.0]}),
+        Terms(plan=SCREEN_PLAN),
+    )
+    assert found.verdict.outcome is Outcome.INCONCLUSIVE
+    assert found.priors[M.STEP_MS].sd < 0.02
+    assert found.priors[M.STEP_MS].df == 4

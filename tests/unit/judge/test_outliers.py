@@ -12,7 +12,7 @@ QUIET = [0.0, 0.001, -0.001, 0.002, -0.002]
 
 
 def kept(*groups: list[float], budget: float = 0.02, prior_sd: float = 0.005) -> list[list[bool]]:
-    flags = keep([np.array(group) for group in groups], prior=Prior(sd=prior_sd), budget=budget)
+    flags = keep([np.array(group) for group in groups], prior=Prior(sd=prior_sd), budget=budget).flags
     return [[bool(flag) for flag in group] for group in flags]
 
 
@@ -58,3 +58,14 @@ def test_four_runs_are_too_few_to_drop_one() -> None:
 def test_of_two_equally_far_the_slow_one_goes_whatever_the_order() -> None:
     assert kept([0.0] * 4 + [0.5, -0.5], [0.0])[0] == [True] * 4 + [False, True]
     assert kept([-0.5, 0.5] + [0.0] * 4, [0.0])[0] == [True, False] + [True] * 4
+
+
+def test_outliers_that_had_to_be_kept_are_told() -> None:
+    """Two of three are no outliers but a mode; of one, the scale does not speak."""
+    crowded = keep([np.zeros(10), np.array([0.0, 0.3, 0.4, 0.0, 0.5])], prior=Prior(sd=0.005), budget=0.02)
+    assert [int((~flags).sum()) for flags in crowded.flags] == [0, 0]
+    assert crowded.crowded
+    assert crowded.scale < 0.01
+    single = keep([np.zeros(10), np.array([0.0, 0.0, 0.3])], prior=Prior(sd=0.005), budget=0.02)
+    assert [int((~flags).sum()) for flags in single.flags] == [0, 1]
+    assert not single.crowded

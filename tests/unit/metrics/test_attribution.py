@@ -16,7 +16,7 @@ from perfgate.model.timeline import Timeline
 def segments_of(timeline: Timeline, step: str | None = "step", *, is_pattern: bool = False) -> Segments:
     names = Names.from_ranges(timeline.ranges)
     if step is None:
-        (steps,) = whole_windows(timeline)
+        (steps,) = whole_windows(timeline, names)
     else:
         (steps,) = find_steps(timeline, names, step=step, is_pattern=is_pattern, steps=1000)
     return cut(timeline.ranges, names, steps)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
+import dataclasses
+import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pytest
 from hypothesis import given, settings
@@ -16,7 +17,10 @@ from perfgate.metrics.rows import OTHER_KERNELS, OTHER_RANGES, TOP_KERNELS, TOP_
 from perfgate.model.metric import Metric
 from perfgate.model.sample import ProcessSample
 from perfgate.model.timeline import CopyKind, MemoryKind, Timeline
+from perfgate.model.workload import WAIT_RANGE
 
+Work = list[tuple[Call | None, Op, str]]
+Capture = tuple[Timeline, list[Range], list[Range], Work]
 STEP, INSIDE = 40, 30
 """Steps begin every 40 ns and last 30."""
 
@@ -50,7 +54,7 @@ def launched(draw: st.DrawFn, steps: int) -> tuple[Call | None, Op, str]:
 
 
 @st.composite
-def captures(draw: st.DrawFn) -> tuple[Timeline, list[Range], list[Range], list[tuple[Call | None, Op, str]]]:
+def captures(draw: st.DrawFn) -> Capture:
     count = draw(st.integers(3, 6))
     steps = [Range(start=STEP * n, end=STEP * n + INSIDE) for n in range(count)]
     inner = []
@@ -60,15 +64,18 @@ def captures(draw: st.DrawFn) -> tuple[Timeline, list[Range], list[Range], list[
         inner.append(Range(start=step.start + middle, end=step.end - 1, name="back"))
     # A thread makes one call at a time: two at once would be a driver call within a runtime call, and count once.
     work = draw(st.lists(launched(count), min_size=1, max_size=14, unique_by=(correlation_of, moment_of)))
-    timeline = build(
-        ranges=[*steps, *inner],
+    return timeline_of([*steps, *inner], work), steps, inner, work
+
+
+def timeline_of(ranges: Sequence[Range], work: Work) -> Timeline:
+    return build(
+        ranges=ranges,
         calls=[call for call, _, _ in work if call is not None],
         kernels=[op for _, op, lane in work if lane in ("kernel", "nccl")],
         copies=[op for _, op, lane in work if lane in ("h2d", "d2h")],
         memsets=[op for _, op, lane in work if lane == "memset"],
         graphs=[op for _, op, lane in work if lane == "graph"],
     )
-    return timeline, steps, inner, work
 
 
 def correlation_of(one: tuple[Call | None, Op, str]) -> int:
@@ -80,17 +87,21 @@ def moment_of(one: tuple[Call | None, Op, str]) -> tuple[int, int]:
     return (-1, op.correlation) if call is None else (call.thread, call.start)
 
 
+def moment_of_launch(call: Call | None, op: Op) -> int:
+    return op.start if call is None else call.start
+
+
 def ticks(ops: Sequence[Op]) -> set[int]:
     return {tick for op in ops for tick in range(op.start, op.end)}
 
 
-def slow_reference(steps: list[Range], work: list[tuple[Call | None, Op, str]]) -> dict[Metric, float]:
+def slow_reference(steps: list[Range], work: Work, resumes: Sequence[int] = ()) -> dict[Metric, float]:
     """Every metric by its definition, one tick and one operation at a time; ns, not ms."""
     count = len(steps)
     mine: list[list[tuple[Op, str]]] = [[] for _ in steps]
     launches, graph_launches = [0] * count, [0] * count
     for call, op, lane in work:
-        moment = op.start if call is None else call.start
+        moment = moment_of_launch(call, op)
         for index, step in enumerate(steps):
             if step.start <= moment < step.end:
                 mine[index].append((op, lane))
@@ -99,8 +110,9 @@ def slow_reference(steps: list[Range], work: list[tuple[Call | None, Op, str]]) 
     done = [max([step.end, *(op.end for op, _ in own)]) for step, own in zip(steps, mine, strict=True)]
     done = [max(done[: index + 1]) for index in range(count)]
     used = [one for own in mine for one in own]
-    window = set(range(done[1], done[-1]))
-    values: dict[Metric, float] = {Metric.STEP_MS: statistics.median(b - a for a, b in itertools.pairwise(done[1:]))}
+    kept = [(done[index - 1], done[index]) for index in range(2, count) if index not in resumes]
+    window = {tick for first, last in kept for tick in range(first, last)}
+    values: dict[Metric, float] = {Metric.STEP_MS: statistics.median(b - a for a, b in kept) if kept else math.nan}
 
     def mean(lanes: str) -> float:
         return sum(op.end - op.start for op, lane in used if lane in lanes.split()) / count
@@ -131,7 +143,7 @@ def slow_reference(steps: list[Range], work: list[tuple[Call | None, Op, str]]) 
         h2d_exposed += len(ticks([op for op, lane in own if lane == "h2d"]) - running)
         rest = ticks([op for op, lane in here if lane != "nccl"])
         nccl_exposed += len(ticks([op for op, lane in own if lane == "nccl"]) - rest)
-    values |= {Metric.GAP_MS: gap / (count - 2), Metric.H2D_EXPOSED_MS: h2d_exposed / count}
+    values |= {Metric.GAP_MS: gap / len(kept) if kept else math.nan, Metric.H2D_EXPOSED_MS: h2d_exposed / count}
     values[Metric.NCCL_EXPOSED_MS] = nccl_exposed / count
     return values
 
@@ -147,7 +159,7 @@ CLOCKS = {metric for metric in Metric if metric.value.endswith("_ms")}
 @settings(max_examples=300, deadline=None)
 @given(captures())
 def test_every_metric_is_that_of_the_slow_reference(
-    capture: tuple[Timeline, list[Range], list[Range], list[tuple[Call | None, Op, str]]],
+    capture: Capture,
 ) -> None:
     timeline, steps, _, work = capture
     sample, expected = only(timeline), slow_reference(steps, work)
@@ -157,26 +169,20 @@ def test_every_metric_is_that_of_the_slow_reference(
 
 @settings(max_examples=100, deadline=None)
 @given(captures(), st.integers(0, 99), st.sampled_from(["step", None]))
-def test_the_order_of_rows_changes_nothing(
-    capture: tuple[Timeline, list[Range], list[Range], list[tuple[Call | None, Op, str]]], seed: int, step: str | None
-) -> None:
+def test_the_order_of_rows_changes_nothing(capture: Capture, seed: int, step: str | None) -> None:
     assert only(permuted(capture[0], seed), step) == only(capture[0], step)
 
 
 @settings(max_examples=100, deadline=None)
 @given(captures(), st.integers(1, 2**60) | st.integers(-(2**60), -(2**40)), st.sampled_from(["step", None]))
-def test_the_clocks_zero_changes_nothing(
-    capture: tuple[Timeline, list[Range], list[Range], list[tuple[Call | None, Op, str]]], by_ns: int, step: str | None
-) -> None:
+def test_the_clocks_zero_changes_nothing(capture: Capture, by_ns: int, step: str | None) -> None:
     # Not from 0: what begins and ends there was not timed.
     assert only(shifted(capture[0], by_ns), step) == only(shifted(capture[0], 1), step)
 
 
 @settings(max_examples=100, deadline=None)
 @given(captures(), st.sampled_from(["step", None]))
-def test_rows_of_ranges_kernels_and_devices_add_up(
-    capture: tuple[Timeline, list[Range], list[Range], list[tuple[Call | None, Op, str]]], step: str | None
-) -> None:
+def test_rows_of_ranges_kernels_and_devices_add_up(capture: Capture, step: str | None) -> None:
     sample = only(capture[0], step)
     for metric in (Metric.KERNEL_MS, Metric.NCCL_MS, Metric.H2D_MS, Metric.GAP_MS):
         if metric in sample.values:
@@ -186,6 +192,90 @@ def test_rows_of_ranges_kernels_and_devices_add_up(
     assert named == pytest.approx(sample.values.get(Metric.KERNEL_MS, 0.0) + sample.values.get(Metric.NCCL_MS, 0.0))
     if step is None and Metric.LAUNCHES in sample.values:
         assert sum(row.values[Metric.LAUNCHES] for row in sample.ranges) == sample.values[Metric.LAUNCHES]
+
+
+def paused(capture: Capture, before: Sequence[int], length: int, *, marked: bool = True) -> Capture:
+    """The same capture, stopped before these steps until the GPU is done, and for `length` ns more.
+
+    ```
+    range    |--0--| |--1--|                 |--0--|                |--1--|
+    kernel         |--a--|         ->              |--a--|
+    wait                                                 |--wait--|
+    ```
+    """
+    _, steps, inner, work = capture
+    edges = [steps[index].start for index in before]
+    later, waits = [0], []
+    for edge in edges:
+        ends = [one.end for one in steps if one.start < edge]
+        ends += [op.end for call, op, _ in work if moment_of_launch(call, op) < edge]
+        waits.append(Range(start=later[-1] + max(ends), end=later[-1] + max(ends) + length, name=WAIT_RANGE))
+        later.append(later[-1] + max(0, max(ends) - edge) + length)
+
+    def by(moment: int) -> int:
+        return later[sum(edge <= moment for edge in edges)]
+
+    def moved(ranges: list[Range]) -> list[Range]:
+        return [dataclasses.replace(r, start=r.start + by(r.start), end=r.end + by(r.start)) for r in ranges]
+
+    moved_work: Work = []
+    for call, op, lane in work:
+        add = by(moment_of_launch(call, op))
+        called = call and dataclasses.replace(call, start=call.start + add, end=call.end + add)
+        moved_work.append((called, dataclasses.replace(op, start=op.start + add, end=op.end + add), lane))
+    ranges = [*moved(steps), *moved(inner), *(waits if marked else ())]
+    return timeline_of(ranges, moved_work), moved(steps), moved(inner), moved_work
+
+
+pauses = st.sets(st.integers(1, 5), max_size=5).map(sorted)
+
+
+@settings(max_examples=300, deadline=None)
+@given(captures(), pauses, st.integers(0, 200))
+def test_with_pauses_every_metric_is_that_of_the_slow_reference(
+    capture: Capture, before: list[int], length: int
+) -> None:
+    before = [index for index in before if index < len(capture[1])]
+    timeline, steps, _, work = paused(capture, before, length)
+    sample, expected = only(timeline), slow_reference(steps, work, before)
+    for metric, value in sample.values.items():
+        assert value * (1e6 if metric in CLOCKS else 1) == pytest.approx(expected[metric], abs=1e-9), metric
+    if math.isnan(expected[Metric.STEP_MS]):
+        assert {Metric.STEP_MS, Metric.GAP_MS} <= sample.absent.keys()
+        assert (sample.periods_ms, sample.window_ms) == ((), 0.0)
+
+
+@settings(max_examples=300, deadline=None)
+@given(captures(), pauses, st.integers(0, 10**12))
+def test_a_pause_of_any_length_changes_nothing_but_that_its_period_is_gone(
+    capture: Capture, before: list[int], length: int
+) -> None:
+    before = [index for index in before if index < len(capture[1])]
+    without, sample = only(paused(capture, before, 0, marked=False)[0]), only(paused(capture, before, length)[0])
+    of_periods = (Metric.STEP_MS, Metric.GAP_MS)
+
+    def others(values: Mapping[Metric, float]) -> dict[Metric, float]:
+        return {metric: value for metric, value in values.items() if metric not in of_periods}
+
+    def rows(sample: ProcessSample) -> dict[str, tuple[float, float, dict[Metric, float]]]:
+        told = {row.name: (row.count, row.cpu_ms, others(row.values)) for row in sample.ranges}
+        return {name: row for name, row in told.items() if row[0] or any(row[2].values())}
+
+    assert others(sample.values) == others(without.values)
+    assert rows(sample) == rows(without)
+    assert sample.kernels == without.kernels
+    assert [(one.device, others(one.values)) for one in sample.devices] == [
+        (one.device, others(one.values)) for one in without.devices
+    ]
+    assert (sample.steps, sample.nvtx_step_ms) == (without.steps, without.nvtx_step_ms)
+    assert sample.periods_ms == tuple(
+        period for index, period in enumerate(without.periods_ms, 2) if index not in before
+    )
+    assert sample.window_ms == pytest.approx(sum(sample.periods_ms), abs=1e-12)
+    assert sum(row.values.get(Metric.GAP_MS, 0.0) for row in sample.ranges) == pytest.approx(
+        sample.values.get(Metric.GAP_MS, 0.0)
+    )
+    assert sample == only(paused(capture, before, length + 1)[0])
 
 
 def test_the_smallest_rows_are_folded_and_still_add_up() -> None:

@@ -19,6 +19,10 @@ def found(
     return one
 
 
+def windows(timeline: Timeline) -> tuple[Steps, ...]:
+    return whole_windows(timeline, Names.from_ranges(timeline.ranges))
+
+
 def ten(name: str = "step") -> Timeline:
     return build(ranges=[Range(start=100 * n, end=100 * n + 50, name=name.format(n)) for n in range(10)])
 
@@ -244,7 +248,7 @@ def test_a_broken_pattern_is_a_mistake_of_configuration() -> None:
 
 
 def test_the_window_reaches_from_the_first_call_or_operation_to_the_last_operation() -> None:
-    (one,) = whole_windows(
+    (one,) = windows(
         build(
             calls=[Call(start=5, end=6), Call(start=90, end=99)],
             kernels=[Op(start=20, end=80)],
@@ -255,7 +259,7 @@ def test_the_window_reaches_from_the_first_call_or_operation_to_the_last_operati
 
 
 def test_the_window_of_a_process_without_cuda_is_that_of_its_ranges() -> None:
-    (one,) = whole_windows(build(ranges=[Range(start=3, end=200), Range(start=10, end=20, thread=9)]))
+    (one,) = windows(build(ranges=[Range(start=3, end=200), Range(start=10, end=20, thread=9)]))
     assert (one.starts.tolist(), one.ends.tolist(), one.threads.tolist()) == ([3], [200], [1])
 
 

@@ -1,0 +1,290 @@
+"""Interleaved duets: what passes while a process waits between its steps is in no metric; one column is 1 ms."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from support.timelines import Range, build, draw
+
+from perfgate.metrics.measure import measure
+from perfgate.metrics.steps import Names, find_steps
+from perfgate.model.errors import StepsNotFound
+from perfgate.model.metric import Metric
+from perfgate.model.sample import OUTSIDE_RANGES, ProcessSample
+from perfgate.model.timeline import Timeline
+from perfgate.model.workload import WAIT_RANGE
+
+
+def drawn(picture: str) -> Timeline:
+    """A timeline from a picture in which the ranges called `wait` are waits."""
+    timeline = draw(picture)
+    names = [WAIT_RANGE if name == "wait" else name for name in timeline.ranges.name.tolist()]
+    return dataclasses.replace(timeline, ranges=dataclasses.replace(timeline.ranges, name=np.array(names, object)))
+
+
+def only(timeline: Timeline, step: str | None = "step") -> ProcessSample:
+    (sample,) = measure(timeline, step=step, steps=None if step is None else 1000)
+    return sample
+
+
+def resumes(picture: str) -> list[bool]:
+    timeline = drawn(picture)
+    names = Names.from_ranges(timeline.ranges)
+    (found,) = find_steps(timeline, names, step="step", is_pattern=False, steps=1000)
+    return [bool(one) for one in found.resumes]
+
+
+BOUTS = """
+    range   |-step-| |-step-| |-step-|           |-step-| |-step-|           |-step-| |-step-| |-step-|
+    launch   ^a       ^b       ^c                 ^d       ^e                 ^f       ^g       ^h
+    kernel   |-a-|    |-b-|    |--c-|             |--d--|  |-e-|              |-f-|    |-g-|    |--h--|
+    range                             |--wait--|                  |--wait--|
+"""
+"""Completions at 19, 28, 37 | 56, 65 | 84, 93, 102."""
+
+
+def test_a_period_across_a_wait_does_not_count_and_later_bouts_keep_their_first() -> None:
+    sample = only(drawn(BOUTS))
+    assert sample.periods_ms == (9.0, 9.0, 9.0, 9.0)
+    assert sample.values[Metric.STEP_MS] == 9.0
+    assert sample.steps == 8
+
+
+def test_gaps_are_taken_within_the_bouts_and_per_period_kept() -> None:
+    # Windows 28-37, 56-65 and 84-102, busy for c's 5 ms, e's 4, and g's 4 and h's 6.
+    sample = only(drawn(BOUTS))
+    assert sample.window_ms == 9.0 + 9.0 + 18.0
+    assert sample.values[Metric.GAP_MS] == (36.0 - 5.0 - 4.0 - 4.0 - 6.0) / 4
+    assert [one.values[Metric.GAP_MS] for one in sample.devices] == [sample.values[Metric.GAP_MS]]
+
+
+def test_no_range_is_a_wait_and_the_gaps_of_all_ranges_add_up() -> None:
+    # In the windows lie 4 steps of 7 ms, busy for 19 ms, and the 2 ms before each of them.
+    sample = only(drawn(BOUTS))
+    assert {row.name: row.values[Metric.GAP_MS] for row in sample.ranges} == {
+        "step": (4 * 7.0 - 19.0) / 4,
+        OUTSIDE_RANGES: 4 * 2.0 / 4,
+    }
+
+
+def test_clocks_and_counts_are_over_all_steps_wherever_the_waits_are() -> None:
+    plain = only(draw(BOUTS.replace("wait", "----")))
+    waiting = only(drawn(BOUTS))
+    of_periods = {Metric.STEP_MS, Metric.GAP_MS}
+    assert {metric: value for metric, value in waiting.values.items() if metric not in of_periods} == {
+        metric: value for metric, value in plain.values.items() if metric not in of_periods
+    }
+    assert waiting.kernels == plain.kernels
+    assert waiting.nvtx_step_ms == plain.nvtx_step_ms
+
+
+@pytest.mark.parametrize(
+    ("picture", "expected"),
+    [
+        # After the step before, and before the step that resumes; their edges may touch.
+        ("range |step| |step| |wait| |step|", [False, False, True]),
+        ("range |step| |step|wait|step|", [False, False, True]),
+        ("range |step| |wait| |wait| |step| |step|", [False, True, False]),
+        ("range |step| |wait|step|wait| |step|", [False, True, True]),
+        # Before the first step and after the last there is nothing to leave out.
+        ("range |wait| |step| |step| |wait|", [False, False]),
+        # Inside a step, or only partly between two, it is a range that somebody called so.
+        ("range |----step----| |step|\nrange   |wait|", [False, False]),
+        ("range |step|  |step| |step|\nstartend  |-wait-|", [False, False, False]),
+        ("range |step|  |step| |step|\nstartend    |--wait--|", [False, False, False]),
+        ("range |step|      |step| |step|\nstartend      |---wait---|", [False, False, False]),
+        # Never closed, of another thread, or of another process.
+        ("range |step|        |step|\nrange unclosed |wait|", [False, False]),
+        ("range |step|               |step|\nrange thread2      |wait|", [False, False]),
+        ("range |step|            |step|\nrange pid7      |wait|", [False, False]),
+        # Within a range of the loop's own.
+        ("range |------epoch-----------|\nrange  |step| |wait| |step|", [False, True]),
+    ],
+)
+def test_a_step_resumes_after_a_closed_wait_between_it_and_the_one_before(picture: str, expected: list[bool]) -> None:
+    assert resumes(picture) == expected
+
+
+def test_of_steps_that_wander_the_thread_of_the_one_that_resumes_waits() -> None:
+    assert resumes("""
+        range            |step|        |step|
+        range thread2          |wait|         |wait| |step|
+    """) == [False, False, True]
+
+
+def test_a_wait_between_the_first_two_steps_drops_what_is_dropped_anyway() -> None:
+    sample = only(drawn("range |step|      |wait| |step|  |step| |step|"))
+    assert sample.periods_ms == (8.0, 7.0)
+    assert sample.window_ms == 15.0
+
+
+@pytest.mark.parametrize(
+    ("picture", "bouts"),
+    [
+        ("range |step| |step| |wait| |step|\nkernel |a|", "3 steps in 2 bouts"),
+        ("range |step| |wait| |step| |wait| |step| |wait| |step|\nkernel |a|", "4 steps in 4 bouts"),
+    ],
+)
+def test_bouts_too_short_for_a_period_leave_no_period_and_no_gap(picture: str, bouts: str) -> None:
+    sample = only(drawn(picture))
+    why = f"needs a period within a bout, other than the first: the capture holds {bouts}"
+    assert sample.absent[Metric.STEP_MS] == sample.absent[Metric.GAP_MS] == why
+    assert (sample.periods_ms, sample.window_ms) == ((), 0.0)
+    assert sample.values[Metric.KERNEL_MS] == 2.0 / sample.steps
+
+
+def test_two_steps_with_a_wait_between_them_are_too_few_as_any_two_are() -> None:
+    sample = only(drawn("range |step| |wait| |step|\nkernel |a|"))
+    assert sample.absent[Metric.STEP_MS] == "needs 3 steps, the capture holds 2"
+
+
+def test_a_synchronisation_at_the_end_of_a_bout_or_in_the_wait_is_in_no_step() -> None:
+    sample = only(
+        drawn("""
+        range  |-step-| |-step-| |-step-|                                   |-step-| |-step-|
+        call                              |cudaDeviceSynchronize_v3020|
+        call                                 |cudaStreamSynchronize_v3020|
+        range                               |------------wait------------|
+        """)
+    )
+    assert sample.values[Metric.SYNCS] == 0.0
+    assert [(row.name, row.values[Metric.SYNCS]) for row in sample.ranges] == [("step", 0.0)]
+
+
+def test_work_that_ends_after_the_bouts_last_step_and_before_the_wait_is_in_the_bouts_window() -> None:
+    # Completions 24, 35, 52 | 73, 84: c is waited for after its step, within the window that it closes.
+    sample = only(
+        drawn("""
+        range  |--step--| |--step--| |--step--|                 |--step--| |--step--|
+        launch  ^a         ^b         ^c                         ^d         ^e
+        kernel  |a|        |b|        |------c------|            |d|        |e|
+        range                                         |wait|
+        """)
+    )
+    assert sample.periods_ms == (17.0, 11.0)
+    assert sample.values[Metric.GAP_MS] == (17.0 + 11.0 - 14.0 - 2.0) / 2
+
+
+def test_what_another_thread_launches_during_a_wait_is_in_no_step_and_in_no_gap() -> None:
+    # A loader that copies the next batch ahead; its copy is busy in no window.
+    picture = """
+        range          |-step-| |-step-| |-step-|             |-step-| |-step-|
+        launch          ^a       ^b       ^c                   ^d       ^e
+        kernel          |-a-|    |-b-|    |-c-|                |-d-|    |-e-|
+        range                                     |--wait--|
+    """
+    ahead = (
+        "    launch thread2                               ^h\n    h2d                                           |-h-|"
+    )
+    without, sample = only(drawn(picture)), only(drawn(f"{picture}\n{ahead}"))
+    assert sample.values == without.values
+    assert sample.ranges == without.ranges
+    assert sample.kernels == without.kernels
+
+
+def test_a_range_around_the_loop_has_the_gaps_of_its_bouts_only() -> None:
+    # Between steps the loop's range is innermost; the wait is in no row.
+    sample = only(
+        drawn("""
+        range   |-------------------------------epoch------------------------------|
+        range    |-step-| |-step-| |-step-|                      |-step-| |-step-|
+        launch    ^a       ^b       ^c                            ^d       ^e
+        kernel    |-a-|    |-b-|    |-c-|                         |-d-|    |-e-|
+        range                                |-------wait-------|
+        """)
+    )
+    assert {row.name: row.values[Metric.GAP_MS] for row in sample.ranges} == {"step": 3.0, "epoch": 2.0}
+    assert sample.values[Metric.GAP_MS] == 5.0
+
+
+def test_a_range_of_that_name_inside_a_step_is_transparent() -> None:
+    sample = only(
+        drawn("""
+        range   |---step---| |---step---| |---step---|
+        range     |-wait-|     |-wait-|     |-wait-|
+        launch      ^a           ^b           ^c
+        kernel      |-a-|        |-b-|        |-c-|
+        """)
+    )
+    assert [(row.name, row.values[Metric.KERNEL_MS], row.values[Metric.LAUNCHES]) for row in sample.ranges] == [
+        ("step", 4.0, 1.0),
+        (OUTSIDE_RANGES, 0.0, 0.0),
+    ]
+    assert sample.periods_ms == (13.0,)
+
+
+def test_a_wait_never_closed_has_no_gap_of_its_own() -> None:
+    sample = only(
+        drawn("""
+        range            |-step-| |-step-|        |-step-|
+        launch            ^a       ^b              ^c
+        kernel            |-a-|    |-b-|           |-c-|
+        range unclosed                     |-----wait-----|
+        """)
+    )
+    assert sample.periods_ms == (16.0,)
+    assert {row.name: row.values[Metric.GAP_MS] for row in sample.ranges} == {"step": 3.0, OUTSIDE_RANGES: 9.0}
+
+
+def test_it_is_said_that_the_cpu_runs_ahead_though_long_waits_lie_between_the_bouts() -> None:
+    # Half of the times between steps are waits of 20 ms; the GPU is 9 ms behind.
+    sample = only(
+        drawn("""
+        range  |step|step|                      |step|step|                      |step|step|
+        launch  ^a   ^b                          ^c   ^d                          ^e   ^f
+        kernel   |----a----|----b----|            |----c----|----d----|            |----e----|----f----|
+        range                          |--wait--|                       |--wait--|
+        """)
+    )
+    assert sample.periods_ms == (10.0, 10.0)
+    assert sample.remarks == ("the CPU runs ahead of the GPU: the step range lasts 5 ms, a step takes 10 ms",)
+
+
+def test_each_process_of_a_capture_has_waits_of_its_own() -> None:
+    one, two = measure(
+        drawn("""
+        range pid1   |step| |step| |step| |---wait---| |step| |step|
+        range pid2   |step| |step| |step|              |step| |step|
+        """),
+        step="step",
+    )
+    assert one.periods_ms == (7.0, 7.0)
+    assert two.periods_ms == (7.0, 20.0, 7.0)
+
+
+def test_no_pattern_takes_a_wait_for_a_step() -> None:
+    (sample,) = measure(drawn("range |step| |step| |step| |wait| |step|"), step=".*", is_pattern=True, steps=9)
+    assert (sample.steps, len(sample.periods_ms)) == (4, 1)
+    with pytest.raises(StepsNotFound):
+        measure(build(ranges=[Range(start=0, end=9, name=WAIT_RANGE)]), step=".*", is_pattern=True)
+
+
+def test_waits_after_the_declared_number_of_steps_change_nothing() -> None:
+    timeline = drawn("range |step| |step| |step| |step| |wait| |step|")
+    (sample,) = measure(timeline, step="step", steps=4)
+    assert sample.periods_ms == (7.0, 7.0)
+
+
+def test_a_whole_window_is_without_its_waits() -> None:
+    # From 27 to 61: the waits take 4 ms of it, and 7 where two overlap. Of the 23 left, 2 of a's, b and c are busy.
+    timeline = drawn("""
+        range      |-------wait|
+        range           |-----------------outer----------------|
+        launch             ^a             ^b              ^c
+        kernel             |--a--|         |--b--|         |c|
+        range                      |wait|
+        startend                     |wait|
+    """)
+    sample = only(timeline, None)
+    assert sample.window_ms == 34.0 - 4.0 - 7.0
+    assert sample.values[Metric.GAP_MS] == 23.0 - 2.0 - 6.0 - 2.0
+    assert sample.values[Metric.KERNEL_MS] == 14.0
+    assert {row.name: row.values[Metric.GAP_MS] for row in sample.ranges} == {"outer": 13.0}
+
+
+def test_nothing_is_left_of_a_whole_window_inside_a_wait() -> None:
+    sample = only(drawn("range |-----wait-----|\nlaunch    ^a\nkernel    |-a-|"), None)
+    assert (sample.window_ms, sample.values[Metric.GAP_MS]) == (0.0, 0.0)
+    assert sample.values[Metric.KERNEL_MS] == 4.0
