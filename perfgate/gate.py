@@ -393,6 +393,11 @@ class _Checking:
             raise _NoDuet(str(impossible)) from impossible
         if why is not None:
             self._remarks.append(f"Straight to the duet: {why}")
+        if plan.in_pairs:
+            self._remarks.append(
+                "Interleaved: both sides took turns of a few steps on one CPU core, where steps take another time than "
+                "alone; it is their ratio that is judged"
+            )
         told = Duet(
             revision=duel.revision,
             commit=duel.commit,
@@ -412,7 +417,7 @@ class _Checking:
         before = len(own)
         wanted = plan.fewest_to_fail
         while True:
-            pair = self._pair(duel, len(self.reference_runs), wanted)
+            pair = self._pair(duel, plan, len(self.reference_runs), wanted)
             self.reference_runs.append(pair.reference)
             self._take(pair.candidate, own)
             _check_reference(pair.reference, self._expectation, stored, pair.candidate)
@@ -435,10 +440,13 @@ class _Checking:
         except NOT_MEASURED_BY as failed:
             raise _Ended(self._not_measured(failed)) from failed
 
-    def _pair(self, duel: Duel, index: int, planned: int) -> Pair:
+    def _pair(self, duel: Duel, plan: Plan, index: int, planned: int) -> Pair:
         try:
             return duel.pair(index, planned)
         except NOT_MEASURED_BY as failed:
+            if plan.in_pairs and self.runs:
+                # Alone it ran: more steps, or both at once, are what it does not stand.
+                raise _NoDuet(str(failed)) from failed
             raise _Ended(self._not_measured(failed)) from failed
 
     def _not_measured(self, failed: PerfgateError) -> Verdict:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import shutil
 import sysconfig
+import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import assert_never
+from typing import Literal, TypeVar, assert_never
 from uuid import uuid4
 
 from perfgate import git
@@ -32,6 +36,8 @@ from perfgate.metrics.measure import measure
 from perfgate.metrics.reconcile import contradictions
 from perfgate.model.errors import (
     CaptureFailed,
+    ConfigInvalid,
+    PerfgateError,
     RepositoryUnreadable,
     StepsNotFound,
     StoreFailed,
@@ -40,7 +46,7 @@ from perfgate.model.errors import (
 )
 from perfgate.model.machine import Conditions, Machine
 from perfgate.model.metric import Metric
-from perfgate.model.order import Account, Ending, Order
+from perfgate.model.order import Account, Bouts, Ending, Order
 from perfgate.model.reports import Reports
 from perfgate.model.sample import ProcessSample, Run
 from perfgate.model.settings import Settings
@@ -51,6 +57,9 @@ from perfgate.nsys.profile import Captured, ProfileOutcome, ProfileSpec, profile
 from perfgate.nsys.scrub import scrub
 from perfgate.nsys.sqlite import read_timeline
 from perfgate.nsys.tool import NsysTool
+
+ACCOUNT, FIFO, WITNESSES = "account.json", "turn", "witnesses"
+"""In the folder of a run, besides what the workload and nsys write: what its processes tell, and in a pair its turn."""
 
 UNWANTED_IN_WORKERS = ("PYTEST_ADDOPTS", "PYTEST_CURRENT_TEST", "PYTEST_XDIST_WORKER", "COVERAGE_PROCESS_START")
 """Variables of the pytest around a gate that would change the pytest inside a worker."""
@@ -182,16 +191,199 @@ def measure_run(
         RevisionMissing: the commit that the bench is of did not have the workload yet.
         CodeUnproven: it is not shown that the run was of that commit's code.
     """
-    raw, witnesses = folder / "nsys", folder / "witnesses"
-    account_file, order_file = folder / "account.json", folder / "order.json"
+    run_id = uuid4().hex
+    with _ordered(bench, workload, folder, run_id=run_id) as one:
+        with Sampler(bench.machine.gpus, run_id=run_id) as sampler:
+            ran = one.run(on_line=on_line)
+        return one.measured(ran, _conditions(bench, sampler))
+
+
+Side = Literal["reference", "candidate"]
+"""One of the two that a duet compares: another commit, and what is in the project now."""
+
+
+class ReferenceFailed(Exception):
+    """The reference's side of a pair came to nothing, by an `error` that `measure_run` would have raised for it."""
+
+    def __init__(self, error: PerfgateError) -> None:
+        self.error = error
+        super().__init__(str(error))
+
+
+def measure_pair(
+    reference: Bench,
+    candidate: Bench,
+    workload: Workload,
+    folders: tuple[Path, Path],
+    *,
+    begins: Side,
+    bout_steps: int,
+    steps: int,
+    core: int | None,
+    on_line: Callable[[str], None] | None = None,
+) -> tuple[Measured, Measured]:
+    """Run a decorated workload once on either bench, both at the same time and step by step in turns.
+
+    Either process waits while the other takes its next `bout_steps` steps, so that what slows the machine slows both.
+
+    Args:
+        reference: the bench of another commit.
+        candidate: that of the project.
+        workload: what to run. Either side may take twice its time limit, for it waits for the other.
+        folders: of the reference's run, and of the candidate's.
+        begins: which side takes the first turn.
+        bout_steps: measured steps of one turn, at least 2.
+        steps: measured steps of each side, in place of the workload's own number.
+        core: the one core that both run on; None leaves them where they may run.
+        on_line: gets the lines of both, one at a time.
+
+    Raises:
+        ConfigInvalid: the workload is a command, which nobody can stop between its steps.
+        ReferenceFailed: the reference came to nothing.
+        PerfgateError: the candidate did, by what `measure_run` raises. Whichever side fails first ends the other.
+    """
+    if workload.form == "command":
+        raise ConfigInvalid(
+            subject=workload.id,
+            fact="it is a command, so it cannot take turns with another commit step by step",
+            expectation="Only in the loop of a decorated workload can perfgate wait between steps",
+            next_step="Run the two one after the other, or write the loop as a function under @workload.",
+        )
+    run_id = uuid4().hex
+    stretched = workload.model_copy(update={"steps": steps, "timeout_s": 2 * workload.timeout_s})
+
+    def ordered(bench: Bench, own: Path, other: Path, *, side: Side) -> _Ordered:
+        bouts = Bouts(
+            steps=bout_steps,
+            begins=begins == side,
+            own=str(own / FIFO),
+            other=str(other / FIFO),
+            core=core,
+            patience_s=workload.timeout_s,
+        )
+        return held.enter_context(_ordered(bench, stretched, own, run_id=run_id, bouts=bouts))
+
+    told = None if on_line is None else _one_at_a_time(on_line)
+    with ExitStack() as held:
+        try:
+            of_reference = ordered(reference, *folders, side="reference")
+        except PerfgateError as failed:
+            raise ReferenceFailed(failed) from failed
+        of_candidate = ordered(candidate, *reversed(folders), side="candidate")
+        with Sampler(candidate.machine.gpus, run_id=run_id) as sampler:
+            ran = _both(partial(of_reference.run, on_line=told), partial(of_candidate.run, on_line=told))
+        conditions = _conditions(candidate, sampler)
+        return _both(
+            partial(of_reference.measured, ran[0], conditions), partial(of_candidate.measured, ran[1], conditions)
+        )
+
+
+def _conditions(bench: Bench, sampler: Sampler) -> Conditions:
+    return sampler.conditions() if bench.machine.gpus else Conditions()
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Ran:
+    """A run that has come to its end, and is still to be read."""
+
+    started_at: datetime
+    outcome: ProfileOutcome
+    account: Account | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Ordered:
+    """One run whose folder and order are there."""
+
+    bench: Bench
+    workload: Workload
+    """As it is run, in a checkout with the words of there."""
+    folder: Path
+    spec: ProfileSpec
+    withheld: tuple[str, ...]
+    bouts: Bouts | None
+
+    def run(self, *, on_line: Callable[[str], None] | None = None, on_tick: Callable[[], None] | None = None) -> _Ran:
+        """Profile it, and refuse what did not end well or is not proven to be of its commit.
+
+        Raises:
+            _Abandoned: the other side of the duet is to blame.
+        """
+        started_at, bench, workload = datetime.now(UTC), self.bench, self.workload
+        outcome = profile(bench.tool, self.spec, on_line=on_line, on_tick=on_tick)
+        log = _keep_log(outcome.log, self.folder)
+        account = _read_account(self.folder / ACCOUNT)
+        if bench.tree is not None:
+            _check_existed(workload, bench.tree, outcome, account, log)
+        try:
+            _check_workload(workload, outcome, account, log)
+        except WorkloadFailed as failed:
+            if account is not None and account.ending is Ending.ABANDONED:
+                raise _Abandoned(failed) from failed
+            raise
+        if not outcome.captures:
+            raise CaptureFailed(
+                subject=workload.id,
+                fact=_problem(outcome, log),
+                next_step=f"See {log}, and run: perfgate doctor" if log.is_file() else "Run: perfgate doctor",
+            )
+        if bench.tree is not None:
+            _prove(workload, bench.tree, self.folder / WITNESSES, account)
+        return _Ran(started_at=started_at, outcome=outcome, account=account)
+
+    def measured(self, ran: _Ran, conditions: Conditions, *, on_tick: Callable[[], None] | None = None) -> Measured:
+        """Read its captures, and keep of them what may leave the machine."""
+        bench, workload, raw = self.bench, self.workload, self.spec.folder
+        captures, account = ran.outcome.captures, ran.account
+        of_captures = [_measure_capture(workload, bench.tool, captured, raw, on_tick) for captured in captures]
+        processes = tuple(process for one in of_captures for process in one.processes)
+        if not processes:
+            missing = next(one.missing for one in of_captures if one.missing is not None)
+            raise StepsNotFound(
+                subject=workload.id,
+                fact=missing.fact,
+                expectation=missing.expectation,
+                next_step=missing.next_step,
+            )
+        _keep_exports(captures, raw, self.folder)
+        run = Run(
+            started_at=ran.started_at,
+            wall_s=ran.outcome.wall_s,
+            processes=processes,
+            conditions=conditions,
+            folder=self.folder.name,
+            remarks=(
+                *dict.fromkeys(remark for process in processes for remark in process.remarks),
+                *_off_its_core(self.bouts, account),
+            ),
+            complaints=(
+                *_steps_lost(workload, processes),
+                *_gpu_unseen(bench.machine, processes),
+                *(complaint for one in of_captures for complaint in one.complaints),
+            ),
+        )
+        return Measured(
+            run=run,
+            account=account,
+            code=account.code if account is not None else command_code(workload, bench.root),
+            withheld=self.withheld,
+            reports=tuple(one.reports for one in of_captures),
+        )
+
+
+@contextmanager
+def _ordered(
+    bench: Bench, workload: Workload, folder: Path, *, run_id: str, bouts: Bouts | None = None
+) -> Iterator[_Ordered]:
+    """Make the folder of one run with its order, and leave in it only what is to be kept."""
+    raw, witnesses, order_file = folder / "nsys", folder / WITNESSES, folder / "order.json"
     given: Mapping[str, str] = {**bench.env, **workload.env}
     if bench.tree is not None:
         check_there(workload, bench.tree, bench.env)
         given = _environment_there(bench, bench.tree, workload, given, witnesses)
         workload = workload_there(workload, bench.tree)
-    _prepare(folder, order_file, _order(workload, bench.root, account_file))
+    _prepare(folder, order_file, _order(workload, bench.root, folder / ACCOUNT, bouts))
     env, withheld = withhold_secrets(given, (*bench.settings.pass_env, *workload.pass_env))
-    run_id = uuid4().hex
     spec = ProfileSpec(
         argv=worker_command(
             workload,
@@ -208,59 +400,88 @@ def measure_run(
         trace_osrt=bench.settings.trace_osrt,
         graph_trace=bench.settings.cuda_graph_trace,
     )
-    started_at = datetime.now(UTC)
     try:
-        with Sampler(bench.machine.gpus, run_id=run_id) as sampler:
-            outcome = profile(bench.tool, spec, on_line=on_line)
-        log = _keep_log(outcome.log, folder)
-        account = _read_account(account_file)
-        if bench.tree is not None:
-            _check_existed(workload, bench.tree, outcome, account, log)
-        _check_workload(workload, outcome, account, log)
-        if not outcome.captures:
-            raise CaptureFailed(
-                subject=workload.id,
-                fact=_problem(outcome, log),
-                next_step=f"See {log}, and run: perfgate doctor" if log.is_file() else "Run: perfgate doctor",
-            )
-        if bench.tree is not None:
-            _prove(workload, bench.tree, witnesses, account)
-        measured = [_measure_capture(workload, bench.tool, captured, raw) for captured in outcome.captures]
-        processes = tuple(process for one in measured for process in one.processes)
-        if not processes:
-            missing = next(one.missing for one in measured if one.missing is not None)
-            raise StepsNotFound(
-                subject=workload.id,
-                fact=missing.fact,
-                expectation=missing.expectation,
-                next_step=missing.next_step,
-            )
-        _keep_exports(outcome.captures, raw, folder)
+        yield _Ordered(bench=bench, workload=workload, folder=folder, spec=spec, withheld=withheld, bouts=bouts)
     finally:
+        (folder / FIFO).unlink(missing_ok=True)
         # What nsys wrote holds every variable of the workload's environment.
         if not bench.keep_captures:
             shutil.rmtree(raw, ignore_errors=True)
             shutil.rmtree(witnesses, ignore_errors=True)
-    run = Run(
-        started_at=started_at,
-        wall_s=outcome.wall_s,
-        processes=processes,
-        conditions=sampler.conditions() if bench.machine.gpus else Conditions(),
-        folder=folder.name,
-        remarks=tuple(dict.fromkeys(remark for process in processes for remark in process.remarks)),
-        complaints=(
-            *_steps_lost(workload, processes),
-            *_gpu_unseen(bench.machine, processes),
-            *(complaint for one in measured for complaint in one.complaints),
-        ),
-    )
-    return Measured(
-        run=run,
-        account=account,
-        code=account.code if account is not None else command_code(workload, bench.root),
-        withheld=withheld,
-        reports=tuple(one.reports for one in measured),
-    )
+
+
+T = TypeVar("T")
+Ticking = Callable[..., T]
+"""Does one side's part of a pair, and calls its keyword argument `on_tick` at least every 0.1 s meanwhile."""
+
+
+class _CalledOff(Exception):
+    """The other side of the pair has failed, so this one is of no use."""
+
+
+class _Abandoned(Exception):
+    """The other side ended first: it has not failed yet, as far as is known here, but will."""
+
+    def __init__(self, error: WorkloadFailed) -> None:
+        self.error = error
+        super().__init__(str(error))
+
+
+def _both(reference: Ticking[T], candidate: Ticking[T]) -> tuple[T, T]:
+    """Do both at once, and as soon as one fails, or Ctrl-C comes, call the other off.
+
+    The candidate's part is done in this thread, where a KeyboardInterrupt arrives if it is the main one.
+
+    Raises:
+        ReferenceFailed: by the first failure, if that was the reference's.
+    """
+    is_over = threading.Event()
+
+    def tick() -> None:
+        if is_over.is_set():
+            raise _CalledOff
+
+    def attempt(part: Ticking[T]) -> T | PerfgateError | _Abandoned | _CalledOff:
+        try:
+            return part(on_tick=tick)
+        except (_Abandoned, _CalledOff) as blameless:
+            return blameless
+        except BaseException as failed:
+            is_over.set()
+            if isinstance(failed, PerfgateError):
+                return failed
+            raise
+
+    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="perfgate-reference") as pool:
+        try:
+            beside = pool.submit(attempt, reference)
+            ours = attempt(candidate)
+            theirs = beside.result()
+        except BaseException:
+            is_over.set()
+            raise
+    if isinstance(ours, PerfgateError):
+        raise ours
+    if isinstance(theirs, PerfgateError):
+        raise ReferenceFailed(theirs) from theirs
+    # Each says of the other that it ended first, or no other failed: there is no more to be known.
+    if isinstance(ours, _Abandoned):
+        raise ours.error
+    if isinstance(theirs, _Abandoned):
+        raise ReferenceFailed(theirs.error) from theirs.error
+    assert not isinstance(ours, _CalledOff)
+    assert not isinstance(theirs, _CalledOff)
+    return theirs, ours
+
+
+def _one_at_a_time(on_line: Callable[[str], None]) -> Callable[[str], None]:
+    lock = threading.Lock()
+
+    def told(line: str) -> None:
+        with lock:
+            on_line(line)
+
+    return told
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -271,9 +492,11 @@ class _OfCapture:
     reports: Reports
 
 
-def _measure_capture(workload: Workload, tool: NsysTool, captured: Captured, raw: Path) -> _OfCapture:
+def _measure_capture(
+    workload: Workload, tool: NsysTool, captured: Captured, raw: Path, on_tick: Callable[[], None] | None
+) -> _OfCapture:
     timeline = read_timeline(captured.sqlite)
-    reports = run_reports(tool, captured.sqlite, _reports_folder(raw, captured))
+    reports = run_reports(tool, captured.sqlite, _reports_folder(raw, captured), on_tick=on_tick)
     missing: StepsNotFound | None = None
     processes: tuple[ProcessSample, ...] = ()
     try:
@@ -367,13 +590,14 @@ def _prove(workload: Workload, tree: Worktree, folder: Path, account: Account | 
         prove_worker(workload, tree, witnesses, pid=account.pid, code=account.code)
 
 
-def _order(workload: Workload, root: Path, account: Path) -> Order:
+def _order(workload: Workload, root: Path, account: Path, bouts: Bouts | None = None) -> Order:
     return Order(
         workload=workload.id,
         steps=workload.steps,
         warmup=workload.warmup,
         root=str(root),
         account=str(account),
+        bouts=bouts,
     )
 
 
@@ -381,6 +605,8 @@ def _prepare(folder: Path, order_file: Path, order: Order) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=False)
         order_file.write_text(order.model_dump_json(indent=2), encoding="utf-8")
+        if order.bouts is not None:
+            os.mkfifo(order.bouts.own)
     except OSError as refused:
         raise StoreFailed(
             subject=str(folder),
@@ -444,7 +670,7 @@ def _worker_failure(outcome: ProfileOutcome, account: Account | None) -> str | N
             return f"{account.message} (exit status {account.exit_status})"
         case Ending.SKIPPED:
             return f"it skipped itself ({_first_line(account.message)}), so nothing was measured"
-        case Ending.WRONG_STEPS | Ending.DEAF:
+        case Ending.WRONG_STEPS | Ending.DEAF | Ending.NOT_PINNED | Ending.ABANDONED:
             return account.message.removesuffix(".")
         case _:
             assert_never(account.ending)
@@ -468,6 +694,13 @@ def _steps_lost(workload: Workload, processes: tuple[ProcessSample, ...]) -> tup
         for process in processes
         if process.steps != workload.steps
     )
+
+
+def _off_its_core(bouts: Bouts | None, account: Account | None) -> tuple[str, ...]:
+    """Whether the workload went away from its core: its times are as good as any, only less steady."""
+    if bouts is None or bouts.core is None or account is None or account.core == bouts.core:
+        return ()
+    return (f"its process left core {bouts.core}, where the duet had put it",)
 
 
 def _gpu_unseen(machine: Machine, processes: tuple[ProcessSample, ...]) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ import ctypes
 import hashlib
 import importlib
 import os
+import select
 import sys
 import weakref
 from collections.abc import Callable, Generator, Iterator, Mapping
@@ -17,18 +18,40 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import ModuleType
-from typing import Protocol
+from typing import ClassVar, Final, Protocol
 
-from perfgate.model.order import Account, Ending, Order
-from perfgate.model.workload import STEP_RANGE, WARMUP_RANGE
+from perfgate.model.order import Account, Bouts, Ending, Order
+from perfgate.model.workload import STEP_RANGE, WAIT_RANGE, WARMUP_RANGE
 
 
-class StepsMisused(Exception):
+class ToldWhole(Exception):
+    """An end whose message says all; a traceback would only show perfgate's own frames."""
+
+    ending: ClassVar[Ending]
+
+
+class StepsMisused(ToldWhole):
     """The loop took the steps twice, or left before the last turn."""
 
+    ending = Ending.WRONG_STEPS
 
-class Deaf(Exception):
+
+class Deaf(ToldWhole):
     """No NVTX range of this process can reach the profiler."""
+
+    ending = Ending.DEAF
+
+
+class NotPinned(ToldWhole):
+    """This process may not run on the one core that it was ordered to."""
+
+    ending = Ending.NOT_PINNED
+
+
+class Abandoned(ToldWhole):
+    """The other side of an interleaved duet ended before its last step, or did not hand over in time."""
+
+    ending = Ending.ABANDONED
 
 
 class Marker(Protocol):
@@ -127,12 +150,113 @@ def choose_capture(*, torch: ModuleType | None) -> Capture:
     return Capture(name=None, synchronise=_nothing, start=_nothing, stop=_nothing)
 
 
+class Turns:
+    """One side's end of the two FIFOs by which the processes of an interleaved duet work in turns.
+
+    ```
+    begins      |warm-up|.......|start, bout|...........|bout|....|stop      . waits
+    the other   |.......|warm-up|...........|start, bout|....|bout|stop
+    ```
+
+    Whoever has taken all its steps waits for the other to have done so too: the end of a process is work as well.
+    """
+
+    _TURN: Final = b"t"
+    _DONE: Final = b"d"
+    """The rest is the other side's, without a turn any more."""
+    _LEFT: Final = b"l"
+    """The loop was left before its end. A process that is killed says nothing, and is known by the end of the file."""
+    _LONGEST_MS: Final = 2**31 - 1
+    """What poll can count to."""
+
+    def __init__(self, bouts: Bouts) -> None:
+        self._begins = bouts.begins
+        self._patience_s = bouts.patience_s
+        self._own: int | None = os.open(bouts.own, os.O_RDONLY | os.O_NONBLOCK)
+        # Also for reading: that waits for nobody, and what is written before the other side is there is kept for it.
+        self._other = os.open(bouts.other, os.O_RDWR | os.O_NONBLOCK)
+        self._poll = select.poll()
+        self._poll.register(self._own, select.POLLIN)
+        self.is_alone = False
+        """Whether the other side has taken all its steps."""
+        self.abandoned: str | None = None
+        """Why no turn is to be expected any more."""
+        close = weakref.WeakMethod(self._close)
+        # A loader's process that outlives this one would keep the file open; and what it does is no handing over.
+        os.register_at_fork(after_in_child=lambda: (bound := close()) and bound())
+
+    def begin(self) -> None:
+        """Wait, on the side that does not begin, for the first turn.
+
+        Raises:
+            Abandoned: it does not come.
+        """
+        if not self._begins:
+            self._wait()
+
+    def hand_over(self) -> None:
+        """Give the turn away and wait for the next; at once where the other side needs none any more.
+
+        Raises:
+            Abandoned: it does not come.
+        """
+        if not self.is_alone:
+            self._say(self._TURN)
+            self._wait()
+
+    def end(self) -> None:
+        """Hand over for good, and keep still until the other side is through as well; how it ends is its own affair."""
+        if self._own is not None:
+            self._say(self._DONE)
+            while not self.is_alone and self._hear() == self._TURN:
+                pass
+            self._close()
+
+    def leave(self) -> None:
+        """Hand over for good before the end; does nothing after `end`."""
+        if self._own is not None:
+            self._say(self._LEFT)
+            self._close()
+
+    def _wait(self) -> None:
+        heard = self._hear()
+        if heard == self._DONE:
+            self.is_alone = True
+        elif heard != self._TURN:
+            self.abandoned = (
+                f"the other side of the duet did not hand over within {self._patience_s:g} s."
+                if heard is None
+                else "the other side of the duet ended before its last step."
+            )
+            raise Abandoned(self.abandoned)
+
+    def _hear(self) -> bytes | None:
+        """What the other side says next, nothing where it is gone; None if it keeps silent for too long."""
+        if self._own is None or not self._poll.poll(min(self._patience_s * 1000, self._LONGEST_MS)):
+            return None
+        return os.read(self._own, 1)
+
+    def _say(self, word: bytes) -> None:
+        os.write(self._other, word)
+
+    def _close(self) -> None:
+        if self._own is not None:
+            os.close(self._own)
+            os.close(self._other)
+            self._own = None
+
+
 class MeasuredSteps:
     """The `steps` of a workload in its worker: warm-up turns, then the measured ones inside the capture.
 
     ```
     warm-up   |w|w|w|   sync, start   |step|step|step|   sync, stop
     capture                         |------------------|
+    ```
+
+    With `bouts`, in turns with another process, which works only where this one waits:
+    ```
+    warm-up   |w|w|w|   sync, wait, start   |step|step|   sync, wait   |step|step|   sync, wait, stop
     ```
     """
 
@@ -142,12 +266,16 @@ class MeasuredSteps:
         steps: int,
         warmup: int,
         profiled: bool,
+        bouts: Bouts | None = None,
         find_torch: Callable[[], ModuleType | None] | None = None,
         find_nvtx: Callable[[], ModuleType | None] | None = None,
     ) -> None:
         self._steps = steps
         self._warmup = warmup
         self._profiled = profiled
+        self._bout_steps = steps if bouts is None else bouts.steps
+        # Now, not at the first turn: the other side is to see it if this one does not come that far.
+        self._turns = None if bouts is None else Turns(bouts)
         self._find_torch = find_torch or (lambda: sys.modules.get("torch"))
         self._find_nvtx = find_nvtx or (lambda: _import("nvtx"))
         self._started = False
@@ -169,6 +297,7 @@ class MeasuredSteps:
         Raises:
             StepsMisused: the loop was started before.
             Deaf: no step can be marked; at the first turn.
+            Abandoned: the other side of the duet is gone; at any turn.
         """
         if self._started:
             raise StepsMisused(
@@ -176,35 +305,68 @@ class MeasuredSteps:
                 "Iterate over them once, and do one step of work a turn."
             )
         self._started = True
-        turns = self._turns()
+        loop = self._loop()
         # Held weakly: a loop that is left drops its iterator, which then closes the range and the capture at once.
-        self._running = weakref.ref(turns)
-        return turns
+        self._running = weakref.ref(loop)
+        return loop
 
     def close(self) -> None:
-        """Close the open range and the capture of a loop that was left while something still holds its iterator."""
-        turns = self._running()
-        if turns is not None:
-            turns.close()
+        """Close the open range and the capture of a loop that was left while something still holds its iterator.
 
-    def _turns(self) -> Generator[int]:
-        torch = self._find_torch()
-        marker = choose_marker(torch=torch, nvtx=self._find_nvtx(), profiled=self._profiled)
-        self.marked_by = marker.name
-        for turn in range(self._warmup):
-            yield from self._one(marker, WARMUP_RANGE, turn)
-        # Torch may have been imported by the loop's own first turn.
-        capture = choose_capture(torch=self._find_torch())
-        self.captured_by = capture.name
-        capture.synchronise()
-        capture.start()
+        A loop that never began hands its turns over as well.
+        """
+        loop = self._running()
+        if loop is not None:
+            loop.close()
+        if self._turns is not None:
+            self._turns.leave()
+
+    @property
+    def abandoned(self) -> str | None:
+        """Why the other side of the duet is not to be waited for any more, whatever the workload made of that."""
+        return None if self._turns is None else self._turns.abandoned
+
+    def _loop(self) -> Generator[int]:
         try:
-            for turn in range(self._warmup, len(self)):
-                yield from self._one(marker, STEP_RANGE, turn)
+            torch = self._find_torch()
+            marker = choose_marker(torch=torch, nvtx=self._find_nvtx(), profiled=self._profiled)
+            self.marked_by = marker.name
+            if self._turns is not None:
+                self._turns.begin()
+            for turn in range(self._warmup):
+                yield from self._one(marker, WARMUP_RANGE, turn)
+            # Torch may have been imported by the loop's own first turn.
+            capture = choose_capture(torch=self._find_torch())
+            self.captured_by = capture.name
             capture.synchronise()
+            if self._turns is not None:
+                self._turns.hand_over()
+            capture.start()
+            try:
+                for number in range(self._steps):
+                    if number and number % self._bout_steps == 0:
+                        self._wait(marker, capture)
+                    yield from self._one(marker, STEP_RANGE, self._warmup + number)
+                capture.synchronise()
+                if self._turns is not None:
+                    self._turns.end()
+            finally:
+                capture.stop()
+            self.finished = True
         finally:
-            capture.stop()
-        self.finished = True
+            if self._turns is not None:
+                self._turns.leave()
+
+    def _wait(self, marker: Marker, capture: Capture) -> None:
+        """Let the other side have its bout, if it still needs one."""
+        if self._turns is None or self._turns.is_alone:
+            return
+        capture.synchronise()
+        marker.push(WAIT_RANGE)
+        try:
+            self._turns.hand_over()
+        finally:
+            marker.pop()
 
     def _one(self, marker: Marker, message: str, turn: int) -> Generator[int]:
         marker.push(message)
@@ -219,9 +381,12 @@ class MeasuredSteps:
 
         Raises:
             StepsMisused: it left early, or never started.
+            Abandoned: it could not go on, even if it went on to something else.
         """
         if self.finished:
             return
+        if self.abandoned is not None:
+            raise Abandoned(self.abandoned)
         declared = f"{len(self)} turns ({self._warmup} warm-up, {self._steps} measured)"
         if self.turns == len(self):
             # zip(data, steps) with data for exactly all turns, and zip(steps, data) with data for one turn less, look
@@ -236,6 +401,23 @@ class MeasuredSteps:
         )
 
 
+def pin(core: int) -> None:
+    """Keep this process on one core, with all threads that it is yet to start.
+
+    Raises:
+        NotPinned: the platform refuses.
+    """
+    try:
+        os.sched_setaffinity(0, {core})
+    except (AttributeError, OSError) as refused:
+        why = (refused.strerror if isinstance(refused, OSError) else None) or "not on this platform"
+        raise NotPinned(f"its process cannot be kept on core {core} ({why}).") from refused
+    # Imported by a conftest.py before, torch has counted more cores than there now are; later it counts one.
+    set_num_threads = getattr(sys.modules.get("torch"), "set_num_threads", None)
+    if set_num_threads is not None:
+        set_num_threads(1)
+
+
 def tell(
     order: Order,
     steps: MeasuredSteps,
@@ -244,8 +426,13 @@ def tell(
     message: str = "",
     exit_status: int | None = None,
 ) -> None:
-    """Close what the loop left open, and write the worker's account where the order wants it."""
+    """Close what the loop left open, and write the worker's account where the order wants it.
+
+    Whatever the workload made of being abandoned, that is how it ended.
+    """
     steps.close()
+    if steps.abandoned is not None:
+        ending, message = Ending.ABANDONED, steps.abandoned
     torch = sys.modules.get("torch")
     torch_version = getattr(torch, "__version__", None)
     account = Account(
@@ -259,9 +446,16 @@ def tell(
         nvtx=package_version("nvtx"),
         marked_by=steps.marked_by,
         captured_by=steps.captured_by,
+        core=_kept_core(order.bouts),
         code=loaded_code(Path(order.root)),
     )
     Path(order.account).write_text(account.model_dump_json(indent=2), encoding="utf-8")
+
+
+def _kept_core(bouts: Bouts | None) -> int | None:
+    if bouts is None or bouts.core is None:
+        return None
+    return bouts.core if os.sched_getaffinity(0) == {bouts.core} else None
 
 
 def loaded_code(root: Path) -> dict[str, str]:

@@ -24,6 +24,9 @@ class Bouts(Record):
     other: str
     core: int | None = Field(default=None, ge=0)
     """The one core that the process is to run on; None leaves it where it may run."""
+    patience_s: float = Field(gt=0)
+    """How long to wait for one turn: less than a run may take, so that it is the side that hangs which is out of time.
+    """
 
 
 class Order(Record):
@@ -50,6 +53,10 @@ class Ending(StrEnum):
     WRONG_STEPS = "wrong steps"
     DEAF = "deaf"
     """No NVTX range can reach the profiler: the nvtx package does not speak to this nsys."""
+    NOT_PINNED = "not pinned"
+    """It may not run on the one core that it was ordered to."""
+    ABANDONED = "abandoned"
+    """The other side of an interleaved duet ended, or kept the turn: the fault is to be looked for there."""
 
 
 class Account(Record):
@@ -67,5 +74,7 @@ class Account(Record):
     """`torch.cuda.nvtx` or `nvtx`: what drew the step ranges."""
     captured_by: str | None = None
     """`torch`, `libcuda`, or None where no CUDA profiler API exists."""
+    core: int | None = None
+    """The one core that it was ordered to, if it still kept to that at its end."""
     code: Mapping[str, str] = {}
     """SHA-256 by path (POSIX, relative to the root) of the project's files that were loaded."""

@@ -99,11 +99,18 @@ class ProfileOutcome:
     """Why there is no capture, or one less than there should be, and what to do; sentences."""
 
 
-def profile(tool: NsysTool, spec: ProfileSpec, *, on_line: Callable[[str], None] | None = None) -> ProfileOutcome:
+def profile(
+    tool: NsysTool,
+    spec: ProfileSpec,
+    *,
+    on_line: Callable[[str], None] | None = None,
+    on_tick: Callable[[], None] | None = None,
+) -> ProfileOutcome:
     """Run a workload under nsys and return what came of it; `on_line` gets the workload's own lines as they come.
 
     Never raises for a workload, an nsys or a disk that fails: see `ProfileOutcome.problem`. Whatever the run started
-    has ended on return, also on KeyboardInterrupt and what `on_line` raises, which go on to the caller.
+    has ended on return, also on KeyboardInterrupt and what `on_line` or `on_tick` raise, which go on to the caller;
+    `on_tick` is called at least every 0.1 s, and may so call a run off.
 
     Raises:
         ValueError: the folder holds captures already; they would be taken for this run's.
@@ -116,7 +123,7 @@ def profile(tool: NsysTool, spec: ProfileSpec, *, on_line: Callable[[str], None]
         spec.folder.mkdir(parents=True, exist_ok=True)
         refused = _why_not_to_start(spec)
         if refused is None:
-            finished, free = _run(tool, spec, lines)
+            finished, free = _run(tool, spec, lines, on_tick)
     except OSError as error:
         if lines.is_telling:
             raise
@@ -130,7 +137,8 @@ def profile(tool: NsysTool, spec: ProfileSpec, *, on_line: Callable[[str], None]
     reps = [] if is_torso else sorted(spec.folder.glob("*.nsys-rep"), key=_natural)
     for rep in reps:
         try:
-            captures.append(Captured(rep=rep, sqlite=_exported_with(rep) or export(tool, rep, spec.folder)))
+            sqlite = _exported_with(rep) or export(tool, rep, spec.folder, on_tick=on_tick)
+            captures.append(Captured(rep=rep, sqlite=sqlite))
         except (CaptureUnreadable, StoreFailed) as error:
             problems.append(str(error))
     if not reps:
@@ -138,7 +146,14 @@ def profile(tool: NsysTool, spec: ProfileSpec, *, on_line: Callable[[str], None]
     return _outcome(spec, lines, finished, captures=captures, problem="\n".join(problems) or None)
 
 
-def export(tool: NsysTool, rep: Path, folder: Path, *, timeout_s: float = EXPORT_TIMEOUT_S) -> Path:
+def export(
+    tool: NsysTool,
+    rep: Path,
+    folder: Path,
+    *,
+    timeout_s: float = EXPORT_TIMEOUT_S,
+    on_tick: Callable[[], None] | None = None,
+) -> Path:
     """Turn a `.nsys-rep` into `folder/{stem}.sqlite`, replacing what is there, and return that.
 
     Raises:
@@ -152,7 +167,7 @@ def export(tool: NsysTool, rep: Path, folder: Path, *, timeout_s: float = EXPORT
     with workshop(folder) as work, literal(work) as plain:
         (work / "source.nsys-rep").symlink_to(rep.absolute())
         command = export_command(tool.path, source=str(plain / "source.nsys-rep"), target=str(plain / "target.sqlite"))
-        told, finished = _run_quietly(tool, command, work, timeout_s)
+        told, finished = _run_quietly(tool, command, work, timeout_s, on_tick)
         if finished.timed_out:
             raise CaptureUnreadable(
                 subject=str(rep),
@@ -175,11 +190,18 @@ def export(tool: NsysTool, rep: Path, folder: Path, *, timeout_s: float = EXPORT
     return target
 
 
-def run_reports(tool: NsysTool, sqlite: Path, folder: Path, *, timeout_s: float = EXPORT_TIMEOUT_S) -> Reports:
+def run_reports(
+    tool: NsysTool,
+    sqlite: Path,
+    folder: Path,
+    *,
+    timeout_s: float = EXPORT_TIMEOUT_S,
+    on_tick: Callable[[], None] | None = None,
+) -> Reports:
     """Let nsys summarise a capture's export, and read its five CSVs; they stay in `folder` as `{report}.csv`.
 
     A report that nsys skipped for want of data is in `Reports.skipped` with nsys's reason; one that is missing or
-    empty without a reason is an error.
+    empty without a reason is an error. `on_tick` is called at least every 0.1 s, and may call it off by raising.
 
     Raises:
         CaptureUnreadable: the export is no SQLite file, or nsys made no report of it.
@@ -207,7 +229,7 @@ def run_reports(tool: NsysTool, sqlite: Path, folder: Path, *, timeout_s: float 
                 source=str(plain / "capture.sqlite"),
                 output=str(plain / "report"),
             )
-            told, finished = _run_quietly(tool, command, work, timeout_s)
+            told, finished = _run_quietly(tool, command, work, timeout_s, on_tick)
             wanted = [name for name in wanted if _is_unknown(spelled[name], told)]
             for name in [name for name in spelled if name not in wanted]:
                 csv = work / f"report_{spelled[name]}.csv"
@@ -231,7 +253,7 @@ def run_reports(tool: NsysTool, sqlite: Path, folder: Path, *, timeout_s: float 
     return read_reports(texts, skipped=skipped, source=str(sqlite))
 
 
-def _run(tool: NsysTool, spec: ProfileSpec, lines: Output) -> tuple[Finished, int]:
+def _run(tool: NsysTool, spec: ProfileSpec, lines: Output, on_tick: Callable[[], None] | None) -> tuple[Finished, int]:
     """Run nsys with a TMPDIR of its own, and return how it ended and the fewest bytes that were free.
 
     In a shared /tmp, nsys stumbles over `/tmp/nvidia` of another user, and leaves unfinished recordings behind; this
@@ -244,9 +266,11 @@ def _run(tool: NsysTool, spec: ProfileSpec, lines: Output) -> tuple[Finished, in
     own_tmpdir = not set(workload_tmpdir) & _NOT_IN_ENV_VAR
     free = shutil.disk_usage(spec.folder).free
 
-    def look_at_disk() -> None:
+    def tick() -> None:
         nonlocal free
         free = min(free, shutil.disk_usage(spec.folder).free)
+        if on_tick is not None:
+            on_tick()
 
     try:
         with literal(spec.folder) as plain:
@@ -266,7 +290,7 @@ def _run(tool: NsysTool, spec: ProfileSpec, lines: Output) -> tuple[Finished, in
                 log=spec.folder / LOG,
                 timeout_s=spec.timeout_s,
                 on_line=lines.take,
-                on_tick=look_at_disk,
+                on_tick=tick,
             )
             return finished, free
     finally:
@@ -462,7 +486,9 @@ def _no_report(
     )
 
 
-def _run_quietly(tool: NsysTool, command: Sequence[str], work: Path, timeout_s: float) -> tuple[list[str], Finished]:
+def _run_quietly(
+    tool: NsysTool, command: Sequence[str], work: Path, timeout_s: float, on_tick: Callable[[], None] | None
+) -> tuple[list[str], Finished]:
     told: list[str] = []
     try:
         finished = run_process(
@@ -472,6 +498,7 @@ def _run_quietly(tool: NsysTool, command: Sequence[str], work: Path, timeout_s: 
             log=work / "log",
             timeout_s=timeout_s,
             on_line=lambda line: told.append(line) if not PROGRESS.match(line) else None,
+            on_tick=on_tick,
         )
     except OSError as error:
         raise StoreFailed(

@@ -440,11 +440,16 @@ def _parts(export: Export, table: ExportTable) -> list[_Part]:
     ]
 
 
+_FILTERS = Lock()
+"""Held while the filters of warnings are changed: two threads that read at once would put back each other's."""
+
+
 def _read_tables(export: Export) -> tuple[dict[str, Columns], _Processes]:
     """All tables; several of their parts are read at the same time."""
     processes = _Processes()
     reading: dict[str, tuple[Columns, list[Future[slice]]]] = {}
     with (
+        _FILTERS,
         warnings.catch_warnings(),
         ThreadPoolExecutor(_READERS, thread_name_prefix="perfgate-read") as readers,
     ):

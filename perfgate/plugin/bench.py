@@ -7,10 +7,11 @@ import sys
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
+from typing import Final
 
 import pytest
 
@@ -20,6 +21,7 @@ from perfgate.machine import gpu_lock, read_machine
 from perfgate.model.baseline import Baseline, Result
 from perfgate.model.errors import BaselineUnreadable, PerfgateError, RevisionMissing, StoreFailed
 from perfgate.model.machine import Machine
+from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.settings import DuetForm, Settings
 from perfgate.model.verdict import Verdict
@@ -27,14 +29,24 @@ from perfgate.model.workload import Workload
 from perfgate.nsys.command import trace_options
 from perfgate.nsys.tool import find_nsys
 from perfgate.plugin.progress import Progress
-from perfgate.plugin.series import SHOWN_SHA, Series, WorktreeDuel
-
-InterleavedDuel = WorktreeDuel
+from perfgate.plugin.series import SHOWN_SHA, InterleavedDuel, Series, WorktreeDuel
 from perfgate.render.document import DocumentRun, DocumentWorkload, GateDocument, document_text
 from perfgate.render.junit import properties
 from perfgate.render.page import Page
 from perfgate.render.text import summary, verdict_table
 from perfgate.store import Store
+
+BOUT_STEPS: Final = 10
+MOST_BOUTS: Final = 15
+BOUTS_S: Final = 3.0
+"""Of an interleaved duet: steps of a bout, bouts of a side at most, and seconds that they may take. More bouts of one
+pair of processes tell little more (`benchmarks/moods`): it is fresh processes that count."""
+
+
+def steps_in_bouts(step_ms: float | None) -> int:
+    """How many steps a side of an interleaved duet takes, in whole bouts and at least three of them."""
+    bouts = MOST_BOUTS if not step_ms else int(BOUTS_S * 1000 / step_ms / BOUT_STEPS)
+    return BOUT_STEPS * min(max(bouts, 3), MOST_BOUTS)
 
 
 class PytestGate:
@@ -199,9 +211,9 @@ class PytestGate:
         if self._against is None and (baseline is None or form is DuetForm.OFF):
             return None, None
 
-        def other(kind: type[WorktreeDuel]) -> WorktreeDuel:
+        def of_commit() -> WorktreeDuel:
             against = self._against or _blessed_at(baseline)
-            return kind(
+            return WorktreeDuel(
                 revision=against.revision,
                 commit=against.commit,
                 bench=self._beside(bench, against.commit),
@@ -214,11 +226,18 @@ class PytestGate:
 
         @contextmanager
         def alternate() -> Iterator[gate.Duel]:
-            yield other(WorktreeDuel)
+            yield of_commit()
 
         @contextmanager
         def interleaved() -> Iterator[gate.Duel]:
-            yield other(InterleavedDuel)
+            duel = of_commit()
+            last = None if series.last is None else series.last.value(Metric.STEP_MS)
+            yield InterleavedDuel(
+                **{field.name: getattr(duel, field.name) for field in fields(duel)},
+                bout_steps=BOUT_STEPS,
+                steps=max(steps_in_bouts(last), workload.steps),
+                core=max(os.sched_getaffinity(0)),
+            )
 
         by_name = form is DuetForm.INTERLEAVE
         can_interleave = workload.form == "function" and len(bench.machine.gpus) <= 1

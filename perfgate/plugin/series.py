@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import ClassVar, Final
 
 from perfgate import runner
 from perfgate.gate import NOT_MEASURED_BY, Pair
 from perfgate.machine import wait_until_idle
 from perfgate.model.baseline import code_digest
-from perfgate.model.errors import CodeUnproven, WorktreeFailed
+from perfgate.model.errors import CodeUnproven, PerfgateError, WorktreeFailed
 from perfgate.model.machine import Machine
 from perfgate.model.order import Account
 from perfgate.model.sample import Run
@@ -29,11 +29,13 @@ class Series:
     """The runs of one workload in one gate, and what they say beside their numbers."""
 
     def __init__(self, *, bench: runner.Bench, workload: Workload, folder: Path, progress: Progress) -> None:
-        self._bench = bench
+        self.bench = bench
         self._workload = workload
         self._folder = folder
         self._progress = progress
-        self._made = 0
+        self._made = self._taken = 0
+        self.last: Run | None = None
+        """The candidate's run that was made last, alone."""
         self.code: Mapping[str, str] = {}
         self._account: Account | None = None
         self._withheld: tuple[str, ...] = ()
@@ -41,7 +43,7 @@ class Series:
     @property
     def machine(self) -> Machine:
         """The machine, with the versions that the worker really loaded."""
-        account, machine = self._account, self._bench.machine
+        account, machine = self._account, self.bench.machine
         if account is None:
             return machine
         return machine.model_copy(
@@ -54,10 +56,19 @@ class Series:
 
     def measure_as(self, title: str) -> Run:
         """Make the next run under a title of the caller's."""
+        self.last = self.take(measure(self.bench, self._workload, self.next_folder(), self._progress, title))
+        return self.last
+
+    def next_folder(self) -> Path:
+        """Where the next run is to be made."""
         self._made += 1
-        measured = measure(self._bench, self._workload, self._folder / f"run-{self._made}", self._progress, title)
+        return self._folder / f"run-{self._made}"
+
+    def take(self, measured: runner.Measured) -> Run:
+        """Take a run of the candidate's in, which may have been made beside another commit's."""
         run = measured.run
-        if self._made > 1 and measured.code != self.code:
+        self._taken += 1
+        if self._taken > 1 and measured.code != self.code:
             run = run.model_copy(update={"complaints": (*run.complaints, "the workload's code changed meanwhile")})
         self.code, self._account, self._withheld = measured.code, measured.account, measured.withheld
         return run
@@ -73,30 +84,21 @@ class Series:
         return verdict.model_copy(update={"remarks": (*verdict.remarks, told)})
 
 
+@dataclass(frozen=True, kw_only=True)
 class WorktreeDuel:
-    """Pairs of another commit, checked out beside the project, and the candidate."""
+    """Pairs of another commit, checked out beside the project, and the candidate: one run after the other."""
 
-    def __init__(
-        self,
-        *,
-        revision: str,
-        commit: str,
-        bench: runner.Bench,
-        series: Series,
-        workload: Workload,
-        folder: Path,
-        progress: Progress,
-        blessed_code: str | None,
-    ) -> None:
-        self.revision = revision
-        self.commit = commit
-        self._bench = bench
-        self._series = series
-        self._workload = workload
-        self._folder = folder
-        self._progress = progress
-        self._blessed_code = blessed_code
-        """`code_digest` that the commit must load; None where any will do."""
+    revision: str
+    commit: str
+    bench: runner.Bench
+    """Of that commit; the candidate's is its series' own."""
+    series: Series
+    workload: Workload
+    folder: Path
+    progress: Progress
+    blessed_code: str | None
+    """`code_digest` that the commit must load; None where any will do."""
+    _prefix: ClassVar[str] = "reference"
 
     def pair(self, index: int, planned: int) -> Pair:
         """Make pair `index` (from 0): the other commit first in every other pair, so that a drift hits both alike.
@@ -108,28 +110,44 @@ class WorktreeDuel:
         """
         title = f"pair {index + 1} of {planned}"
         if index % 2:
-            candidate = self._series.measure_as(f"{title}, candidate")
+            candidate = self.series.measure_as(f"{title}, candidate")
             return Pair(reference=self._reference(index, title), candidate=candidate)
         reference = self._reference(index, title)
-        return Pair(reference=reference, candidate=self._series.measure_as(f"{title}, candidate"))
+        return Pair(reference=reference, candidate=self.series.measure_as(f"{title}, candidate"))
 
     def _reference(self, index: int, title: str) -> Run:
-        folder = self._folder / f"reference-{index + 1}"
         try:
             measured = measure(
-                self._bench, self._workload, folder, self._progress, f"{title}, {self.commit[:SHOWN_SHA]}"
+                self.bench, self.workload, self._reference_folder(index), self.progress, f"{title}, {self._shown}"
             )
         except NOT_MEASURED_BY as failed:
-            fact, _, more = str(failed).removeprefix(f"{self._workload.id}: ").partition("\n")
-            raise WorktreeFailed(
-                subject=f"{self._workload.id} at {self.commit[:SHOWN_SHA]}",
-                fact=f"it does not run there: {fact.rstrip('.')}",
-                next_step=more,
-            ) from failed
-        found = code_digest(measured.code)
-        if self._blessed_code is not None and found != self._blessed_code:
+            raise self._failed_there(failed) from failed
+        return self._as_blessed(measured)
+
+    @property
+    def _shown(self) -> str:
+        return self.commit[:SHOWN_SHA]
+
+    def _reference_folder(self, index: int) -> Path:
+        """A fresh one, also where one form of the duet is tried after the other."""
+        return self.folder / f"{self._prefix}-{index + 1}"
+
+    def _failed_there(self, failed: PerfgateError) -> PerfgateError:
+        """What it means for a duet that a run of the other commit came to nothing."""
+        if not isinstance(failed, NOT_MEASURED_BY):
+            return failed
+        fact, _, more = str(failed).removeprefix(f"{self.workload.id}: ").partition("\n")
+        return WorktreeFailed(
+            subject=f"{self.workload.id} at {self._shown}",
+            fact=f"it does not run there: {fact.rstrip('.')}",
+            next_step=more,
+        )
+
+    def _as_blessed(self, measured: runner.Measured) -> Run:
+        """A run of the other commit, held to what was blessed."""
+        if self.blessed_code is not None and code_digest(measured.code) != self.blessed_code:
             raise CodeUnproven(
-                subject=f"{self._workload.id} at {self.commit[:SHOWN_SHA]}",
+                subject=f"{self.workload.id} at {self._shown}",
                 fact="the commit's files are not those that were blessed",
                 expectation="They were measured with uncommitted changes, or load others now",
                 next_step="Bless from a commit without changes, so that it can be run again.",
@@ -137,13 +155,64 @@ class WorktreeDuel:
         return measured.run
 
 
+@dataclass(frozen=True, kw_only=True)
+class InterleavedDuel(WorktreeDuel):
+    """Pairs of both at once, which work in turns: for decorated workloads only."""
+
+    bout_steps: int
+    """Steps of one turn."""
+    steps: int
+    """Steps of either side, in place of the workload's own number."""
+    core: int | None
+    """The one core for both."""
+    _prefix: ClassVar[str] = "interleaved-reference"
+
+    def pair(self, index: int, planned: int) -> Pair:
+        """Make pair `index` (from 0): the other commit begins in every other pair.
+
+        Raises:
+            CodeUnproven: what ran is not shown to be the commit's, or is not what was blessed.
+            RevisionMissing: the commit has no such workload.
+            WorktreeFailed: the workload does not run there.
+            ConfigInvalid: the workload is a command.
+        """
+        title = f"pair {index + 1} of {planned}, interleaved"
+        busy = wait_until_idle(self.bench.machine.gpus, IDLE_PATIENCE_S)
+        try:
+            with self.progress.run(title):
+                reference, candidate = runner.measure_pair(
+                    self.bench,
+                    self.series.bench,
+                    self.workload,
+                    (self._reference_folder(index), self.series.next_folder()),
+                    begins="candidate" if index % 2 else "reference",
+                    bout_steps=self.bout_steps,
+                    steps=self.steps,
+                    core=self.core,
+                )
+        except runner.ReferenceFailed as failed:
+            raise self._failed_there(failed.error) from failed.error
+        pair = Pair(
+            reference=self._as_blessed(_complaining(reference, busy)),
+            candidate=self.series.take(_complaining(candidate, busy)),
+        )
+        self.progress.done(f"{title}, {self._shown}", pair.reference)
+        self.progress.done(f"{title}, candidate", pair.candidate)
+        return pair
+
+
 def measure(bench: runner.Bench, workload: Workload, folder: Path, progress: Progress, title: str) -> runner.Measured:
     """Make one run on an idle GPU and tell of it."""
     busy = wait_until_idle(bench.machine.gpus, IDLE_PATIENCE_S)
     with progress.run(title):
-        measured = runner.measure_run(bench, workload, folder)
-    if busy is not None:
-        complaints = (*measured.run.complaints, f"before it started, {busy}")
-        measured = replace(measured, run=measured.run.model_copy(update={"complaints": complaints}))
+        measured = _complaining(runner.measure_run(bench, workload, folder), busy)
     progress.done(title, measured.run)
     return measured
+
+
+def _complaining(measured: runner.Measured, busy: str | None) -> runner.Measured:
+    """The run with a complaint of what kept the GPU busy before it, if anything did."""
+    if busy is None:
+        return measured
+    complaints = (*measured.run.complaints, f"before it started, {busy}")
+    return replace(measured, run=measured.run.model_copy(update={"complaints": complaints}))

@@ -15,17 +15,21 @@ from perfgate.plugin.collect import WorkloadModule, holds_workloads, spared_by_t
 
 ORDER = pytest.StashKey[Order]()
 STEPS = pytest.StashKey[worker.MeasuredSteps]()
-TOLD_WHOLE = (worker.Deaf, worker.StepsMisused)
-"""Errors whose message says all; a traceback would only show perfgate's own frames."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Read the order."""
+    """Read the order, and go to the core it names before anything of the workload is imported."""
     order = Order.model_validate_json(Path(config.getoption("perfgate_worker")).read_text(encoding="utf-8"))
-    config.stash[ORDER] = order
-    config.stash[STEPS] = worker.MeasuredSteps(
-        steps=order.steps, warmup=order.warmup, profiled=worker.profiled(os.environ)
+    steps = worker.MeasuredSteps(
+        steps=order.steps, warmup=order.warmup, profiled=worker.profiled(os.environ), bouts=order.bouts
     )
+    config.stash[ORDER], config.stash[STEPS] = order, steps
+    try:
+        if order.bouts is not None and order.bouts.core is not None:
+            worker.pin(order.bouts.core)
+    except worker.NotPinned as refused:
+        worker.tell(order, steps, refused.ending, message=str(refused))
+        raise pytest.UsageError(str(refused)) from refused
 
 
 @pytest.fixture
@@ -55,11 +59,8 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
     try:
         result = yield
         steps.check()
-    except worker.Deaf as deaf:
-        worker.tell(order, steps, Ending.DEAF, message=str(deaf))
-        raise
-    except worker.StepsMisused as misused:
-        worker.tell(order, steps, Ending.WRONG_STEPS, message=str(misused))
+    except worker.ToldWhole as told:
+        worker.tell(order, steps, told.ending, message=str(told))
         raise
     except pytest.skip.Exception as skipped:
         worker.tell(order, steps, Ending.SKIPPED, message=str(skipped))
@@ -94,7 +95,7 @@ def pytest_runtest_makereport(
     """Tell of fixtures that fail or skip: then the workload itself never ran."""
     report = yield
     order, steps = item.config.stash[ORDER], item.config.stash[STEPS]
-    if report.failed and call.excinfo is not None and not isinstance(call.excinfo.value, TOLD_WHOLE):
+    if report.failed and call.excinfo is not None and not isinstance(call.excinfo.value, worker.ToldWhole):
         sys.stderr.write(f"{report.longreprtext}\n")
     if call.when == "setup" and call.excinfo is not None and not Path(order.account).exists():
         skipped = call.excinfo.errisinstance(pytest.skip.Exception)

@@ -8,7 +8,7 @@ from typing import Final
 
 from perfgate.model.metric import METRICS, Basis, Kind, Metric
 from perfgate.model.outcome import OnInconclusive, OnNew, Outcome, opens_gate
-from perfgate.model.verdict import Creep, Dropped, MetricVerdict, Verdict
+from perfgate.model.verdict import Creep, Dropped, MetricVerdict, Stage, Verdict
 from perfgate.render import numbers
 from perfgate.render.page import HELD, Cell, Column, Page, Row, inert, shortened
 
@@ -276,7 +276,8 @@ def _runs(verdict: Verdict) -> str:
     duet = verdict.duet
     if duet is not None:
         after = f", after {_plural(duet.screen_runs, 'run')}" if duet.screen_runs else ""
-        return f"{_plural(duet.pairs, 'pair')} with {inert(duet.revision, longest=60)}{after}"
+        noun = "interleaved pair" if verdict.stage is Stage.INTERLEAVED else "pair"
+        return f"{_plural(duet.pairs, noun)} with {inert(duet.revision, longest=60)}{after}"
     runs = _plural(verdict.runs, "run")
     return f"{runs} against {verdict.baseline_runs} blessed" if verdict.baseline_runs else runs
 

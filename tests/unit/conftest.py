@@ -28,6 +28,7 @@ MAY_START_PROCESSES = {
     "test_pytest_door.py": "starts and ends processes",
     "test_runner.py": "asks git which files are the project's",
     "test_store.py": "writers in other processes",
+    "test_worker.py": "a side of a duet is killed, and leaves a child behind",
 }
 """Files by their path in this folder, each with the reason."""
 

@@ -221,6 +221,19 @@ def test_what_cannot_be_interleaved_is_run_alternately() -> None:
     assert "No interleaved duet: mlp at 0123456789ab: out of memory.\nSee the log." in checked.verdict.remarks
 
 
+def test_a_candidate_that_ran_alone_and_does_not_stand_interleaving_is_run_alternately() -> None:
+    failing = WorkloadFailed(subject="mlp", fact="it raised StopIteration", next_step="See the log.")
+    checked = check(
+        expect(noisy_baseline()),
+        Policy(),
+        Candidate(*moody(2.5)),
+        Recorded([slower(0)], [slower(0)]),
+        interleaved=Recorded([slower(0)], [failing]),
+    )
+    assert checked.verdict.stage is Stage.DUET
+    assert "No interleaved duet: mlp: it raised StopIteration.\nSee the log." in checked.verdict.remarks
+
+
 def test_interleaving_is_all_there_is_where_it_was_asked_for() -> None:
     interleaved = duel(0, 2.5)
     checked = check(expect(FULL), Policy(), screen(2.5), None, interleaved=interleaved)

@@ -1,0 +1,343 @@
+"""Two commits run at once under a real nsys, in turns: whose steps ran when, and what is said where one side fails."""
+
+from __future__ import annotations
+
+import _thread
+import itertools
+import json
+import os
+import sqlite3
+import sys
+import threading
+import time
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import pytest
+from support.repository import Repository
+
+import perfgate
+from perfgate.model.baseline import code_digest
+from perfgate.model.errors import CodeUnproven, PerfgateError, WorkloadFailed, WorkloadTimedOut
+from perfgate.model.machine import Machine
+from perfgate.model.order import Account
+from perfgate.model.settings import Settings
+from perfgate.model.workload import STEP_RANGE, WAIT_RANGE, WARMUP_RANGE, CaptureMode, Workload
+from perfgate.nsys.process import COOKIE
+from perfgate.nsys.tool import NsysTool
+from perfgate.runner import Bench, Measured, ReferenceFailed, Side, at_commit, measure_pair
+
+pytestmark = pytest.mark.nsys
+
+PERFGATE = Path(perfgate.__file__).parents[1]
+CORE = max(os.sched_getaffinity(0))
+SIDES: tuple[Side, ...] = ("reference", "candidate")
+
+LOOP = """\
+import json, os, pathlib, time
+from perfgate import workload
+from proj import core
+
+@workload(steps=4, warmup=2)
+def loop(steps):
+    core.before()
+    spans = []
+    for turn in steps:
+        began = time.monotonic_ns()
+        core.work(turn)
+        spans.append((turn, began, time.monotonic_ns()))
+    told = {"word": core.WORD, "spans": spans, "cores": sorted(os.sched_getaffinity(0))}
+    folder = pathlib.Path(os.environ["SPANS"])
+    (folder / core.WORD).write_text(json.dumps(told))
+"""
+CORE_OF = """\
+import os, pathlib, signal, sys, time
+WORD = {word!r}
+
+def before():
+    {before}
+
+def work(turn):
+    time.sleep(0.002)
+    {work}
+"""
+
+
+def core_of(word: str, *, before: str = "pass", work: str = "pass") -> str:
+    return CORE_OF.format(word=word, before=before, work=work)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Told:
+    """What a workload has written of its loop."""
+
+    word: str
+    spans: list[list[int]]
+    """Of each turn: its number, when it began and when it ended."""
+    cores: list[int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stage:
+    """A repository with two commits, and where its runs lie."""
+
+    repository: Repository
+    bench: Bench
+    folder: Path
+
+    def commit(self, word: str, *, before: str = "pass", work: str = "pass") -> None:
+        """Commit a version that says a word, and does something besides, before the loop or in its steps."""
+        package = {"proj/__init__.py": "", "proj/core.py": core_of(word, before=before, work=work)}
+        ini = '[project]\nname = "proj"\nversion = "1"\n[tool.pytest.ini_options]\naddopts = "-ra"\n'
+        self.repository.commit(
+            {".gitignore": "__pycache__/\n", "pyproject.toml": ini, "workloads/loops.py": LOOP, **package}
+        )
+
+    def pair(
+        self,
+        *,
+        begins: Side = "reference",
+        bout_steps: int = 3,
+        steps: int = 10,
+        core: int | None = CORE,
+        timeout_s: float = 60,
+    ) -> tuple[Measured, Measured]:
+        """Run HEAD~1 and the project in turns."""
+        file = "workloads/loops.py"
+        workload = Workload(
+            id="loop", source=file, nodeid=f"{file}::loop", steps=4, warmup=2, capture=CaptureMode.ALL
+        ).model_copy(update={"timeout_s": timeout_s})
+        with at_commit(self.bench, "HEAD~1") as there:
+            return measure_pair(
+                there,
+                self.bench,
+                workload,
+                (self.folder / "reference", self.folder / "candidate"),
+                begins=begins,
+                bout_steps=bout_steps,
+                steps=steps,
+                core=core,
+            )
+
+    def told(self, word: str) -> Told:
+        """What the side of a word has written of its loop."""
+        return Told(**json.loads((self.folder / word).read_text()))
+
+    def ranges(self, side: Side) -> list[str]:
+        """The names of the ranges in the kept export of a side, in order of time."""
+        sqlite = self.folder / side / "capture-0.sqlite"
+        with closing(sqlite3.connect(f"{sqlite.as_uri()}?mode=ro", uri=True)) as database:
+            rows = database.execute(
+                "SELECT coalesce(text, value) FROM NVTX_EVENTS "
+                "LEFT JOIN StringIds ON StringIds.id = NVTX_EVENTS.textId WHERE end IS NOT NULL ORDER BY start"
+            ).fetchall()
+        return [name for (name,) in rows]
+
+    def running(self) -> list[str]:
+        """The processes that still bear the mark of this test."""
+        found = []
+        for process in psutil.process_iter():
+            try:
+                if str(self.folder) in process.environ().get("SPANS", "") and COOKIE in process.environ():
+                    found.append(" ".join(process.cmdline()))
+            except psutil.Error:
+                continue
+        return found
+
+
+@pytest.fixture
+def stage(nsys_tool: NsysTool, tmp_path: Path) -> Stage:
+    repository = Repository(tmp_path / "project")
+    folder = tmp_path / "runs"
+    folder.mkdir()
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    paths = f"{repository.root}:{PERFGATE}"
+    bench = Bench(
+        root=repository.root,
+        settings=Settings(),
+        tool=nsys_tool,
+        machine=Machine(),
+        env={**repository.env, "PATH": path, "PYTHONPATH": paths, "SPANS": str(folder)},
+        python=sys.executable,
+        pytest_options=(
+            f"--rootdir={repository.root}",
+            "--import-mode=importlib",
+            "-c",
+            str(repository.root / "pyproject.toml"),
+        ),
+    )
+    return Stage(repository=repository, bench=bench, folder=folder)
+
+
+def order_of(first: list[list[int]], second: list[list[int]]) -> list[str]:
+    """Whose spans came when, as `name x number` for each row of the same side's; overlaps are an error."""
+    spans = sorted([(began, ended, "a") for _, began, ended in first] + [(b, e, "b") for _, b, e in second])
+    assert all(earlier[1] <= later[0] for earlier, later in itertools.pairwise(spans)), "steps overlap"
+    return [f"{side} x {len(list(row))}" for side, row in itertools.groupby(side for _, _, side in spans)]
+
+
+@pytest.mark.parametrize("begins", SIDES)
+def test_two_commits_take_turns_on_one_core_and_both_captures_hold_all_steps(stage: Stage, begins: Side) -> None:
+    stage.commit("old")
+    stage.commit("new")
+    reference, candidate = stage.pair(begins=begins)
+    old, new = stage.told("old"), stage.told("new")
+    first, second = (old, new) if begins == "reference" else (new, old)
+    warm, bouts = ["a x 2", "b x 2"], ["a x 3", "b x 3"] * 3
+    assert order_of(first.spans, second.spans) == [*warm, *bouts, "a x 1", "b x 1"]
+    assert old.cores == new.cores == [CORE]
+    for side, measured in zip(SIDES, (reference, candidate), strict=True):
+        # Without a GPU all is captured, so that the warm-up is there as well.
+        assert stage.ranges(side) == [*[WARMUP_RANGE] * 2, *[*[STEP_RANGE] * 3, WAIT_RANGE] * 3, STEP_RANGE]
+        (process,) = measured.run.processes
+        assert (process.steps, len(process.periods_ms)) == (10, 5)
+        assert all(period < 100 for period in process.periods_ms)
+        assert measured.run.complaints == ()
+        assert measured.run.remarks == process.remarks
+        assert measured.account is not None
+        assert (measured.account.turns, measured.account.core) == (12, CORE)
+        kept = {"capture-0-reports", "capture-0.sqlite", "order.json", "workload.log", "account.json"}
+        assert {path.name for path in (stage.folder / side).iterdir()} == kept
+    assert reference.code.keys() == candidate.code.keys()
+    assert code_digest(reference.code) != code_digest(candidate.code)
+    assert stage.running() == []
+    assert stage.repository.left == []
+
+
+def test_without_a_core_both_stay_where_they_may_run(stage: Stage) -> None:
+    stage.commit("old")
+    stage.commit("new")
+    _, candidate = stage.pair(core=None, bout_steps=2, steps=4)
+    assert stage.told("old").cores == stage.told("new").cores == sorted(os.sched_getaffinity(0))
+    assert candidate.account is not None
+    assert candidate.account.core is None
+
+
+def test_a_workload_that_goes_to_other_cores_is_remarked_upon(stage: Stage) -> None:
+    stage.commit("old")
+    stage.commit("new", before=f"os.sched_setaffinity(0, {os.sched_getaffinity(0)!r})")
+    reference, candidate = stage.pair(steps=4)
+    remark = f"its process left core {CORE}, where the duet had put it"
+    assert (remark in reference.run.remarks, remark in candidate.run.remarks) == (
+        False,
+        len(os.sched_getaffinity(0)) > 1,
+    )
+
+
+FAILURES = {
+    "raises": ("if turn == 7: raise ValueError('loss is nan')", "it raised ValueError: loss is nan"),
+    "exits": ("if turn == 7: sys.exit(3)", "it called sys.exit(3) (exit status 3)"),
+    "is gone": (
+        "if turn == 7: os._exit(3)",
+        "its process was gone with exit status 3 before the workload came to its end",
+    ),
+    "is killed": (
+        "if turn == 7: os.kill(os.getpid(), signal.SIGKILL)",
+        "its process was killed by SIGKILL before the workload came to its end",
+    ),
+}
+
+
+@pytest.mark.parametrize("way", FAILURES)
+def test_a_candidate_that_fails_ends_the_reference_too(stage: Stage, way: str) -> None:
+    work, fact = FAILURES[way]
+    stage.commit("old")
+    stage.commit("new", work=work)
+    started = time.monotonic()
+    with pytest.raises(WorkloadFailed) as failed:
+        stage.pair()
+    assert time.monotonic() - started < 40
+    assert str(failed.value).startswith(f"loop: {fact}.\n")
+    assert stage.running() == []
+    assert not (stage.folder / "old").exists()
+
+
+@pytest.mark.parametrize("way", FAILURES)
+def test_a_reference_that_fails_is_told_from_the_candidate(stage: Stage, way: str) -> None:
+    work, fact = FAILURES[way]
+    stage.commit("old", work=work)
+    stage.commit("new")
+    with pytest.raises(ReferenceFailed) as failed:
+        stage.pair(begins="candidate")
+    assert isinstance(failed.value.error, WorkloadFailed)
+    assert str(failed.value.error).startswith(f"loop: {fact}.\n")
+    assert stage.running() == []
+
+
+@pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize("before", ["raise OSError('no data')", "os._exit(3)"])
+def test_a_side_that_never_comes_to_its_loop_does_not_keep_the_other_waiting(
+    stage: Stage, side: Side, before: str
+) -> None:
+    stage.commit("old", before=before if side == "reference" else "pass")
+    stage.commit("new", before=before if side == "candidate" else "pass")
+    started = time.monotonic()
+    error = failure(stage)
+    assert time.monotonic() - started < 40
+    assert isinstance(error, ReferenceFailed) == (side == "reference")
+    assert ("no data" in str(error)) == ("no data" in before)
+    assert stage.running() == []
+
+
+def failure(stage: Stage, **more: float) -> PerfgateError | ReferenceFailed:
+    with pytest.raises((PerfgateError, ReferenceFailed)) as failed:
+        stage.pair(**more)  # type: ignore[arg-type]  # only numbers are passed on
+    assert isinstance(failed.value, PerfgateError | ReferenceFailed)
+    return failed.value
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_the_side_that_hangs_is_the_one_out_of_time(stage: Stage, side: Side) -> None:
+    hangs = "if turn == 7: time.sleep(300)"
+    stage.commit("old", work=hangs if side == "reference" else "pass")
+    stage.commit("new", work=hangs if side == "candidate" else "pass")
+    error = failure(stage, timeout_s=6)
+    cause = error.error if isinstance(error, ReferenceFailed) else error
+    assert isinstance(error, ReferenceFailed) == (side == "reference")
+    assert isinstance(cause, WorkloadTimedOut)
+    assert str(cause).startswith("loop: it did not end within 12 s and was stopped.\n")
+    other = stage.folder / ("candidate" if side == "reference" else "reference") / "account.json"
+    told = Account.model_validate_json(other.read_text())
+    assert told.message == "the other side of the duet did not hand over within 6 s."
+    assert stage.running() == []
+
+
+def test_a_core_that_is_not_there_is_told(stage: Stage) -> None:
+    stage.commit("old")
+    stage.commit("new")
+    error = failure(stage, core=1023)
+    cause = error.error if isinstance(error, ReferenceFailed) else error
+    assert str(cause).startswith("loop: its process cannot be kept on core 1023 (Invalid argument).\n")
+
+
+def test_code_from_the_project_itself_is_found_out_in_a_pair_too(stage: Stage, tmp_path: Path) -> None:
+    stage.commit(
+        "old", before=f"sys.path.insert(0, {str(tmp_path / 'project')!r}); sys.modules.pop('proj'); import proj"
+    )
+    stage.commit("new")
+    error = failure(stage)
+    assert isinstance(error, ReferenceFailed)
+    assert isinstance(error.error, CodeUnproven)
+    assert "code of the project was loaded from elsewhere (proj from proj/__init__.py)" in str(error)
+
+
+def test_ctrl_c_ends_both_sides(stage: Stage) -> None:
+    slow = "(pathlib.Path(os.environ['SPANS']) / f'{WORD}-began').touch(); time.sleep(0.5)"
+    stage.commit("old", work=slow)
+    stage.commit("new", work=slow)
+
+    def interrupt() -> None:
+        while not all((stage.folder / f"{word}-began").exists() for word in ("old", "new")):
+            time.sleep(0.05)
+        assert len(stage.running()) >= 4
+        _thread.interrupt_main()
+
+    thread = threading.Thread(target=interrupt, daemon=True)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        stage.pair(steps=200, timeout_s=100)
+    thread.join()
+    assert stage.running() == []
+    assert not (stage.folder / "reference" / "turn").exists()
