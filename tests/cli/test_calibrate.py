@@ -145,7 +145,7 @@ def test_what_was_found_is_what_show_shows_and_gates_judge_by(calibrated: Projec
 
 
 def test_budgets_that_cannot_be_held_are_told_with_the_least_that_can(calibrated: Project) -> None:
-    calibrated.write("pyproject.toml", "[tool.perfgate]\nduet = false\n[tool.perfgate.budgets]\nkernel_ms = 0.003\n")
+    calibrated.write("pyproject.toml", '[tool.perfgate]\nduet = "off"\n[tool.perfgate.budgets]\nkernel_ms = 0.003\n')
     kept(calibrated, 1, *(1.03 * ms for ms in STEPS), outcome=Outcome.REGRESSED)
     seen = calibrated.perfgate("calibrate", "loop", "--kept", columns=118)
     assert (

@@ -6,6 +6,7 @@ import _thread
 import itertools
 import json
 import os
+import shutil
 import sqlite3
 import sys
 import threading
@@ -20,7 +21,7 @@ from support.repository import Repository
 
 import perfgate
 from perfgate.model.baseline import code_digest
-from perfgate.model.errors import CodeUnproven, PerfgateError, WorkloadFailed, WorkloadTimedOut
+from perfgate.model.errors import CaptureFailed, CodeUnproven, PerfgateError, WorkloadFailed, WorkloadTimedOut
 from perfgate.model.machine import Machine
 from perfgate.model.order import Account
 from perfgate.model.settings import Settings
@@ -33,6 +34,7 @@ pytestmark = pytest.mark.nsys
 
 PERFGATE = Path(perfgate.__file__).parents[1]
 CORE = max(os.sched_getaffinity(0))
+ATTEMPTS = 3
 SIDES: tuple[Side, ...] = ("reference", "candidate")
 
 LOOP = """\
@@ -104,22 +106,33 @@ class Stage:
         core: int | None = CORE,
         timeout_s: float = 60,
     ) -> tuple[Measured, Measured]:
-        """Run HEAD~1 and the project in turns."""
+        """Run HEAD~1 and the project in turns.
+
+        Again where nsys loses a recording of a busy machine, which 2024.2 does now and then, alone as well.
+        """
         file = "workloads/loops.py"
         workload = Workload(
             id="loop", source=file, nodeid=f"{file}::loop", steps=4, warmup=2, capture=CaptureMode.ALL
         ).model_copy(update={"timeout_s": timeout_s})
         with at_commit(self.bench, "HEAD~1") as there:
-            return measure_pair(
-                there,
-                self.bench,
-                workload,
-                (self.folder / "reference", self.folder / "candidate"),
-                begins=begins,
-                bout_steps=bout_steps,
-                steps=steps,
-                core=core,
-            )
+            for attempt in itertools.count(1):
+                try:
+                    return measure_pair(
+                        there,
+                        self.bench,
+                        workload,
+                        (self.folder / "reference", self.folder / "candidate"),
+                        begins=begins,
+                        bout_steps=bout_steps,
+                        steps=steps,
+                        core=core,
+                    )
+                except (CaptureFailed, ReferenceFailed) as failed:
+                    if attempt == ATTEMPTS or "could not import its recording" not in str(failed):
+                        raise
+                    for side in SIDES:
+                        shutil.rmtree(self.folder / side)
+        raise AssertionError("not reached")
 
     def told(self, word: str) -> Told:
         """What the side of a word has written of its loop."""

@@ -4,21 +4,48 @@ from __future__ import annotations
 
 import hashlib
 import json
+import signal
+import stat
 import subprocess
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from support import records
 
 from perfgate import runner
-from perfgate.model.errors import PerfgateError, WorkloadFailed, WorkloadTimedOut
-from perfgate.model.machine import Machine
+from perfgate.machine import RUN_COOKIE
+from perfgate.model.errors import (
+    CaptureUnreadable,
+    ConfigInvalid,
+    PerfgateError,
+    StoreFailed,
+    WorkloadFailed,
+    WorkloadTimedOut,
+)
+from perfgate.model.machine import Conditions, Machine
 from perfgate.model.metric import Metric
-from perfgate.model.order import Account, Ending, Order
+from perfgate.model.order import Account, Bouts, Ending, Order
 from perfgate.model.reports import MemTimeRow, Reports
+from perfgate.model.settings import Settings
 from perfgate.model.workload import CaptureMode, CaptureWindow, Workload
-from perfgate.nsys.profile import Captured, ProfileOutcome
-from perfgate.runner import UNWANTED_IN_WORKERS, code_now, command_code, worker_command
+from perfgate.nsys.profile import Captured, ProfileOutcome, ProfileSpec
+from perfgate.nsys.tool import NsysTool, NsysVersion
+from perfgate.runner import (
+    UNWANTED_IN_WORKERS,
+    Bench,
+    Measured,
+    ReferenceFailed,
+    Side,
+    code_now,
+    command_code,
+    measure_pair,
+    worker_command,
+)
 
 LOG = Path(".perfgate/results/mlp/run-1/workload.log")
 
@@ -227,6 +254,8 @@ FUNCTION = [
     ),
     (ended(exit_status=1), account(Ending.WRONG_STEPS, "the loop took 3 of 4 turns."), "the loop took 3 of 4 turns"),
     (ended(exit_status=1), account(Ending.DEAF, "nvtx 0.2.13 is deaf."), "nvtx 0.2.13 is deaf"),
+    (ended(exit_status=4), account(Ending.NOT_PINNED, "it cannot be pinned."), "it cannot be pinned"),
+    (ended(exit_status=1), account(Ending.ABANDONED, "the other side ended."), "the other side ended"),
     (
         ended(exit_status=137, signal="SIGKILL"),
         None,
@@ -341,3 +370,343 @@ def test_the_share_of_host_to_device_is_nsys_own_column() -> None:
     assert runner._share_of_h2d(Reports(cuda_gpu_mem_time_sum=rows)) == 0.625
     assert runner._share_of_h2d(Reports(cuda_gpu_mem_time_sum=rows[1:])) == 0
     assert runner._share_of_h2d(Reports()) is None
+
+
+# Two runs at once
+
+SOON_S = 10.0
+Tick = Callable[[], None]
+
+
+def finished(**more: object) -> Account:
+    return Account.model_validate({"ending": Ending.FINISHED, "pid": 7, "code": {"model.py": "a" * 64}, **more})
+
+
+@dataclass
+class Stand:
+    """Two benches, and in place of nsys what the runs of either side are to do."""
+
+    folder: Path
+    acts: dict[str, Callable[[Tick], Account | None]]
+    """By side: what its run does, which may raise, and tells of itself."""
+    specs: dict[str, ProfileSpec] = field(default_factory=dict)
+    orders: dict[str, Order] = field(default_factory=dict)
+    called_off: list[str] = field(default_factory=list)
+    ran_in: dict[str, str] = field(default_factory=dict)
+    steps: Mapping[str, int] = field(default_factory=dict)
+    """By side: the steps in its capture."""
+
+    def profile(
+        self,
+        _tool: NsysTool,
+        spec: ProfileSpec,
+        *,
+        on_line: Callable[[str], None] | None = None,
+        on_tick: Tick | None = None,
+    ) -> ProfileOutcome:
+        """Stand in for nsys."""
+        side = spec.folder.parent.name
+        assert on_tick is not None
+        self.specs[side] = spec
+        self.ran_in[side] = threading.current_thread().name
+        self.orders[side] = Order.model_validate_json((spec.folder.parent / "order.json").read_text())
+        for fifo in self.fifos(side):
+            assert stat.S_ISFIFO(fifo.stat().st_mode)
+        if on_line is not None:
+            on_line(f"{side} says so")
+        try:
+            told = self.acts[side](on_tick)
+        except BaseException as failed:
+            if type(failed).__name__ == "_CalledOff":
+                self.called_off.append(side)
+            raise
+        if told is not None:
+            (spec.folder.parent / "account.json").write_text(told.model_dump_json())
+        status = 0 if told is not None and told.ending is Ending.FINISHED else 1
+        return ended(exit_status=status, captures=(Captured(rep=spec.folder / "c.nsys-rep", sqlite=spec.folder),))
+
+    def fifos(self, side: str) -> tuple[Path, ...]:
+        """The two of a side's order."""
+        bouts = self.orders[side].bouts
+        assert bouts is not None
+        return Path(bouts.own), Path(bouts.other)
+
+    def bench(self, **env: str) -> Bench:
+        """A bench without GPU."""
+        tool = NsysTool(path=Path("nsys"), version=NsysVersion(2024, 2, 3), env={})
+        return Bench(
+            root=self.folder, settings=Settings(), tool=tool, machine=Machine(), env=env, python="/venv/bin/python"
+        )
+
+    def pair(
+        self,
+        workload: Workload | None = None,
+        *,
+        begins: Side = "reference",
+        on_line: Callable[[str], None] | None = None,
+    ) -> tuple[Measured, Measured]:
+        """Run the pair."""
+        return measure_pair(
+            self.bench(WHO="reference"),
+            self.bench(WHO="candidate"),
+            workload or records.workload(),
+            (self.folder / "reference", self.folder / "candidate"),
+            begins=begins,
+            bout_steps=5,
+            steps=20,
+            core=3,
+            on_line=on_line,
+        )
+
+
+def ends_well(_tick: Tick) -> Account:
+    return finished(core=3)
+
+
+def raises(_tick: Tick) -> Account:
+    return account(Ending.RAISED, "ValueError: no data")
+
+
+def is_abandoned(_tick: Tick) -> Account:
+    return account(Ending.ABANDONED, "the other side of the duet ended before its last step.")
+
+
+def goes_on(tick: Tick) -> NoReturn:
+    deadline = time.monotonic() + SOON_S
+    while time.monotonic() < deadline:
+        time.sleep(0.01)
+        tick()
+    raise AssertionError("it was not called off")
+
+
+def after(seconds: float, then: Callable[[Tick], Account]) -> Callable[[Tick], Account]:
+    def act(tick: Tick) -> Account:
+        time.sleep(seconds)
+        return then(tick)
+
+    return act
+
+
+@pytest.fixture
+def stand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stand:
+    made = Stand(tmp_path, {"reference": ends_well, "candidate": ends_well})
+
+    def measured(_workload: object, _tool: object, _captured: object, raw: Path, tick: Tick) -> runner._OfCapture:
+        tick()
+        process = records.process(steps=made.steps.get(raw.parent.name, 20))
+        return runner._OfCapture(processes=(process,), missing=None, complaints=(), reports=Reports())
+
+    monkeypatch.setattr(runner, "profile", made.profile)
+    monkeypatch.setattr(runner, "_measure_capture", measured)
+    monkeypatch.setattr(runner, "_keep_exports", lambda *_: None)
+    return made
+
+
+def test_each_side_of_a_pair_is_ordered_to_wait_for_the_other(stand: Stand) -> None:
+    stand.pair()
+    reference, candidate = (str(stand.folder / side / "turn") for side in ("reference", "candidate"))
+    common = {"steps": 5, "core": 3, "patience_s": 600.0}
+    assert stand.orders["reference"].bouts == Bouts(begins=True, own=reference, other=candidate, **common)
+    assert stand.orders["candidate"].bouts == Bouts(begins=False, own=candidate, other=reference, **common)
+
+
+def test_the_side_that_begins_is_the_one_that_was_named(stand: Stand) -> None:
+    stand.pair(begins="candidate")
+    begins = {side: order.bouts is not None and order.bouts.begins for side, order in stand.orders.items()}
+    assert begins == {"reference": False, "candidate": True}
+
+
+def test_a_pair_takes_the_steps_it_is_told_and_twice_the_time(stand: Stand) -> None:
+    stand.steps = {"candidate": 19}
+    reference, candidate = stand.pair(records.workload(steps=4).model_copy(update={"timeout_s": 50.0}))
+    assert [(order.steps, order.warmup) for order in stand.orders.values()] == [(20, 10)] * 2
+    assert {spec.timeout_s for spec in stand.specs.values()} == {100.0}
+    assert {order.bouts.patience_s for order in stand.orders.values() if order.bouts is not None} == {50.0}
+    assert reference.run.complaints == ()
+    assert candidate.run.complaints == ("steps were lost: process 4242 shows 19 of 20 measured steps",)
+
+
+def test_the_sides_of_a_pair_are_no_neighbours_to_each_other(stand: Stand) -> None:
+    stand.pair()
+    ids = [spec.env[RUN_COOKIE] for spec in stand.specs.values()]
+    assert len(ids) == 2
+    assert len(set(ids)) == 1
+    assert {side: spec.env["WHO"] for side, spec in stand.specs.items()} == {
+        "reference": "reference",
+        "candidate": "candidate",
+    }
+
+
+def test_a_pair_is_measured_each_in_its_own_folder_and_leaves_no_fifo(stand: Stand) -> None:
+    reference, candidate = stand.pair()
+    assert (reference.run.folder, candidate.run.folder) == ("reference", "candidate")
+    assert reference.account == candidate.account == finished(core=3)
+    assert candidate.run.conditions == Conditions()
+    for side in ("reference", "candidate"):
+        assert sorted(path.name for path in (stand.folder / side).iterdir()) == ["account.json", "order.json"]
+
+
+@pytest.mark.parametrize(
+    ("core", "remarks"), [(3, ()), (None, ("its process left core 3, where the duet had put it",))]
+)
+def test_a_process_that_left_its_core_is_remarked_upon(
+    stand: Stand, core: int | None, remarks: tuple[str, ...]
+) -> None:
+    stand.acts["candidate"] = lambda _: finished(core=core)
+    reference, candidate = stand.pair()
+    assert (reference.run.remarks, candidate.run.remarks) == ((), remarks)
+
+
+def test_lines_of_both_sides_come_one_at_a_time(stand: Stand) -> None:
+    inside, lines = threading.Lock(), []
+
+    def take(line: str) -> None:
+        assert inside.acquire(blocking=False)
+        time.sleep(0.05)
+        lines.append(line)
+        inside.release()
+
+    stand.pair(on_line=take)
+    assert sorted(lines) == ["candidate says so", "reference says so"]
+
+
+def test_a_command_cannot_take_turns(stand: Stand) -> None:
+    with pytest.raises(ConfigInvalid) as refused:
+        stand.pair(command("python", "train.py"))
+    assert str(refused.value) == (
+        "train: it is a command, so it cannot take turns with another commit step by step. Only in the loop of a "
+        "decorated workload can perfgate wait between steps.\n"
+        "Run the two one after the other, or write the loop as a function under @workload."
+    )
+    assert list(stand.folder.iterdir()) == []
+
+
+def failed_by(stand: Stand) -> PerfgateError | ReferenceFailed:
+    began = time.monotonic()
+    with pytest.raises((PerfgateError, ReferenceFailed)) as caught:
+        stand.pair()
+    assert time.monotonic() - began < SOON_S / 2
+    assert not list(stand.folder.rglob("turn"))
+    assert isinstance(caught.value, PerfgateError | ReferenceFailed)
+    return caught.value
+
+
+def test_a_candidate_that_fails_calls_the_reference_off(stand: Stand) -> None:
+    stand.acts = {"reference": goes_on, "candidate": raises}
+    error = failed_by(stand)
+    assert isinstance(error, WorkloadFailed)
+    assert str(error).startswith("mlp: it raised ValueError: no data.\n")
+    assert stand.called_off == ["reference"]
+
+
+def test_a_reference_that_fails_calls_the_candidate_off_and_is_told_from_it(stand: Stand) -> None:
+    stand.acts = {"reference": raises, "candidate": goes_on}
+    error = failed_by(stand)
+    assert isinstance(error, ReferenceFailed)
+    assert isinstance(error.error, WorkloadFailed)
+    assert error.__cause__ is error.error
+    assert str(error) == str(error.error)
+    assert str(error).startswith("mlp: it raised ValueError: no data.\n")
+    assert stand.called_off == ["candidate"]
+
+
+def test_a_side_that_was_left_alone_waits_for_the_reason(stand: Stand) -> None:
+    stand.acts = {"reference": after(0.3, raises), "candidate": is_abandoned}
+    assert str(failed_by(stand)).startswith("mlp: it raised ValueError: no data.\n")
+    for path in ("reference", "candidate"):
+        (stand.folder / path).rename(stand.folder / f"{path}-before")
+    stand.acts = {"reference": is_abandoned, "candidate": after(0.3, raises)}
+    assert isinstance(failed_by(stand), WorkloadFailed)
+    assert stand.called_off == []
+
+
+@pytest.mark.parametrize(("reference", "blamed"), [(is_abandoned, WorkloadFailed), (ends_well, WorkloadFailed)])
+def test_a_candidate_that_was_left_alone_without_a_reason_says_so(
+    stand: Stand, reference: Callable[[Tick], Account], blamed: type
+) -> None:
+    stand.acts = {"reference": reference, "candidate": is_abandoned}
+    error = failed_by(stand)
+    assert isinstance(error, blamed)
+    assert str(error).startswith("mlp: the other side of the duet ended before its last step.\n")
+
+
+def test_a_reference_that_was_left_alone_without_a_reason_says_so(stand: Stand) -> None:
+    stand.acts = {"reference": is_abandoned, "candidate": ends_well}
+    error = failed_by(stand)
+    assert isinstance(error, ReferenceFailed)
+    assert str(error).startswith("mlp: the other side of the duet ended before its last step.\n")
+
+
+@pytest.mark.parametrize("side", ["reference", "candidate"])
+def test_a_capture_that_cannot_be_read_is_told_by_its_side(
+    stand: Stand, monkeypatch: pytest.MonkeyPatch, side: Side
+) -> None:
+    read = runner._measure_capture
+
+    def measured(workload: object, tool: object, captured: object, raw: Path, tick: Tick) -> object:
+        if raw.parent.name == side:
+            raise CaptureUnreadable(subject="c.sqlite", fact="is empty", next_step="Capture it again.")
+        return read(workload, tool, captured, raw, tick)  # type: ignore[arg-type]  # the stand-in takes any
+
+    monkeypatch.setattr(runner, "_measure_capture", measured)
+    error = failed_by(stand)
+    assert isinstance(error, ReferenceFailed if side == "reference" else CaptureUnreadable)
+    assert str(error) == "c.sqlite: is empty.\nCapture it again."
+
+
+@pytest.mark.parametrize("side", ["reference", "candidate"])
+def test_a_folder_that_cannot_be_made_is_told_by_its_side(stand: Stand, side: Side) -> None:
+    (stand.folder / side).mkdir()
+    error = failed_by(stand)
+    assert isinstance(error, ReferenceFailed if side == "reference" else StoreFailed)
+    assert "the run's folder cannot be written (File exists)" in str(error)
+    assert stand.specs == {}
+
+
+class Bug(Exception):
+    """No failure that perfgate knows."""
+
+
+def is_a_bug(_tick: Tick) -> NoReturn:
+    raise Bug
+
+
+@pytest.mark.parametrize("side", ["reference", "candidate"])
+def test_a_bug_stays_one_and_ends_the_other_side(stand: Stand, side: Side) -> None:
+    stand.acts = {"reference": goes_on, "candidate": goes_on, side: is_a_bug}
+    with pytest.raises(Bug):
+        stand.pair()
+    assert len(stand.called_off) == 1
+    assert side not in stand.called_off
+
+
+def ctrl_c() -> None:
+    main = threading.main_thread().ident
+    assert main is not None
+    signal.pthread_kill(main, signal.SIGINT)
+
+
+def test_ctrl_c_on_the_candidate_calls_the_reference_off(stand: Stand) -> None:
+    def interrupted(tick: Tick) -> NoReturn:
+        ctrl_c()
+        goes_on(tick)
+
+    stand.acts = {"reference": goes_on, "candidate": interrupted}
+    with pytest.raises(KeyboardInterrupt):
+        stand.pair()
+    assert stand.called_off == ["reference"]
+    assert stand.ran_in["candidate"] == threading.main_thread().name
+    assert stand.ran_in["reference"].startswith("perfgate-reference")
+    assert not list(stand.folder.rglob("turn"))
+
+
+def test_ctrl_c_while_only_the_reference_still_runs_calls_it_off(stand: Stand) -> None:
+    def interrupts(tick: Tick) -> NoReturn:
+        time.sleep(0.2)
+        ctrl_c()
+        goes_on(tick)
+
+    stand.acts["reference"] = interrupts
+    with pytest.raises(KeyboardInterrupt):
+        stand.pair()
+    assert stand.called_off == ["reference"]

@@ -81,7 +81,7 @@ lock_timeout_s = 12.5
 
 def test_an_option_comes_before_the_file_and_the_file_before_the_default(tmp_path: Path) -> None:
     settings = load(tmp_path, 'runs = 4\nnew = "allow"', runs="5", max_runs=None, new=None)
-    assert (settings.runs, settings.new, settings.max_runs) == (5, OnNew.ALLOW, 19)
+    assert (settings.runs, settings.new, settings.max_runs) == (5, OnNew.ALLOW, 27)
 
 
 def test_options_are_texts(tmp_path: Path) -> None:

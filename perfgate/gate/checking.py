@@ -1,201 +1,51 @@
-"""The hall: what is expected, how each expected thing is checked, and what the whole amounts to.
-
-The one path that both doors walk. It runs what it is handed and asks the judge; it prints nothing and finds nothing.
-"""
+"""The gate of one workload: screen, duet and further looks, until it is settled or nothing is left to spend."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from statistics import median
-from typing import Protocol
-
-from pydantic import Field
 
 from perfgate.explain.where import where
+from perfgate.gate.comparable import parts_of, verdict_of, why_incomparable
+from perfgate.gate.terms import (
+    NO_DUET_BY,
+    NOT_MEASURED_BY,
+    Affords,
+    Checked,
+    Duel,
+    Expectation,
+    OpenDuel,
+    Pair,
+    Policy,
+    Series,
+)
 from perfgate.judge.compare import Prior
 from perfgate.judge.creep import creep
-from perfgate.judge.family import step_down
-from perfgate.judge.forecast import expected_smallest, smallest_loss
+from perfgate.judge.forecast import smallest_loss
 from perfgate.judge.judge import Judgement, judge
 from perfgate.judge.remarks import clock_moved
 from perfgate.judge.rows import Terms
 from perfgate.judge.stages import DUET_PLAN, INTERLEAVED_PLAN, INTERLEAVED_SD, SCREEN_PLAN, STORED_PLAN, Plan
-from perfgate.judge.tell import tell_creep, tell_family
-from perfgate.judge.words import bless_command, listed, percent
+from perfgate.judge.tell import tell_creep
+from perfgate.judge.words import bless_command
 from perfgate.model.baseline import FEWEST_RUNS, Baseline, BlessedRun, Blessing, Occasion
 from perfgate.model.errors import (
-    EXIT_OPEN,
-    EXIT_SHUT,
-    CaptureFailed,
-    CaptureUnreadable,
-    CodeUnproven,
-    GpuTaken,
-    LayoutUnknown,
-    MachineUnreadable,
-    NsysNotFound,
-    NsysUnsupported,
     PerfgateError,
-    RepositoryUnreadable,
     RevisionMissing,
-    StepsNotFound,
-    StoreFailed,
-    WorkloadFailed,
-    WorkloadTimedOut,
-    WorktreeFailed,
 )
 from perfgate.model.machine import Machine
 from perfgate.model.metric import METRICS, Kind, Metric
-from perfgate.model.outcome import OnInconclusive, OnNew, Outcome, opens_gate
-from perfgate.model.record import Record
+from perfgate.model.outcome import Outcome
 from perfgate.model.sample import RangeSample, Run
-from perfgate.model.settings import Settings
 from perfgate.model.verdict import Creep, Duet, MetricVerdict, Verdict
-from perfgate.model.workload import Workload
-
-NOT_MEASURED_BY = (
-    CaptureFailed,
-    CaptureUnreadable,
-    GpuTaken,
-    LayoutUnknown,
-    MachineUnreadable,
-    NsysNotFound,
-    NsysUnsupported,
-    StepsNotFound,
-    StoreFailed,
-    WorkloadFailed,
-    WorkloadTimedOut,
-)
-"""Errors that leave a workload without a measurement; any other error is a bug and stays one."""
-NO_DUET_BY = (CodeUnproven, RepositoryUnreadable, RevisionMissing, WorktreeFailed)
-"""Errors that leave a gate without the other side of a duet."""
-
 
 _NOISY = 1.5
 """Budgets that the smallest loss of eight alternate pairs may come to before the duet is interleaved."""
+
+
 _INTERLEAVED_PRIORS = {metric: Prior(sd=INTERLEAVED_SD) for metric in (Metric.STEP_MS, Metric.GAP_MS)}
-
-
-class Expectation(Record):
-    """One workload with what its baseline is on this machine."""
-
-    workload: Workload
-    machine: Machine
-    baseline: Baseline | None = None
-    trouble: str | None = None
-    """Why a baseline that is there cannot be used, as a whole message."""
-    elsewhere: tuple[str, ...] = ()
-    """GPUs that have a baseline of this workload, where this machine's has none."""
-
-
-class Policy(Record):
-    """What the user decided about runs, budgets and doubtful outcomes."""
-
-    runs: int = Field(default=3, ge=1)
-    new_runs: int = Field(default=FEWEST_RUNS, ge=1)
-    """Runs where there is no baseline to compare with."""
-    max_runs: int = Field(default=27, ge=1)
-    """Of the candidate and, in a duet, of the commit that it is compared with, together."""
-    stops_early: bool = True
-    """Whether a count that rose, and rose again, ends the gate before its first look; not where runs were asked for."""
-    budgets: Mapping[Metric, float] = {}
-    anchor_budget: float = Field(default=0.05, gt=0)
-    """What step_ms may lose against the best ever blessed."""
-    workloads: int = Field(default=1, ge=1)
-    """Among how many workloads of this gate the clocks share the error."""
-    on_inconclusive: OnInconclusive = OnInconclusive.WARN
-    on_new: OnNew = OnNew.FAIL
-
-    @classmethod
-    def from_settings(
-        cls, settings: Settings, workload: Workload | None, *, runs_given: bool, workloads: int = 1
-    ) -> Policy:
-        """The policy for one workload; `runs_given` tells a user's own number of runs from the default."""
-        return cls(
-            anchor_budget=settings.anchor_budget,
-            workloads=workloads,
-            runs=settings.runs,
-            new_runs=settings.runs if runs_given else min(max(settings.runs, FEWEST_RUNS), settings.max_runs),
-            max_runs=max(settings.max_runs, settings.runs),
-            stops_early=not runs_given,
-            budgets={**settings.budgets, **(workload.budgets if workload is not None else {})},
-            on_inconclusive=settings.inconclusive,
-            on_new=settings.new,
-        )
-
-    def opens(self, outcome: Outcome) -> bool:
-        """Whether an outcome lets the build pass."""
-        return opens_gate(outcome, on_inconclusive=self.on_inconclusive, on_new=self.on_new)
-
-
-class Checked(Record):
-    """One workload's verdict with the runs it rests on."""
-
-    verdict: Verdict
-    runs: tuple[Run, ...] = ()
-    """The candidate's that may be compared with stored ones: not those of an interleaved duet."""
-    reference_runs: tuple[Run, ...] = ()
-    """Of a duet: the runs of the commit that the candidate was compared with."""
-    interleaved_runs: tuple[Run, ...] = ()
-    """The candidate's in an interleaved duet: of more steps, on one CPU core."""
-
-
-class Closing(Record):
-    """What a whole invocation amounts to."""
-
-    opens: bool
-    shut_by: tuple[str, ...] = ()
-    """One sentence for each thing that keeps the gate shut."""
-
-    @property
-    def exit_status(self) -> int:
-        """0 only where every expected workload was measured and opens the gate."""
-        return EXIT_OPEN if self.opens else EXIT_SHUT
-
-
-class Series(Protocol):
-    """Makes the runs of one workload: fresh ones, or recorded ones."""
-
-    @property
-    def machine(self) -> Machine:
-        """The machine, with the versions that the runs so far have really loaded."""
-
-    def measure(self, index: int, planned: int) -> Run:
-        """Make run `index` (from 0) of at present `planned` runs; may raise any of `NOT_MEASURED_BY`."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Pair:
-    """One run of each side of a duet, made one right after the other."""
-
-    reference: Run
-    candidate: Run
-
-
-class Duel(Protocol):
-    """Makes the pairs of a duet: another commit and the candidate, each in a fresh process, in ABBA order."""
-
-    @property
-    def revision(self) -> str:
-        """The other commit as it was asked for."""
-
-    @property
-    def commit(self) -> str:
-        """Its SHA."""
-
-    def pair(self, index: int, planned: int) -> Pair:
-        """Make pair `index` (from 0) of at present `planned` pairs.
-
-        May raise any of `NOT_MEASURED_BY` for the candidate's run, any of `NO_DUET_BY` for the other's.
-        """
-
-
-OpenDuel = Callable[[], AbstractContextManager[Duel]]
-"""Makes the other commit ready to run, and clears up after it; may raise any of `NO_DUET_BY`."""
-Affords = Callable[[int, float], bool]
-"""Whether so many more runs, of so many seconds each, are within the gate's budget of time."""
 
 
 def check(
@@ -223,8 +73,8 @@ def check(
         if against:
             return checking.against(forms)
         if expectation.trouble is not None:
-            return Checked(verdict=_verdict(expectation, Outcome.INCOMPARABLE, *_split(expectation.trouble)))
-        alone = _without_comparison(expectation)
+            return Checked(verdict=verdict_of(expectation, Outcome.INCOMPARABLE, *parts_of(expectation.trouble)))
+        alone = why_incomparable(expectation)
         if alone is not None or expectation.baseline is None:
             assert alone is not None
             return checking.alone(alone)
@@ -339,7 +189,7 @@ class _Checking:
             if (differs := _other_processes(baseline, self.runs[-1])) is not None:
                 bless = bless_command(self._expectation.workload.id)
                 advice = f"Look for a process that ended early or took no step. If it is meant, bless it: {bless}"
-                return self.alone(_verdict(self._expectation, Outcome.INCOMPARABLE, differs, advice))
+                return self.alone(verdict_of(self._expectation, Outcome.INCOMPARABLE, differs, advice))
             judgement = judge(baseline, self.runs, terms)
             if len(self.runs) >= wanted:
                 if self._has_crept(baseline):
@@ -359,10 +209,10 @@ class _Checking:
         try:
             return self._duel(form, plan, None, None, why=None)
         except _NoDuet as none:
-            reason, next_step = _split(none.why, subject=f"{self._expectation.workload.id}: ")
+            reason, next_step = parts_of(none.why, subject=f"{self._expectation.workload.id}: ")
             if isinstance(none.__cause__, RevisionMissing):
-                return self.alone(_verdict(self._expectation, Outcome.NO_BASELINE, reason, next_step))
-            return self.checked(_verdict(self._expectation, Outcome.NOT_MEASURED, reason, next_step, runs=self.runs))
+                return self.alone(verdict_of(self._expectation, Outcome.NO_BASELINE, reason, next_step))
+            return self.checked(verdict_of(self._expectation, Outcome.NOT_MEASURED, reason, next_step, runs=self.runs))
 
     def _duel(
         self, form: OpenDuel, plan: Plan, stored: Baseline | None, screened: Judgement | None, *, why: str | None
@@ -450,8 +300,8 @@ class _Checking:
             raise _Ended(self._not_measured(failed)) from failed
 
     def _not_measured(self, failed: PerfgateError) -> Verdict:
-        told = _split(str(failed), subject=f"{self._expectation.workload.id}: ")
-        return _verdict(self._expectation, Outcome.NOT_MEASURED, *told, runs=self.runs)
+        told = parts_of(str(failed), subject=f"{self._expectation.workload.id}: ")
+        return verdict_of(self._expectation, Outcome.NOT_MEASURED, *told, runs=self.runs)
 
     def _take(self, run: Run, own: list[Run] | None = None) -> None:
         """Count a run in, unless it does not count; `own` are the runs that it belongs with."""
@@ -461,7 +311,7 @@ class _Checking:
         if complaints:
             reason = f"run {len(made)} does not count: {'; '.join(complaints)}."
             advice = "Free the GPU or let it cool" if run.conditions.complaints else "Remove the cause"
-            raise _Ended(_verdict(self._expectation, Outcome.INVALID, reason, f"{advice}, and run again.", runs=made))
+            raise _Ended(verdict_of(self._expectation, Outcome.INVALID, reason, f"{advice}, and run again.", runs=made))
 
     # What may be spent, and what came of it
 
@@ -579,7 +429,7 @@ def _check_reference(reference: Run, expectation: Expectation, stored: Baseline 
     if reference.conditions.complaints:
         reason = f"a run of the other commit does not count: {'; '.join(reference.conditions.complaints)}."
         advice = "Free the GPU or let it cool, and run again."
-        raise _Ended(_verdict(expectation, Outcome.INVALID, reason, advice))
+        raise _Ended(verdict_of(expectation, Outcome.INVALID, reason, advice))
     if reference.complaints:
         raise _NoDuet(f"a run of the other commit does not count: {'; '.join(reference.complaints)}")
     if len(reference.processes) != len(candidate.processes):
@@ -628,151 +478,6 @@ def _ranges(run: Run) -> tuple[RangeSample, ...]:
     return slowest.ranges
 
 
-def forecast(
-    expectation: Expectation, policy: Policy, *, run_s: float | None, duet: bool, against: str | None = None
-) -> tuple[str, ...]:
-    """Say before runs are made how many there may be, how long they take, and what they can show; a line a stage.
-
-    `run_s` is what a run of this workload last took, where that is known; `against` another commit to compare with.
-    """
-    baseline = expectation.baseline
-    pairs = min((policy.max_runs - (0 if against else policy.runs)) // 2, DUET_PLAN.most_runs)
-    if against is not None:
-        first = min(DUET_PLAN.fewest_to_fail, pairs)
-        return (
-            f"{_spending(first, run_s, pairs=True)} with {against}",
-            f"if that does not do, up to {_spending(pairs, run_s, pairs=True)}",
-        )
-    if expectation.trouble is not None:
-        return ("nothing to measure while its baseline cannot be read",)
-    if baseline is None or _without_comparison(expectation) is not None:
-        return (f"{_spending(policy.new_runs, run_s)}, to be shown: there is nothing to compare with",)
-    told = f"{_spending(policy.runs, run_s)}{_can_show(baseline, policy, policy.runs, STORED_PLAN)}"
-    if duet and pairs >= DUET_PLAN.fewest_to_fail:
-        more = f"{_spending(pairs, run_s, pairs=True)} with the baseline's commit"
-        return told, f"if that does not do, up to {more}{_can_show(baseline, policy, pairs, DUET_PLAN)}"
-    most = min(STORED_PLAN.most_runs, policy.max_runs)
-    if most <= policy.runs:
-        return (told,)
-    more = _spending(most - policy.runs, run_s)
-    return told, f"if that does not do, up to {more} more{_can_show(baseline, policy, most, STORED_PLAN)}"
-
-
-def _spending(number: int, run_s: float | None, *, pairs: bool = False) -> str:
-    """Write a number of runs, or of pairs, and about how long they take."""
-    told = f"{number} {'pair' if pairs else 'run'}" + ("" if number == 1 else "s")
-    return told if run_s is None else f"{told} (about {number * run_s * (2 if pairs else 1):.0f} s)"
-
-
-def _can_show(baseline: Baseline, policy: Policy, runs: int, plan: Plan) -> str:
-    terms = Terms(budgets=policy.budgets, plan=plan, workloads=policy.workloads)
-    found = {
-        metric: expected_smallest(baseline, metric, runs=runs, terms=terms)
-        for metric in (Metric.STEP_MS, Metric.KERNEL_MS)
-    }
-    told = [f"{percent(smallest)} % of {metric}" for metric, smallest in found.items() if smallest is not None]
-    return f": can show {listed(told)}" if told else ""
-
-
-def close(
-    expected: Sequence[str],
-    verdicts: Mapping[str, Verdict],
-    policy: Policy,
-    *,
-    orphans: Sequence[str] = (),
-) -> Closing:
-    """Say whether the gate opens: every expected workload has a verdict that opens it, and there was at least one.
-
-    `orphans` are baselines of this machine whose workload is gone: renamed or deleted, and so not measured.
-    """
-    shut: list[str] = []
-    if not expected:
-        shut.append("no workload was collected, so nothing was measured")
-    for workload in expected:
-        verdict = verdicts.get(workload)
-        if verdict is None:
-            shut.append(f"{workload}: it was expected, and not measured")
-        elif not policy.opens(verdict.outcome):
-            shut.append(f"{workload}: {verdict.outcome}")
-    shut += [
-        f"{orphan}: it has a baseline for this machine, and no such workload exists any more; "
-        "if it was renamed or deleted on purpose, delete its baseline"
-        for orphan in orphans
-    ]
-    return Closing(opens=not shut, shut_by=tuple(shut))
-
-
-def step_down_clocks(verdicts: Mapping[str, Verdict], *, workloads: int) -> dict[str, Verdict]:
-    """Return the verdicts that change once all are known: Holm's step-down over the workloads of one gate.
-
-    A workload judged before others had been shown to have lost shared the error with them, and may have missed by
-    that alone.
-    """
-    lost = step_down({name: verdict.loss_level for name, verdict in verdicts.items()}, workloads=workloads)
-    return {
-        name: verdict.model_copy(update={"outcome": Outcome.REGRESSED, "reason": tell_family(verdict)})
-        for name, verdict in verdicts.items()
-        if name in lost and verdict.outcome is Outcome.INCONCLUSIVE
-    }
-
-
-def _without_comparison(expectation: Expectation) -> Verdict | None:
-    """The verdict where measuring cannot end in a comparison; None where it can."""
-    workload, baseline, machine = expectation.workload, expectation.baseline, expectation.machine
-    bless = bless_command(workload.id)
-    if baseline is None and expectation.elsewhere:
-        others = " and ".join(expectation.elsewhere)
-        return _verdict(
-            expectation,
-            Outcome.INCOMPARABLE,
-            f"its baseline is for {others}, this machine is {machine.gpu_name}. Their times are not comparable.",
-            f"Run where it was blessed, or bless one for this machine: {bless}",
-        )
-    if baseline is None:
-        return _verdict(
-            expectation,
-            Outcome.NO_BASELINE,
-            f"there is no baseline to compare with on this machine ({machine.gpu_name}).",
-            f"If these numbers are right, make them the baseline: {bless}",
-        )
-    differences = baseline.machine.differences_that_forbid_comparison(machine)
-    if differences:
-        return _verdict(
-            expectation,
-            Outcome.INCOMPARABLE,
-            f"{'; '.join(differences)}. Their times are not comparable.",
-            f"Run as it was blessed, or bless anew: {bless}",
-        )
-    if baseline.digest != workload.digest():
-        return _verdict(
-            expectation,
-            Outcome.INCOMPARABLE,
-            f"the baseline is of other parameters: {_parameter_changes(baseline, workload)}.",
-            f"Restore them, or bless the workload as it is now: {bless}",
-        )
-    return None
-
-
-def _processes_lost(runs: Sequence[Run]) -> tuple[str, ...]:
-    """A rank that took no step leaves no trace in the values, which are those of the worst of the others."""
-    first, now = len(runs[0].processes), len(runs[-1].processes)
-    return () if first == now else (f"steps of {_processes(now)} were found, of {_processes(first)} in run 1",)
-
-
-def _other_processes(baseline: Baseline, run: Run) -> str | None:
-    """Say that other processes took the steps than when it was blessed, as a sentence; None where that is not known."""
-    blessed = sorted({known for known in (run.processes for run in baseline.runs) if known is not None})
-    now = len(run.processes)
-    if not blessed or now in blessed:
-        return None
-    then = " or ".join(str(number) for number in blessed)
-    return f"steps of {_processes(now)} were found, of {then} in the baseline. Their values are not comparable."
-
-
-def _processes(number: int) -> str:
-    return f"{number} process" if number == 1 else f"{number} processes"
-
-
 def _count_rose(verdict: Verdict) -> bool:
     """Whether a count shuts the gate: the one thing that ends a gate between its looks.
 
@@ -806,16 +511,6 @@ def _shown(baseline: Baseline | None, runs: Sequence[Run]) -> tuple[MetricVerdic
     )
 
 
-def _parameter_changes(baseline: Baseline, workload: Workload) -> str:
-    then, now = dict(baseline.parameters), workload.comparable_parameters()
-    changed = [
-        f"{name} was {then.get(name, 'not there')} and is {now.get(name, 'gone')}"
-        for name in sorted({*then, *now})
-        if then.get(name) != now.get(name)
-    ]
-    return ", ".join(changed) or "its digest differs"
-
-
 def typical(runs: Sequence[Run]) -> Run:
     """The run whose step time is nearest the median of all."""
     times = [run.value(Metric.STEP_MS) or 0.0 for run in runs]
@@ -841,27 +536,21 @@ def _circumstances(baseline: Baseline, machine: Machine) -> tuple[str, ...]:
     return tuple(told)
 
 
-def _verdict(
-    expectation: Expectation, outcome: Outcome, reason: str, next_step: str, *, runs: Sequence[Run] = ()
-) -> Verdict:
-    baseline = expectation.baseline
-    return Verdict(
-        workload=expectation.workload.id,
-        outcome=outcome,
-        reason=reason,
-        next_step=next_step,
-        runs=len(runs),
-        baseline_runs=len(baseline.runs) if baseline is not None else 0,
-    )
+def _processes_lost(runs: Sequence[Run]) -> tuple[str, ...]:
+    """A rank that took no step leaves no trace in the values, which are those of the worst of the others."""
+    first, now = len(runs[0].processes), len(runs[-1].processes)
+    return () if first == now else (f"steps of {_processes(now)} were found, of {_processes(first)} in run 1",)
 
 
-def _split(message: str, *, subject: str = "") -> tuple[str, str]:
-    """A four-part message as reason and next step."""
-    reason, _, next_step = message.removeprefix(subject).partition("\n")
-    return reason, next_step
+def _other_processes(baseline: Baseline, run: Run) -> str | None:
+    """Say that other processes took the steps than when it was blessed, as a sentence; None where that is not known."""
+    blessed = sorted({known for known in (run.processes for run in baseline.runs) if known is not None})
+    now = len(run.processes)
+    if not blessed or now in blessed:
+        return None
+    then = " or ".join(str(number) for number in blessed)
+    return f"steps of {_processes(now)} were found, of {then} in the baseline. Their values are not comparable."
 
 
-def as_not_measured(workload: str, error: PerfgateError) -> Verdict:
-    """The verdict of a workload that never came to its first run."""
-    reason, next_step = _split(str(error), subject=f"{workload}: ")
-    return Verdict(workload=workload, outcome=Outcome.NOT_MEASURED, reason=reason, next_step=next_step)
+def _processes(number: int) -> str:
+    return f"{number} process" if number == 1 else f"{number} processes"

@@ -1,0 +1,53 @@
+"""What a whole invocation amounts to: every expected workload has a verdict that opens the gate, or it is shut."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from perfgate.gate.terms import Closing, Policy
+from perfgate.judge.family import step_down
+from perfgate.judge.tell import tell_family
+from perfgate.model.outcome import Outcome
+from perfgate.model.verdict import Verdict
+
+
+def close(
+    expected: Sequence[str],
+    verdicts: Mapping[str, Verdict],
+    policy: Policy,
+    *,
+    orphans: Sequence[str] = (),
+) -> Closing:
+    """Say whether the gate opens: every expected workload has a verdict that opens it, and there was at least one.
+
+    `orphans` are baselines of this machine whose workload is gone: renamed or deleted, and so not measured.
+    """
+    shut: list[str] = []
+    if not expected:
+        shut.append("no workload was collected, so nothing was measured")
+    for workload in expected:
+        verdict = verdicts.get(workload)
+        if verdict is None:
+            shut.append(f"{workload}: it was expected, and not measured")
+        elif not policy.opens(verdict.outcome):
+            shut.append(f"{workload}: {verdict.outcome}")
+    shut += [
+        f"{orphan}: it has a baseline for this machine, and no such workload exists any more; "
+        "if it was renamed or deleted on purpose, delete its baseline"
+        for orphan in orphans
+    ]
+    return Closing(opens=not shut, shut_by=tuple(shut))
+
+
+def step_down_clocks(verdicts: Mapping[str, Verdict], *, workloads: int) -> dict[str, Verdict]:
+    """Return the verdicts that change once all are known: Holm's step-down over the workloads of one gate.
+
+    A workload judged before others had been shown to have lost shared the error with them, and may have missed by
+    that alone.
+    """
+    lost = step_down({name: verdict.loss_level for name, verdict in verdicts.items()}, workloads=workloads)
+    return {
+        name: verdict.model_copy(update={"outcome": Outcome.REGRESSED, "reason": tell_family(verdict)})
+        for name, verdict in verdicts.items()
+        if name in lost and verdict.outcome is Outcome.INCONCLUSIVE
+    }

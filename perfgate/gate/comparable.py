@@ -1,0 +1,89 @@
+"""Whether measuring can end in a comparison at all, and the verdicts that take no statistics."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from perfgate.gate.terms import Expectation
+from perfgate.judge.words import bless_command
+from perfgate.model.baseline import Baseline
+from perfgate.model.errors import (
+    PerfgateError,
+)
+from perfgate.model.outcome import Outcome
+from perfgate.model.sample import Run
+from perfgate.model.verdict import Verdict
+from perfgate.model.workload import Workload
+
+
+def why_incomparable(expectation: Expectation) -> Verdict | None:
+    """The verdict where measuring cannot end in a comparison; None where it can."""
+    workload, baseline, machine = expectation.workload, expectation.baseline, expectation.machine
+    bless = bless_command(workload.id)
+    if baseline is None and expectation.elsewhere:
+        others = " and ".join(expectation.elsewhere)
+        return verdict_of(
+            expectation,
+            Outcome.INCOMPARABLE,
+            f"its baseline is for {others}, this machine is {machine.gpu_name}. Their times are not comparable.",
+            f"Run where it was blessed, or bless one for this machine: {bless}",
+        )
+    if baseline is None:
+        return verdict_of(
+            expectation,
+            Outcome.NO_BASELINE,
+            f"there is no baseline to compare with on this machine ({machine.gpu_name}).",
+            f"If these numbers are right, make them the baseline: {bless}",
+        )
+    differences = baseline.machine.differences_that_forbid_comparison(machine)
+    if differences:
+        return verdict_of(
+            expectation,
+            Outcome.INCOMPARABLE,
+            f"{'; '.join(differences)}. Their times are not comparable.",
+            f"Run as it was blessed, or bless anew: {bless}",
+        )
+    if baseline.digest != workload.digest():
+        return verdict_of(
+            expectation,
+            Outcome.INCOMPARABLE,
+            f"the baseline is of other parameters: {_parameter_changes(baseline, workload)}.",
+            f"Restore them, or bless the workload as it is now: {bless}",
+        )
+    return None
+
+
+def _parameter_changes(baseline: Baseline, workload: Workload) -> str:
+    then, now = dict(baseline.parameters), workload.comparable_parameters()
+    changed = [
+        f"{name} was {then.get(name, 'not there')} and is {now.get(name, 'gone')}"
+        for name in sorted({*then, *now})
+        if then.get(name) != now.get(name)
+    ]
+    return ", ".join(changed) or "its digest differs"
+
+
+def verdict_of(
+    expectation: Expectation, outcome: Outcome, reason: str, next_step: str, *, runs: Sequence[Run] = ()
+) -> Verdict:
+    baseline = expectation.baseline
+    return Verdict(
+        workload=expectation.workload.id,
+        outcome=outcome,
+        reason=reason,
+        next_step=next_step,
+        runs=len(runs),
+        baseline_runs=len(baseline.runs) if baseline is not None else 0,
+    )
+
+
+def parts_of(message: str, *, subject: str = "") -> tuple[str, str]:
+    """A four-part message as reason and next step."""
+    reason, _, next_step = message.removeprefix(subject).partition("\n")
+    return reason, next_step
+
+
+def as_not_measured(workload: str, error: PerfgateError) -> Verdict:
+    """The verdict of a workload that never came to its first run."""
+    reason, next_step = parts_of(str(error), subject=f"{workload}: ")
+    return Verdict(workload=workload, outcome=Outcome.NOT_MEASURED, reason=reason, next_step=next_step)

@@ -1,0 +1,284 @@
+"""The runs of one gate: what is made of them, and of the two sides of a pair, where neither nsys nor git takes part."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from support import records
+
+from perfgate import runner
+from perfgate.model.baseline import code_digest
+from perfgate.model.errors import (
+    CodeUnproven,
+    PerfgateError,
+    RevisionMissing,
+    StoreFailed,
+    WorkloadFailed,
+    WorktreeFailed,
+)
+from perfgate.model.machine import Machine
+from perfgate.model.metric import Metric
+from perfgate.model.order import Account, Ending
+from perfgate.model.settings import Settings
+from perfgate.model.workload import Workload
+from perfgate.nsys.tool import NsysTool, NsysVersion
+from perfgate.plugin import series as module
+from perfgate.plugin.progress import Progress
+from perfgate.plugin.series import InterleavedDuel, Series, WorktreeDuel
+
+SHA = "0123456789abcdef0123456789abcdef01234567"
+CHANGED = "the workload's code changed meanwhile"
+Made = runner.Measured | BaseException
+
+
+def measured(
+    step_ms: float = 12.34, *, code: Mapping[str, str] = records.CODE, torch: str = "2.6.0", withheld: str | None = None
+) -> runner.Measured:
+    return runner.Measured(
+        run=records.run({Metric.STEP_MS: step_ms}),
+        account=Account(ending=Ending.FINISHED, pid=1, torch=torch, cuda="12.4", nvtx="0.2.11"),
+        code=code,
+        withheld=() if withheld is None else (withheld,),
+    )
+
+
+@dataclass
+class Stand:
+    """Runs that are prepared, and what was asked for and told."""
+
+    folder: Path
+    out: io.StringIO = field(default_factory=io.StringIO)
+    runs: list[Made] = field(default_factory=list)
+    pairs: list[tuple[runner.Measured, runner.Measured] | BaseException] = field(default_factory=list)
+    asked: list[dict[str, object]] = field(default_factory=list)
+    folders: list[str] = field(default_factory=list)
+    busy: str | None = None
+
+    def __post_init__(self) -> None:
+        tool = NsysTool(path=Path("nsys"), version=NsysVersion(2024, 2, 3), env={})
+
+        def bench(root: str) -> runner.Bench:
+            return runner.Bench(
+                root=self.folder / root, settings=Settings(), tool=tool, machine=Machine(), env={}, python="python"
+            )
+
+        self.here, self.there = bench("project"), bench("checkout")
+        self.progress = Progress(self.out, live=False, width=200)
+        self.workload = records.workload()
+        self.series = Series(bench=self.here, workload=self.workload, folder=self.folder, progress=self.progress)
+
+    def measure_run(self, bench: runner.Bench, workload: Workload, folder: Path) -> runner.Measured:
+        """Stand in for the runner's."""
+        assert workload == self.workload
+        self.folders.append(f"{bench.root.name}: {folder.name}")
+        made = self.runs.pop(0)
+        if isinstance(made, BaseException):
+            raise made
+        return made
+
+    def measure_pair(
+        self,
+        reference: runner.Bench,
+        candidate: runner.Bench,
+        workload: Workload,
+        folders: tuple[Path, Path],
+        **asked: object,
+    ) -> tuple[runner.Measured, runner.Measured]:
+        """Stand in for the runner's."""
+        assert (reference, candidate, workload) == (self.there, self.here, self.workload)
+        self.folders.append(" | ".join(folder.name for folder in folders))
+        self.asked.append(asked)
+        made = self.pairs.pop(0)
+        if isinstance(made, BaseException):
+            raise made
+        return made
+
+    def alternate(self, *, blessed_code: str | None = None) -> WorktreeDuel:
+        """A duet of runs one after the other."""
+        return WorktreeDuel(
+            revision="HEAD~1",
+            commit=SHA,
+            bench=self.there,
+            series=self.series,
+            workload=self.workload,
+            folder=self.folder,
+            progress=self.progress,
+            blessed_code=blessed_code,
+        )
+
+    def interleaved(self, *, blessed_code: str | None = None) -> InterleavedDuel:
+        """A duet of runs at once."""
+        return InterleavedDuel(
+            revision="HEAD~1",
+            commit=SHA,
+            bench=self.there,
+            series=self.series,
+            workload=self.workload,
+            folder=self.folder,
+            progress=self.progress,
+            blessed_code=blessed_code,
+            bout_steps=10,
+            steps=150,
+            core=3,
+        )
+
+    @property
+    def lines(self) -> list[str]:
+        """What the progress told, without the numbers."""
+        return [line.strip().partition(": ")[0] for line in self.out.getvalue().splitlines()]
+
+
+@pytest.fixture
+def stand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stand:
+    made = Stand(tmp_path)
+    monkeypatch.setattr(runner, "measure_run", made.measure_run)
+    monkeypatch.setattr(runner, "measure_pair", made.measure_pair)
+    monkeypatch.setattr(module, "wait_until_idle", lambda _gpus, _patience_s: made.busy)
+    return made
+
+
+# The candidate alone
+
+
+def test_runs_of_a_series_are_counted_and_told(stand: Stand) -> None:
+    stand.runs = [measured(1), measured(2)]
+    assert [stand.series.measure(n, 3).measured()[Metric.STEP_MS] for n in range(2)] == [1, 2]
+    assert stand.folders == ["project: run-1", "project: run-2"]
+    assert stand.lines == ["run 1 of 3", "run 2 of 3"]
+
+
+def test_code_that_changes_between_runs_makes_them_invalid(stand: Stand) -> None:
+    other = {**records.CODE, "model.py": "c" * 64}
+    stand.runs = [measured(), measured(), measured(code=other)]
+    assert [stand.series.measure(n, 3).complaints for n in range(3)] == [(), (), (CHANGED,)]
+    assert stand.series.code == other
+
+
+def test_a_run_after_one_that_failed_has_changed_nothing(stand: Stand) -> None:
+    failed = WorkloadFailed(subject="mlp", fact="it raised KeyError", next_step="See the log.")
+    stand.runs = [failed, measured()]
+    with pytest.raises(WorkloadFailed):
+        stand.series.measure(0, 3)
+    assert stand.series.measure(1, 3).complaints == ()
+
+
+# One after the other
+
+
+def test_the_other_commit_comes_first_in_every_other_pair(stand: Stand) -> None:
+    stand.runs = [measured(n) for n in range(1, 5)]
+    duel = stand.alternate()
+    pairs = [duel.pair(n, 2) for n in range(2)]
+    values = [[run.measured()[Metric.STEP_MS] for run in (pair.reference, pair.candidate)] for pair in pairs]
+    assert values == [[1, 2], [4, 3]]
+    assert stand.folders == ["checkout: reference-1", "project: run-1", "project: run-2", "checkout: reference-2"]
+    assert stand.lines == [
+        "pair 1 of 2, 0123456789ab",
+        "pair 1 of 2, candidate",
+        "pair 2 of 2, candidate",
+        "pair 2 of 2, 0123456789ab",
+    ]
+
+
+# In turns
+
+
+def test_the_other_commit_begins_in_every_other_interleaved_pair(stand: Stand) -> None:
+    stand.pairs = [(measured(1), measured(2)), (measured(3), measured(4))]
+    duel = stand.interleaved()
+    pairs = [duel.pair(n, 3) for n in range(2)]
+    values = [[run.measured()[Metric.STEP_MS] for run in (pair.reference, pair.candidate)] for pair in pairs]
+    assert values == [[1, 2], [3, 4]]
+    common = {"bout_steps": 10, "steps": 150, "core": 3}
+    assert stand.asked == [{"begins": "reference", **common}, {"begins": "candidate", **common}]
+    assert stand.folders == ["interleaved-reference-1 | run-1", "interleaved-reference-2 | run-2"]
+    assert stand.lines == [
+        "pair 1 of 3, interleaved, 0123456789ab",
+        "pair 1 of 3, interleaved, candidate",
+        "pair 2 of 3, interleaved, 0123456789ab",
+        "pair 2 of 3, interleaved, candidate",
+    ]
+    assert (duel.revision, duel.commit) == ("HEAD~1", SHA)
+
+
+def test_the_candidate_of_a_pair_is_a_run_of_its_series(stand: Stand) -> None:
+    other = {**records.CODE, "model.py": "c" * 64}
+    stand.runs = [measured()]
+    stand.pairs = [
+        (measured(code=other), measured(torch="2.7.0", withheld="HF_TOKEN")),
+        (measured(code=other), measured(code=other)),
+    ]
+    stand.series.measure(0, 3)
+    duel = stand.interleaved()
+    first = duel.pair(0, 2)
+    assert (first.candidate.complaints, stand.series.code) == ((), records.CODE)
+    assert stand.series.machine.torch == "2.7.0"
+    (remark,) = stand.series.annotated(records.verdict()).remarks
+    assert remark.startswith("Not passed to the workload, for their names or values look like secrets: HF_TOKEN. ")
+    assert duel.pair(1, 2).candidate.complaints == (CHANGED,)
+    assert stand.folders[-1] == "interleaved-reference-2 | run-3"
+
+
+def test_a_gpu_that_was_busy_before_a_pair_makes_both_runs_invalid(stand: Stand) -> None:
+    stand.busy = "GPU GPU-0 is busy: 40 % utilised before the run"
+    stand.pairs = [(measured(), measured())]
+    pair = stand.interleaved().pair(0, 1)
+    assert pair.reference.complaints == pair.candidate.complaints == (f"before it started, {stand.busy}",)
+
+
+def test_another_commit_that_does_not_run_is_told_alike_in_both_forms(stand: Stand) -> None:
+    failed = WorkloadFailed(subject="mlp", fact="it raised KeyError: 'x'", next_step="See the log.\n  | last words")
+    stand.runs, stand.pairs = [failed], [runner.ReferenceFailed(failed)]
+    told = []
+    for duel in (stand.alternate(), stand.interleaved()):
+        with pytest.raises(WorktreeFailed) as caught:
+            duel.pair(0, 1)
+        assert caught.value.__cause__ is failed
+        told.append(str(caught.value))
+    assert (
+        told
+        == ["mlp at 0123456789ab: it does not run there: it raised KeyError: 'x'.\nSee the log.\n  | last words"] * 2
+    )
+    # What the series measures then is no change of code.
+    stand.runs = [measured()]
+    assert stand.series.measure(0, 3).complaints == ()
+
+
+@pytest.mark.parametrize("kind", [CodeUnproven, RevisionMissing])
+def test_a_commit_without_the_workload_or_its_proof_stays_what_it_is(stand: Stand, kind: type[PerfgateError]) -> None:
+    error = kind(subject="mlp", fact="there is no workloads/mlp.py", next_step="Bless another.")
+    stand.runs, stand.pairs = [error], [runner.ReferenceFailed(error)]
+    for duel in (stand.alternate(), stand.interleaved()):
+        with pytest.raises(kind) as caught:
+            duel.pair(0, 1)
+        assert caught.value is error
+
+
+@pytest.mark.parametrize("kind", [WorkloadFailed, StoreFailed])
+def test_a_candidate_that_fails_in_a_pair_is_told_as_if_alone(stand: Stand, kind: type[PerfgateError]) -> None:
+    error = kind(subject="mlp", fact="it is broken", next_step="Mend it.")
+    stand.pairs = [error]
+    with pytest.raises(kind) as caught:
+        stand.interleaved().pair(0, 1)
+    assert caught.value is error
+
+
+def test_in_both_forms_the_other_commit_must_be_what_was_blessed(stand: Stand) -> None:
+    blessed, other = code_digest(records.CODE), {**records.CODE, "model.py": "c" * 64}
+    stand.runs = [measured(), measured(), measured(code=other)]
+    stand.pairs = [(measured(), measured()), (measured(code=other), measured())]
+    duels = (stand.alternate(blessed_code=blessed), stand.interleaved(blessed_code=blessed))
+    for duel in duels:
+        duel.pair(0, 2)
+    for duel in duels:
+        with pytest.raises(CodeUnproven) as caught:
+            duel.pair(2, 4)
+        assert str(caught.value) == (
+            "mlp at 0123456789ab: the commit's files are not those that were blessed. They were measured with "
+            "uncommitted changes, or load others now.\n"
+            "Bless from a commit without changes, so that it can be run again."
+        )
