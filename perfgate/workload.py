@@ -32,7 +32,8 @@ class Steps(Protocol):
     """The measured loop: iterate over it once, to the end, doing one step of work a turn.
 
     Yields 0, 1, 2, ...: first the warm-up turns, then the measured ones. Each measured turn is one NVTX range
-    ``step``; the GPU is synchronised before the first and after the last of them, and never in between.
+    ``step``; the GPU is synchronised before the first and after the last of them, and never in between, but for an
+    interleaved duet, which takes more steps and waits after every few of them while the other side takes its own.
     """
 
     def __iter__(self) -> Iterator[int]:

@@ -27,7 +27,15 @@ from perfgate.judge.forecast import smallest_loss
 from perfgate.judge.judge import Judgement, judge
 from perfgate.judge.remarks import clock_moved
 from perfgate.judge.rows import Terms
-from perfgate.judge.stages import DUET_PLAN, INTERLEAVED_PLAN, INTERLEAVED_SD, SCREEN_PLAN, STORED_PLAN, Plan
+from perfgate.judge.stages import (
+    DUET_PLAN,
+    INTERLEAVED_PLAN,
+    INTERLEAVED_SD,
+    NOISY,
+    SCREEN_PLAN,
+    STORED_PLAN,
+    Plan,
+)
 from perfgate.judge.tell import tell_creep
 from perfgate.judge.words import bless_command
 from perfgate.model.baseline import FEWEST_RUNS, Baseline, BlessedRun, Blessing, Occasion
@@ -40,10 +48,6 @@ from perfgate.model.metric import METRICS, Kind, Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import RangeSample, Run
 from perfgate.model.verdict import Creep, Duet, MetricVerdict, Verdict
-
-_NOISY = 1.5
-"""Budgets that the smallest loss of eight alternate pairs may come to before the duet is interleaved."""
-
 
 _INTERLEAVED_PRIORS = {metric: Prior(sd=INTERLEAVED_SD) for metric in (Metric.STEP_MS, Metric.GAP_MS)}
 
@@ -407,7 +411,7 @@ def _too_noisy(screened: Judgement) -> bool:
             plan=DUET_PLAN,
             prior_df=prior.df,
         )
-        > _NOISY * budget
+        > NOISY * budget
         for row in screened.verdict.metrics
     )
 

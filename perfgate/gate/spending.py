@@ -4,37 +4,46 @@ from __future__ import annotations
 
 from perfgate.gate.comparable import why_incomparable
 from perfgate.gate.terms import Expectation, Policy
-from perfgate.judge.forecast import expected_smallest
+from perfgate.judge.forecast import expected_interleaved, expected_smallest
 from perfgate.judge.rows import Terms
-from perfgate.judge.stages import DUET_PLAN, STORED_PLAN, Plan
+from perfgate.judge.stages import DUET_PLAN, INTERLEAVED_PLAN, NOISY, STORED_PLAN, Plan
 from perfgate.judge.words import listed, percent
 from perfgate.model.baseline import Baseline
-from perfgate.model.metric import Metric
+from perfgate.model.metric import METRICS, Metric
 
 
 def forecast(
-    expectation: Expectation, policy: Policy, *, run_s: float | None, duet: bool, against: str | None = None
+    expectation: Expectation,
+    policy: Policy,
+    *,
+    run_s: float | None,
+    duet: bool,
+    interleaved: bool = False,
+    against: str | None = None,
 ) -> tuple[str, ...]:
     """Say before runs are made how many there may be, how long they take, and what they can show; a line a stage.
 
     `run_s` is what a run of this workload last took, where that is known; `against` another commit to compare with.
+    `duet` and `interleaved` say which forms of a duet are at hand.
     """
     baseline = expectation.baseline
-    pairs = min((policy.max_runs - (0 if against else policy.runs)) // 2, DUET_PLAN.most_runs)
     if against is not None:
-        first = min(DUET_PLAN.fewest_to_fail, pairs)
+        plan = DUET_PLAN if duet else INTERLEAVED_PLAN
+        pairs = min(policy.max_runs // 2, plan.most_runs)
         return (
-            f"{_spending(first, run_s, pairs=True)} with {against}",
-            f"if that does not do, up to {_spending(pairs, run_s, pairs=True)}",
+            f"{_spending(min(plan.fewest_to_fail, pairs), run_s, plan)} with {against}",
+            f"if that does not do, up to {_spending(pairs, run_s, plan)}",
         )
     if expectation.trouble is not None:
         return ("nothing to measure while its baseline cannot be read",)
     if baseline is None or why_incomparable(expectation) is not None:
         return (f"{_spending(policy.new_runs, run_s)}, to be shown: there is nothing to compare with",)
     told = f"{_spending(policy.runs, run_s)}{_can_show(baseline, policy, policy.runs, STORED_PLAN)}"
-    if duet and pairs >= DUET_PLAN.fewest_to_fail:
-        more = f"{_spending(pairs, run_s, pairs=True)} with the baseline's commit"
-        return told, f"if that does not do, up to {more}{_can_show(baseline, policy, pairs, DUET_PLAN)}"
+    beyond = _duet_of(baseline, policy, alternate=duet, interleaved=interleaved)
+    if beyond is not None:
+        pairs = _pairs(policy, beyond)
+        more = f"{_spending(pairs, run_s, beyond)} with the baseline's commit"
+        return told, f"if that does not do, up to {more}{_can_show(baseline, policy, pairs, beyond)}"
     most = min(STORED_PLAN.most_runs, policy.max_runs)
     if most <= policy.runs:
         return (told,)
@@ -42,10 +51,30 @@ def forecast(
     return told, f"if that does not do, up to {more} more{_can_show(baseline, policy, most, STORED_PLAN)}"
 
 
-def _spending(number: int, run_s: float | None, *, pairs: bool = False) -> str:
+def _pairs(policy: Policy, plan: Plan) -> int:
+    return min((policy.max_runs - policy.runs) // 2, plan.most_runs)
+
+
+def _duet_of(baseline: Baseline, policy: Policy, *, alternate: bool, interleaved: bool) -> Plan | None:
+    """The duet that there would be, going by what the blessed runs differ by; None where there would be none."""
+    terms = Terms(budgets=policy.budgets, plan=DUET_PLAN)
+    step_ms = expected_smallest(baseline, Metric.STEP_MS, runs=DUET_PLAN.most_runs, terms=terms)
+    noisy = step_ms is not None and step_ms > NOISY * _step_budget(policy)
+    plan = INTERLEAVED_PLAN if interleaved and (noisy or not alternate) else DUET_PLAN if alternate else None
+    return plan if plan is not None and _pairs(policy, plan) >= plan.fewest_to_fail else None
+
+
+def _step_budget(policy: Policy) -> float:
+    spec = METRICS[Metric.STEP_MS].clock
+    assert spec is not None
+    return policy.budgets.get(Metric.STEP_MS, spec.budget)
+
+
+def _spending(number: int, run_s: float | None, plan: Plan = STORED_PLAN) -> str:
     """Write a number of runs, or of pairs, and about how long they take."""
-    told = f"{number} {'pair' if pairs else 'run'}" + ("" if number == 1 else "s")
-    return told if run_s is None else f"{told} (about {number * run_s * (2 if pairs else 1):.0f} s)"
+    noun = "interleaved pair" if plan.in_pairs else "pair" if plan.is_duet else "run"
+    told = f"{number} {noun}" + ("" if number == 1 else "s")
+    return told if run_s is None else f"{told} (about {number * run_s * (2 if plan.is_duet else 1):.0f} s)"
 
 
 def _can_show(baseline: Baseline, policy: Policy, runs: int, plan: Plan) -> str:
@@ -54,5 +83,7 @@ def _can_show(baseline: Baseline, policy: Policy, runs: int, plan: Plan) -> str:
         metric: expected_smallest(baseline, metric, runs=runs, terms=terms)
         for metric in (Metric.STEP_MS, Metric.KERNEL_MS)
     }
+    if plan.in_pairs and found[Metric.STEP_MS] is not None:
+        found[Metric.STEP_MS] = expected_interleaved(Metric.STEP_MS, pairs=runs, budget=_step_budget(policy))
     told = [f"{percent(smallest)} % of {metric}" for metric, smallest in found.items() if smallest is not None]
     return f": can show {listed(told)}" if told else ""

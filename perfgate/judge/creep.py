@@ -50,7 +50,7 @@ def creep(baseline: Baseline, runs: Sequence[Run], terms: Terms, *, anchor_budge
         occasions=rule.occasions,
     )
     found = replace(
-        own,
+        rule.occasions_between(own),
         estimate=float(np.mean(np.sort(sides[1][kept[1]]))),
         baseline_runs=anchor.runs,
         occasions=anchor.occasions,

@@ -10,7 +10,7 @@ from perfgate.judge.clocks import ClockRule
 from perfgate.judge.compare import FLOOR_SD, LARGEST, PRIOR_DF, Comparison, Prior, middle
 from perfgate.judge.outliers import keep
 from perfgate.judge.rows import Terms, rule_of
-from perfgate.judge.stages import STORED_PLAN, Plan
+from perfgate.judge.stages import INTERLEAVED_PLAN, INTERLEAVED_SD, STORED_PLAN, Plan
 from perfgate.model.baseline import Baseline
 from perfgate.model.metric import GATED_CLOCKS, METRICS, Basis, Metric
 
@@ -81,13 +81,33 @@ def expected_smallest(baseline: Baseline, metric: Metric, *, runs: int, terms: T
     return rule.smallest(_comparison(rule, run_sd=run_sd, baseline_runs=against, candidate_runs=runs))
 
 
+def expected_interleaved(metric: Metric, *, pairs: int, budget: float) -> float:
+    """Return the smallest loss that so many interleaved pairs can be expected to show.
+
+    `budget` is a fraction, as in `smallest_loss`.
+    """
+    return smallest_loss(
+        metric,
+        baseline_runs=pairs,
+        candidate_runs=pairs,
+        occasions=1,
+        run_sd=INTERLEAVED_SD,
+        occasion_sd=0.0,
+        budget=budget,
+        plan=INTERLEAVED_PLAN,
+    )
+
+
 def _comparison(rule: ClockRule, *, run_sd: float, baseline_runs: int, candidate_runs: int) -> Comparison:
-    return Comparison(
-        estimate=0.0,
-        run_sd=max(run_sd, FLOOR_SD),
-        prior_df=rule.prior.df,
-        baseline_runs=baseline_runs,
-        candidate_runs=candidate_runs,
-        occasion_sd=rule.occasion_sd,
-        occasions=rule.occasions,
+    return rule.occasions_between(
+        Comparison(
+            estimate=0.0,
+            run_sd=max(run_sd, FLOOR_SD),
+            prior_df=rule.prior.df,
+            baseline_runs=baseline_runs,
+            candidate_runs=candidate_runs,
+            occasion_sd=rule.occasion_sd,
+            occasions=rule.occasions,
+            in_pairs=rule.plan.in_pairs,
+        )
     )

@@ -17,6 +17,9 @@ from perfgate.model.outcome import Outcome
 from perfgate.model.sample import Run
 from perfgate.model.verdict import MetricVerdict
 
+_OCCASIONS_TO_KNOW = 2
+"""Over fewer, a calibration has measured nothing of what occasions differ by."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Terms:
@@ -90,6 +93,7 @@ def rule_of(metric: Metric, spec: ClockSpec, baseline: Baseline, terms: Terms, *
         budget=terms.budgets.get(metric, spec.budget),
         prior=terms.priors.get(metric, Prior(sd=run_sd)),
         occasion_sd=0.0 if terms.plan.is_duet else occasion_sd,
+        occasion_guessed=not terms.plan.is_duet and (calibrated is None or calibrated.occasions < _OCCASIONS_TO_KNOW),
         occasions=len(baseline.occasions),
         clocks=clocks,
         workloads=terms.workloads,

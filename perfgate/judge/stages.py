@@ -127,5 +127,7 @@ INTERLEAVED_PLAN: Final = Plan(
 Measured on an H200's host (`benchmarks/moods`): a pair's ratio repeats within 1.0 % where runs one after another
 repeat within 4 to 6 %; 2 % then take 10 or 11 pairs, hence a fourth look.
 """
+NOISY: Final = 1.5
+"""Budgets that the smallest loss of all alternate pairs may come to before a duet is interleaved."""
 INTERLEAVED_SD: Final = 0.007
 """Run-to-run SD of step and idle time in such pairs, a fraction of a step: 1.0 % of their difference (ibid.)."""

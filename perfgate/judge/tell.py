@@ -170,6 +170,10 @@ def _tell_inconclusive(judged: Rows, baseline: Baseline, runs: Sequence[Run], pl
         return f"{told} About {more} more would settle it.", f"Allow {_runs(needed, plan)}: {_allowing(needed, plan)}"
     if needed is not None:
         told += f" It would take about {_runs(needed, plan)}, more than the {plan.most_runs} of one gate."
+    if comparison.occasion_sd > clock.rule.occasion_sd:
+        spread = percent(comparison.run_sd)
+        told += f" Runs differ by {spread} % (SD), and occasions rather more: stored values say little."
+        return told, f"Let a duet settle it, steady the workload, or set a wider budget for {worst.metric}."
     if comparison.occasion_share > 0.5:
         occasions = len(baseline.occasions)
         few = f", of which the baseline spans {occasions}" if occasions < _OCCASIONS_WANTED else ""

@@ -182,7 +182,9 @@ class PytestGate:
             except PerfgateError as taken:
                 _remove_if_empty(folder)
                 return gate.as_not_measured(workload.id, taken)
-            self._say_what_it_takes(expectation, policy)
+            self._say_what_it_takes(
+                expectation, policy, alternate=alternate is not None, interleaved=interleaved is not None
+            )
             checked = gate.check(
                 expectation,
                 policy,
@@ -265,14 +267,17 @@ class PytestGate:
     def _passed_s(self) -> float:
         return (datetime.now(UTC) - self._started_at).total_seconds()
 
-    def _say_what_it_takes(self, expectation: gate.Expectation, policy: gate.Policy) -> None:
+    def _say_what_it_takes(
+        self, expectation: gate.Expectation, policy: gate.Policy, *, alternate: bool, interleaved: bool
+    ) -> None:
         """Say before it is spent what is to be spent, and what that can show."""
         last = self._last_run_s(expectation)
         lines = gate.forecast(
             expectation,
             policy,
             run_s=last,
-            duet=self.settings.duet is not DuetForm.OFF,
+            duet=alternate,
+            interleaved=interleaved,
             against=None if self._against is None else self._against.revision,
         )
         self._progress.plan(lines)

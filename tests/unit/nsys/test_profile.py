@@ -236,6 +236,31 @@ def test_a_listener_that_cannot_tell_is_heard(fake: Fake) -> None:
         profile(fake.make(profile="echo hello"), spec, on_line=fail)
 
 
+class CalledOff(Exception):
+    """A run is of no use any more."""
+
+
+def call_off() -> None:
+    raise CalledOff
+
+
+def test_a_run_can_be_called_off(fake: Fake) -> None:
+    spec = ProfileSpec(argv=("sh",), folder=fake.run, cwd=fake.folder, env={}, timeout_s=20.0, capture=CaptureMode.ALL)
+    tool = fake.make(profile="sleep 20")
+    with pytest.raises(CalledOff):
+        profile(tool, spec, on_tick=call_off)
+
+
+def test_an_export_and_its_reports_can_be_called_off(fake: Fake, sqlite: Path) -> None:
+    tool = fake.make(export="sleep 20", stats="sleep 20")
+    rep = fake.folder / "source.nsys-rep"
+    rep.write_text("rep")
+    with pytest.raises(CalledOff):
+        export(tool, rep, fake.folder, on_tick=call_off)
+    with pytest.raises(CalledOff):
+        run_reports(tool, sqlite, fake.folder / "reports", on_tick=call_off)
+
+
 NEVER_OPENED = (
     "The capture range never opened: cudaProfilerStart() was not called, or the workload did not use CUDA. "
     "Call torch.cuda.profiler.start() before the measured steps, or set `capture: all`."
