@@ -37,6 +37,7 @@ from perfgate.metrics.reconcile import contradictions
 from perfgate.model.errors import (
     CaptureFailed,
     ConfigInvalid,
+    NsysCrashed,
     PerfgateError,
     RepositoryUnreadable,
     StepsNotFound,
@@ -184,6 +185,7 @@ def measure_run(
         WorkloadFailed: it raised, exited, was killed, skipped itself or took the wrong number of steps.
         WorkloadTimedOut: it did not end in time.
         CaptureFailed: it ended well, and nsys left no capture.
+        NsysCrashed: nsys itself broke down.
         CaptureUnreadable: nsys left something that is no capture.
         LayoutUnknown: nsys's reports or export are of a form that perfgate does not know.
         StepsNotFound: no capture of the run holds a step.
@@ -322,7 +324,7 @@ class _Ordered:
                 raise _Abandoned(failed) from failed
             raise
         if not outcome.captures:
-            raise CaptureFailed(
+            raise (CaptureFailed if outcome.crash is None else NsysCrashed)(
                 subject=workload.id,
                 fact=_problem(outcome, log),
                 next_step=f"See {log}, and run: perfgate doctor" if log.is_file() else "Run: perfgate doctor",

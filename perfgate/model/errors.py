@@ -160,3 +160,9 @@ class CalibrationRefused(PerfgateError):
     """Runs that are no unchanged repeats of what is blessed, or too few of them."""
 
     exit_code = 31
+
+
+class NsysCrashed(PerfgateError):
+    """nsys itself broke down, and left no capture; it does now and then on a busy machine."""
+
+    exit_code = 32

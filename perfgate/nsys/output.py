@@ -29,6 +29,7 @@ OWN_LINE: Final = re.compile(
     | Import\ Failed\ with\ unexpected\ exception
     | Unable\ to\ retrieve\ the\ importer\ version
     | FATAL\ ERROR:\ .*QuadD
+    | \S*QuadD\S*\(\d+\):\ Throw\ in\ function
     | Dynamic\ exception\ type:
     | std::exception::what:
     | \[(QuadDCommon|boost)::
@@ -48,6 +49,10 @@ PROGRESS: Final = re.compile(r"\[\d+/\d+\] \[[=\d% ]*\] \S*?\.(nsys-rep|sqlite|q
 NOT_STARTED: Final = re.compile(
     r"unrecogni[sz]ed option '|Executable not found|std::exception::what:.*temp_directory_path"
 )
+
+
+CRASHED: Final = re.compile("Local Endpoint is not available|Connection to Agent lost|Importation failed")
+"""nsys itself broke down: it does now and then on a busy machine, and not again at once."""
 
 
 class Output:
@@ -85,6 +90,11 @@ class Output:
 def never_started(own: Iterable[str]) -> bool:
     """Whether nsys said that it did not come to start the workload."""
     return any(NOT_STARTED.match(line) for line in own)
+
+
+def crash(own: Iterable[str]) -> str | None:
+    """Why nsys itself broke down, None where it did not say that it has."""
+    return next((found[0] for line in own if (found := CRASHED.search(line))), None)
 
 
 def signal_name(number: int) -> str | None:

@@ -21,7 +21,7 @@ from perfgate.model.workload import CaptureMode, CaptureWindow
 from perfgate.nsys.command import OUTPUT, export_command, profile_command, report_names, stats_command
 from perfgate.nsys.environment import for_profile, for_reports
 from perfgate.nsys.files import fault_of_rep, fault_of_sqlite, literal, tables_of, workshop
-from perfgate.nsys.output import PROGRESS, Output, never_started, signal_name
+from perfgate.nsys.output import PROGRESS, Output, crash, never_started, signal_name
 from perfgate.nsys.process import Finished, run_process
 from perfgate.nsys.reports import read_reports
 from perfgate.nsys.tool import NsysTool
@@ -97,6 +97,8 @@ class ProfileOutcome:
     log: Path
     problem: str | None
     """Why there is no capture, or one less than there should be, and what to do; sentences."""
+    crash: str | None = None
+    """What nsys says it broke down by, where it left no capture for it: another try may well succeed."""
 
 
 def profile(
@@ -314,6 +316,9 @@ def _outcome(
     status = None if finished is None or never_started(lines.own) else finished.returncode
     if status is not None and status < 0:
         status = None
+    broke_down = None if captures else crash(lines.own)
+    if broke_down is not None:
+        status = None  # its own, not the workload's
     if finished is not None and isinstance(spec.capture, CaptureWindow) and not all(map(_is_nsys, finished.left)):
         # After --duration nsys goes home with 0 and leaves the workload running.
         status = None
@@ -326,6 +331,7 @@ def _outcome(
         tail=tuple(lines.tail),
         log=spec.folder / LOG,
         problem=problem,
+        crash=broke_down,
     )
 
 
@@ -393,6 +399,8 @@ def _why_no_capture(tool: NsysTool, spec: ProfileSpec, finished: Finished, own: 
     if found := re.search(r"Failed to create '(.*?)': (.*)", said):
         path = spec.folder / Path(found[1]).name
         return f"nsys could not write {path}: {found[2].rstrip('. ')}. Make the folder writable."
+    if (broke_down := crash(said.splitlines())) is not None:
+        return f"nsys {tool.version} itself failed: {broke_down}. All it printed is in {log}"
     if found := re.search(r"FATAL ERROR: .*", said):
         return f"nsys {tool.version} itself failed: {found[0]}. All it printed is in {log}"
     if finished.returncode is not None and finished.returncode < 0:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import ClassVar, Final, TypeVar
 
 from perfgate import runner
 from perfgate.gate import NOT_MEASURED_BY, Pair
 from perfgate.machine import wait_until_idle
 from perfgate.model.baseline import code_digest
-from perfgate.model.errors import CodeUnproven, PerfgateError, WorktreeFailed
+from perfgate.model.errors import CodeUnproven, NsysCrashed, PerfgateError, WorktreeFailed
 from perfgate.model.machine import Machine
 from perfgate.model.order import Account
 from perfgate.model.sample import Run
@@ -178,18 +178,28 @@ class InterleavedDuel(WorktreeDuel):
         """
         title = f"pair {index + 1} of {planned}, interleaved"
         busy = wait_until_idle(self.bench.machine.gpus, IDLE_PATIENCE_S)
-        try:
-            with self.progress.run(title):
-                reference, candidate = runner.measure_pair(
+        folders = self._reference_folder(index), self.series.next_folder()
+
+        def both(again: Callable[[Path], Path]) -> tuple[runner.Measured, runner.Measured]:
+            try:
+                return runner.measure_pair(
                     self.bench,
                     self.series.bench,
                     self.workload,
-                    (self._reference_folder(index), self.series.next_folder()),
+                    (again(folders[0]), again(folders[1])),
                     begins="candidate" if index % 2 else "reference",
                     bout_steps=self.bout_steps,
                     steps=self.steps,
                     core=self.core,
                 )
+            except runner.ReferenceFailed as failed:
+                if isinstance(failed.error, NsysCrashed):
+                    raise failed.error from failed
+                raise
+
+        try:
+            with self.progress.run(title):
+                reference, candidate = twice(both, self.progress)
         except runner.ReferenceFailed as failed:
             raise self._failed_there(failed.error) from failed.error
         pair = Pair(
@@ -205,9 +215,22 @@ def measure(bench: runner.Bench, workload: Workload, folder: Path, progress: Pro
     """Make one run on an idle GPU and tell of it."""
     busy = wait_until_idle(bench.machine.gpus, IDLE_PATIENCE_S)
     with progress.run(title):
-        measured = _complaining(runner.measure_run(bench, workload, folder), busy)
+        measured = twice(lambda again: runner.measure_run(bench, workload, again(folder)), progress)
+    measured = _complaining(measured, busy)
     progress.done(title, measured.run)
     return measured
+
+
+Made = TypeVar("Made")
+
+
+def twice(make: Callable[[Callable[[Path], Path]], Made], progress: Progress) -> Made:
+    """Make a run, and if nsys itself breaks down, make it once more, in fresh processes and folders."""
+    try:
+        return make(lambda folder: folder)
+    except NsysCrashed as crashed:
+        progress.say(f"  {crashed.fact}; once more")
+        return make(lambda folder: folder.with_name(f"{folder.name}-again"))
 
 
 def _complaining(measured: runner.Measured, busy: str | None) -> runner.Measured:

@@ -710,3 +710,21 @@ def test_reports_run_under_the_c_locale_and_without_the_users_variables(fake: Fa
 def test_the_interpreter_of_these_tests_is_a_program_by_path(fake: Fake) -> None:
     outcome = outcome_of(fake.make(profile=f'echo "$source"; {CAPTURES}'), fake, argv=(sys.executable,))
     assert outcome.tail == (sys.executable,)
+
+
+CRASH = """
+echo "/build/QuadD/Common/ProtobufComm/Client/ClientProxy.cpp(389): Throw in function QuadDProtobufComm::Endpoint" >&2
+echo "Dynamic exception type: boost::wrapexcept<QuadDCommon::RuntimeException>" >&2
+echo "[QuadDCommon::tag_message*] = Local Endpoint is not available." >&2
+exit 1
+"""
+
+
+def test_an_nsys_that_breaks_down_is_told_from_a_workload_that_fails(fake: Fake) -> None:
+    outcome = outcome_of(fake.make(profile=CRASH), fake)
+    assert (outcome.exit_status, outcome.signal, outcome.captures, outcome.tail) == (None, None, (), ())
+    assert outcome.crash == "Local Endpoint is not available"
+    assert outcome.problem is not None
+    assert outcome.problem.startswith(
+        "nsys 2024.2.3 itself failed: Local Endpoint is not available. All it printed is in "
+    )

@@ -14,6 +14,7 @@ from perfgate import runner
 from perfgate.model.baseline import code_digest
 from perfgate.model.errors import (
     CodeUnproven,
+    NsysCrashed,
     PerfgateError,
     RevisionMissing,
     StoreFailed,
@@ -282,3 +283,36 @@ def test_in_both_forms_the_other_commit_must_be_what_was_blessed(stand: Stand) -
             "uncommitted changes, or load others now.\n"
             "Bless from a commit without changes, so that it can be run again."
         )
+
+
+# nsys itself breaks down
+
+
+CRASHED = NsysCrashed(
+    subject="mlp", fact="nsys 2024.2.3 itself failed: Connection to Agent lost", next_step="Run: perfgate doctor"
+)
+
+
+def test_a_run_that_nsys_itself_broke_down_in_is_made_once_more(stand: Stand) -> None:
+    stand.runs = [CRASHED, measured(12.5)]
+    assert stand.series.measure(0, 3).value(Metric.STEP_MS) == 12.5
+    assert stand.folders == ["project: run-1", "project: run-1-again"]
+    assert "nsys 2024.2.3 itself failed: Connection to Agent lost; once more" in stand.out.getvalue()
+
+
+def test_a_run_that_nsys_breaks_down_in_twice_is_not_made_again(stand: Stand) -> None:
+    stand.runs = [CRASHED, CRASHED, measured()]
+    with pytest.raises(NsysCrashed):
+        stand.series.measure(0, 3)
+    assert len(stand.folders) == 2
+
+
+@pytest.mark.parametrize("crash", [CRASHED, runner.ReferenceFailed(CRASHED)], ids=["candidate", "reference"])
+def test_a_pair_that_nsys_broke_down_in_is_made_once_more(stand: Stand, crash: BaseException) -> None:
+    stand.pairs = [crash, (measured(), measured(12.5))]
+    pair = stand.interleaved().pair(0, 3)
+    assert pair.candidate.value(Metric.STEP_MS) == 12.5
+    assert stand.folders == [
+        "interleaved-reference-1 | run-1",
+        "interleaved-reference-1-again | run-1-again",
+    ]
