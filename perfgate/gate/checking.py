@@ -23,7 +23,7 @@ from perfgate.gate.terms import (
 )
 from perfgate.judge.compare import Prior
 from perfgate.judge.creep import creep
-from perfgate.judge.forecast import smallest_loss
+from perfgate.judge.forecast import differs_too_much, smallest_loss
 from perfgate.judge.judge import Judgement, judge
 from perfgate.judge.remarks import clock_moved
 from perfgate.judge.rows import Terms
@@ -110,11 +110,11 @@ class _Forms:
     alternate: OpenDuel | None
     interleaved: OpenDuel | None
 
-    def in_order(self, screened: Judgement | None) -> tuple[tuple[OpenDuel, Plan], ...]:
-        """The forms to try, the one that suits what the screen has shown first."""
+    def in_order(self, screened: Judgement | None = None, *, noisy: bool = False) -> tuple[tuple[OpenDuel, Plan], ...]:
+        """The forms to try, the one that suits what is known of how much runs differ first."""
         alternate = () if self.alternate is None else ((self.alternate, DUET_PLAN),)
         interleaved = () if self.interleaved is None else ((self.interleaved, INTERLEAVED_PLAN),)
-        if screened is None or not _too_noisy(screened):
+        if not noisy and (screened is None or not _too_noisy(screened)):
             return alternate or interleaved
         return (*interleaved, *alternate)
 
@@ -152,9 +152,14 @@ class _Checking:
 
     def against_stored(self, baseline: Baseline, forms: _Forms) -> Checked:
         """Screen against the stored baseline, and go on with a duet or with further looks where that does not do."""
-        if not forms.in_order(None):
+        if not forms.in_order():
             return self._looks(baseline)
         skipped = _why_no_screen(baseline, self._series.machine)
+        noisy = False
+        if forms.interleaved is not None and self._policy.stops_early and skipped is None:
+            # Not where a user asked for runs: those of an interleaved duet cannot be blessed.
+            noisy = differs_too_much(baseline, self._terms(SCREEN_PLAN, max_runs=self._policy.max_runs))
+            skipped = "its blessed runs differ by more than what it is held to" if noisy else None
         screened: Judgement | None = None
         if skipped is None:
             told = self._look(baseline, SCREEN_PLAN)
@@ -166,7 +171,7 @@ class _Checking:
                 return self._final(told.verdict, baseline)
             skipped = f"{moved}, so the stored times are not what they would be now" if moved is not None else None
             screened = told
-        for form, plan in forms.in_order(screened):
+        for form, plan in forms.in_order(screened, noisy=noisy):
             try:
                 return self._duel(form, plan, baseline, screened, why=skipped)
             except _NoDuet as none:
@@ -209,7 +214,7 @@ class _Checking:
 
     def against(self, forms: _Forms) -> Checked:
         """Compare with another commit, in a duet and nothing else."""
-        ((form, plan), *_) = forms.in_order(None)
+        ((form, plan), *_) = forms.in_order()
         try:
             return self._duel(form, plan, None, None, why=None)
         except _NoDuet as none:
@@ -298,8 +303,8 @@ class _Checking:
         try:
             return duel.pair(index, planned)
         except NOT_MEASURED_BY as failed:
-            if plan.in_pairs and self.runs:
-                # Alone it ran: more steps, or both at once, are what it does not stand.
+            if plan.in_pairs:
+                # Perhaps more steps, or both at once, are what it does not stand: alone it will show.
                 raise _NoDuet(str(failed)) from failed
             raise _Ended(self._not_measured(failed)) from failed
 

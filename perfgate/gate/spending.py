@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from perfgate.gate.comparable import why_incomparable
 from perfgate.gate.terms import Expectation, Policy
-from perfgate.judge.forecast import expected_interleaved, expected_smallest
+from perfgate.judge.forecast import differs_too_much, expected_interleaved, expected_smallest
 from perfgate.judge.rows import Terms
-from perfgate.judge.stages import DUET_PLAN, INTERLEAVED_PLAN, NOISY, STORED_PLAN, Plan
+from perfgate.judge.stages import DUET_PLAN, INTERLEAVED_PLAN, STORED_PLAN, Plan
 from perfgate.judge.words import listed, percent
 from perfgate.model.baseline import Baseline
 from perfgate.model.metric import METRICS, Metric
@@ -38,8 +38,13 @@ def forecast(
         return ("nothing to measure while its baseline cannot be read",)
     if baseline is None or why_incomparable(expectation) is not None:
         return (f"{_spending(policy.new_runs, run_s)}, to be shown: there is nothing to compare with",)
+    if interleaved and policy.stops_early and differs_too_much(baseline, Terms(budgets=policy.budgets)):
+        pairs = min(policy.max_runs // 2, INTERLEAVED_PLAN.most_runs)
+        first = _spending(min(INTERLEAVED_PLAN.fewest_to_fail, pairs), run_s, INTERLEAVED_PLAN)
+        up_to = f"{_spending(pairs, run_s, INTERLEAVED_PLAN)}{_can_show(baseline, policy, pairs, INTERLEAVED_PLAN)}"
+        return f"{first} with the baseline's commit", f"if that does not do, up to {up_to}"
     told = f"{_spending(policy.runs, run_s)}{_can_show(baseline, policy, policy.runs, STORED_PLAN)}"
-    beyond = _duet_of(baseline, policy, alternate=duet, interleaved=interleaved)
+    beyond = _duet_of(policy, alternate=duet, interleaved=interleaved)
     if beyond is not None:
         pairs = _pairs(policy, beyond)
         more = f"{_spending(pairs, run_s, beyond)} with the baseline's commit"
@@ -55,12 +60,9 @@ def _pairs(policy: Policy, plan: Plan) -> int:
     return min((policy.max_runs - policy.runs) // 2, plan.most_runs)
 
 
-def _duet_of(baseline: Baseline, policy: Policy, *, alternate: bool, interleaved: bool) -> Plan | None:
-    """The duet that there would be, going by what the blessed runs differ by; None where there would be none."""
-    terms = Terms(budgets=policy.budgets, plan=DUET_PLAN)
-    step_ms = expected_smallest(baseline, Metric.STEP_MS, runs=DUET_PLAN.most_runs, terms=terms)
-    noisy = step_ms is not None and step_ms > NOISY * _step_budget(policy)
-    plan = INTERLEAVED_PLAN if interleaved and (noisy or not alternate) else DUET_PLAN if alternate else None
+def _duet_of(policy: Policy, *, alternate: bool, interleaved: bool) -> Plan | None:
+    """The duet that there would be after a screen; None where there would be none."""
+    plan = DUET_PLAN if alternate else INTERLEAVED_PLAN if interleaved else None
     return plan if plan is not None and _pairs(policy, plan) >= plan.fewest_to_fail else None
 
 

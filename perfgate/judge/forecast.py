@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from perfgate.judge.clocks import ClockRule
 from perfgate.judge.compare import FLOOR_SD, LARGEST, PRIOR_DF, Comparison, Prior, middle
 from perfgate.judge.outliers import keep
 from perfgate.judge.rows import Terms, rule_of
-from perfgate.judge.stages import INTERLEAVED_PLAN, INTERLEAVED_SD, STORED_PLAN, Plan
+from perfgate.judge.stages import DUET_PLAN, INTERLEAVED_PLAN, INTERLEAVED_SD, NOISY, STORED_PLAN, Plan
 from perfgate.model.baseline import Baseline
 from perfgate.model.metric import GATED_CLOCKS, METRICS, Basis, Metric
 
@@ -79,6 +80,16 @@ def expected_smallest(baseline: Baseline, metric: Metric, *, runs: int, terms: T
     run_sd = math.sqrt((rule.prior.df * rule.prior.sd**2 + float(np.sum(np.square(own - np.mean(own))))) / df)
     against = runs if terms.plan.is_duet else len(own)
     return rule.smallest(_comparison(rule, run_sd=run_sd, baseline_runs=against, candidate_runs=runs))
+
+
+def differs_too_much(baseline: Baseline, terms: Terms) -> bool:
+    """Whether the blessed runs differ so much in step time that alternate pairs could not show the budget."""
+    spec = METRICS[Metric.STEP_MS].clock
+    duet = replace(terms, plan=DUET_PLAN)
+    smallest = expected_smallest(baseline, Metric.STEP_MS, runs=DUET_PLAN.most_runs, terms=duet)
+    return (
+        spec is not None and smallest is not None and smallest > NOISY * terms.budgets.get(Metric.STEP_MS, spec.budget)
+    )
 
 
 def expected_interleaved(metric: Metric, *, pairs: int, budget: float) -> float:

@@ -201,11 +201,12 @@ def test_what_the_mood_of_a_host_has_made_faster_is_no_gain() -> None:
 def test_runs_that_differ_too_much_are_interleaved() -> None:
     alternate, interleaved = duel(0, 0), Recorded(moody(0.0), moody(2.5, wobble=2))
     checked = check(expect(noisy_baseline()), Policy(), Candidate(*moody(2.5)), alternate, interleaved=interleaved)
-    assert outcome_of(checked) == (Outcome.REGRESSED, Stage.INTERLEAVED, 3, 5)
+    assert outcome_of(checked) == (Outcome.REGRESSED, Stage.INTERLEAVED, 0, 5)
     assert len(checked.interleaved_runs) == 5
     assert not alternate.opened
     assert [planned for _, planned in interleaved.asked] == [3, 3, 3, 5, 5]
-    assert checked.verdict.runs == 8
+    assert checked.verdict.runs == 5
+    assert "Straight to the duet: its blessed runs differ by more than what it is held to" in checked.verdict.remarks
     row = checked.verdict.of(Metric.STEP_MS)
     assert row is not None
     assert row.change == pytest.approx(0.025, abs=5e-4)
@@ -214,7 +215,14 @@ def test_runs_that_differ_too_much_are_interleaved() -> None:
 def test_an_unchanged_noisy_loop_passes_interleaved() -> None:
     interleaved = Recorded(moody(0.0), moody(0.0, wobble=2))
     checked = check(expect(noisy_baseline()), Policy(), Candidate(*moody(2.5)), duel(0, 0), interleaved=interleaved)
-    assert outcome_of(checked) == (Outcome.PASSED, Stage.INTERLEAVED, 3, 5)
+    assert outcome_of(checked) == (Outcome.PASSED, Stage.INTERLEAVED, 0, 5)
+
+
+def test_runs_that_were_asked_for_are_made_before_a_noisy_loop_is_interleaved() -> None:
+    interleaved = Recorded(moody(0.0), moody(0.0, wobble=2))
+    policy = Policy(runs=5, stops_early=False)
+    checked = check(expect(noisy_baseline()), policy, Candidate(*moody(2.5)), duel(0, 0), interleaved=interleaved)
+    assert outcome_of(checked) == (Outcome.PASSED, Stage.INTERLEAVED, 5, 5)
 
 
 def test_quiet_runs_are_not_interleaved() -> None:
@@ -257,7 +265,11 @@ def test_interleaved_runs_say_nothing_of_the_anchor_and_are_not_blessed() -> Non
     """On one core a step takes another time, which is not to be compared with what was blessed."""
     shorter = [slower(-17.0, n) for n in range(8)]
     checked = check(
-        expect(noisy_baseline()), Policy(), Candidate(*moody(2.5)), None, interleaved=Recorded(shorter, shorter)
+        expect(noisy_baseline()),
+        Policy(runs=3, stops_early=False),
+        Candidate(*moody(2.5)),
+        None,
+        interleaved=Recorded(shorter, shorter),
     )
     assert checked.verdict.outcome is Outcome.PASSED
     assert {run.value(Metric.STEP_MS) for run in checked.runs} == {run.value(Metric.STEP_MS) for run in moody(2.5)[:3]}
@@ -565,11 +577,16 @@ def test_what_a_run_takes_is_left_out_where_nobody_knows_it() -> None:
 
 
 def test_a_noisy_loop_is_promised_what_interleaved_pairs_show() -> None:
-    told = gate.forecast(expect(noisy_baseline()), Policy(), run_s=10.0, duet=True, interleaved=True)
-    assert told[1] == (
-        "if that does not do, up to 12 interleaved pairs (about 240 s) with the baseline's commit: "
-        "can show 1.2 % of step_ms and 0.5 % of kernel_ms"
+    assert gate.forecast(expect(noisy_baseline()), Policy(), run_s=10.0, duet=True, interleaved=True) == (
+        "3 interleaved pairs (about 60 s) with the baseline's commit",
+        (
+            "if that does not do, up to 12 interleaved pairs (about 240 s): "
+            "can show 1.2 % of step_ms and 0.5 % of kernel_ms"
+        ),
     )
+    asked = gate.forecast(expect(noisy_baseline()), Policy(stops_early=False), run_s=None, duet=False, interleaved=True)
+    assert asked[0].startswith("3 runs: can show ")
+    assert asked[1].startswith("if that does not do, up to 12 interleaved pairs with the baseline's commit: can show ")
     alternately = gate.forecast(expect(noisy_baseline()), Policy(), run_s=None, duet=True)
     assert alternately[1].startswith("if that does not do, up to 8 pairs with the baseline's commit: can show ")
     quiet = gate.forecast(expect(FULL), Policy(), run_s=None, duet=True, interleaved=True)
