@@ -112,8 +112,8 @@ def spins_per_ms() -> float:
     return turns / best / 1000
 
 
-def collect(loop: str, *, seconds: float, phase: int, log: Path | None) -> Recording:
-    """Bless a baseline, then make gates until `seconds` are over."""
+def collect(loop: str, out: Path, *, seconds: float, phase: int, log: Path | None) -> None:
+    """Bless a baseline, then make gates until `seconds` are over; `out` holds all so far after each of them."""
     ends = time.monotonic() + seconds
     with tempfile.TemporaryDirectory(prefix="perfgate-gates-") as folder:
         project = Project(Path(folder), loop)
@@ -141,6 +141,10 @@ def collect(loop: str, *, seconds: float, phase: int, log: Path | None) -> Recor
             if log is not None:
                 with log.open("a", encoding="utf-8") as file:
                     file.write(f"== {loop} +{slowdown:.0%}\n{said}\n")
+            save(_recording(loop, baseline, gates), out)
+
+
+def _recording(loop: str, baseline: Baseline, gates: Sequence[RecordedGate]) -> Recording:
     machine = read_machine(os.environ, nsys=baseline.machine.nsys, nsys_options=baseline.machine.nsys_options)
     return Recording(
         machine={
@@ -177,7 +181,7 @@ def main() -> None:
     if given.loop == "merge":
         save(merge([load(part) for part in given.parts]), given.out)
         return
-    save(collect(given.loop, seconds=given.seconds, phase=given.phase, log=given.log), given.out)
+    collect(given.loop, given.out, seconds=given.seconds, phase=given.phase, log=given.log)
 
 
 if __name__ == "__main__":

@@ -55,7 +55,7 @@ class RecordedGate(Record):
     """Metrics that were called slower, counts included."""
     reference: tuple[Values, ...] = ()
     """Of a duet: the runs of the baseline's commit."""
-    candidate: tuple[Values, ...] = Field(min_length=1)
+    candidate: tuple[Values, ...] = ()
     """All runs of the candidate that may be compared with stored ones: the screen's first, then the duet's."""
     interleaved: tuple[Values, ...] = ()
     """The candidate's runs in an interleaved duet."""
@@ -65,6 +65,8 @@ class RecordedGate(Record):
     @model_validator(mode="after")
     def _adds_up(self) -> Self:
         given = len(self.reference) + len(self.candidate) + len(self.interleaved)
+        if not self.candidate and not self.interleaved:
+            raise ValueError("a gate has runs of the candidate")
         if self.runs != given:
             raise ValueError(f"runs is {self.runs}, the values given are of {given} runs")
         return self
