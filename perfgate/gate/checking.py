@@ -236,7 +236,9 @@ class _Checking:
         screen_runs = len(self.runs)
         most = min((self._policy.max_runs - screen_runs) // 2, plan.most_runs)
         first = plan.fewest_to_fail
+        # What a form of the duet that came to nothing has left behind is not of this one.
         self.reference_runs.clear()
+        self.interleaved_runs.clear()
         if most < first:
             needed = screen_runs + 2 * first
             raise _NoDuet(

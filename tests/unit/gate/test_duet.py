@@ -255,6 +255,15 @@ def test_a_candidate_that_ran_alone_and_does_not_stand_interleaving_is_run_alter
     assert "No interleaved duet: mlp: it raised StopIteration.\nSee the log." in checked.verdict.remarks
 
 
+def test_a_form_of_the_duet_that_came_to_nothing_leaves_nothing_to_the_next() -> None:
+    failing = WorktreeFailed(subject="mlp at 0123456789ab", fact="out of memory", next_step="See the log.")
+    interleaved = Recorded([slower(0), slower(0), failing], [slower(50)])
+    other = Recorded([slower(0)], [slower(0)])
+    checked = check(expect(noisy_baseline()), Policy(), Candidate(*moody(2.5)), other, interleaved=interleaved)
+    assert outcome_of(checked) == (Outcome.PASSED, Stage.DUET, 3, 3)
+    assert checked.interleaved_runs == ()
+
+
 def test_interleaving_is_all_there_is_where_it_was_asked_for() -> None:
     interleaved = duel(0, 2.5)
     checked = check(expect(FULL), Policy(), screen(2.5), None, interleaved=interleaved)
