@@ -364,15 +364,7 @@ def _occasions(joined: Sequence[Result]) -> tuple[Occasion, ...]:
         Occasion(
             measured_at=together[0].measured_at,
             commit=together[0].commit,
-            runs=tuple(
-                BlessedRun(
-                    values=run.measured(),
-                    sm_clock_mhz=run.conditions.sm_clock_mhz,
-                    processes=len(run.processes) or None,
-                )
-                for result in together
-                for run in result.runs
-            ),
+            runs=tuple(BlessedRun.of(run) for result in together for run in result.runs),
         )
         for together in found
     )

@@ -459,17 +459,7 @@ def _check_reference(reference: Run, expectation: Expectation, stored: Baseline 
 
 def _as_baseline(expectation: Expectation, runs: Sequence[Run], stored: Baseline | None) -> Baseline:
     """The runs of the other commit as what the judge compares with: one occasion, the candidate's own."""
-    occasion = Occasion(
-        measured_at=runs[0].started_at,
-        runs=tuple(
-            BlessedRun(
-                values=run.measured(),
-                sm_clock_mhz=run.conditions.sm_clock_mhz,
-                processes=len(run.processes) or None,
-            )
-            for run in runs
-        ),
-    )
+    occasion = Occasion(measured_at=runs[0].started_at, runs=tuple(map(BlessedRun.of, runs)))
     if stored is not None:
         return stored.model_copy(update={"occasions": (occasion,), "ranges": _ranges(typical(runs))})
     workload = expectation.workload

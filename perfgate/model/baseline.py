@@ -42,6 +42,13 @@ class BlessedRun(Record):
     processes: int | None = Field(default=None, ge=1)
     """Processes that took steps; None where it was not noted."""
 
+    @classmethod
+    def of(cls, run: Run) -> BlessedRun:
+        """Take what a baseline keeps of a run."""
+        return cls(
+            values=run.measured(), sm_clock_mhz=run.conditions.sm_clock_mhz, processes=len(run.processes) or None
+        )
+
 
 class Occasion(Record):
     """Runs measured together: within minutes of one another, in one thermal state."""
