@@ -1,4 +1,4 @@
-"""A duet on a real GPU with a real nsys: 1 % more GPU time is shown by it, and unchanged code passes against its commit.
+"""A duet on a real GPU with a real nsys: 1 % more GPU time is shown, and unchanged code passes against its commit.
 
 About four minutes on an H200.
 """
