@@ -33,6 +33,7 @@ OWN_LINE: Final = re.compile(
     | Dynamic\ exception\ type:
     | std::exception::what:
     | \[(QuadDCommon|boost)::
+    | Error\ \{$
     | Executable\ not\ found\ in\ current\ directory
     | unrecogni[sz]ed\ option\ '
     | usage:\ nsys\ profile
@@ -40,7 +41,7 @@ OWN_LINE: Final = re.compile(
     """,
     re.VERBOSE,
 )
-"""How lines of nsys itself begin, 2022.4 to 2026; the indented lines after one are nsys's too."""
+"""How lines of nsys itself begin, 2022.4 to 2026; the indented lines after one are nsys's too, and a closing brace."""
 
 PROGRESS: Final = re.compile(r"\[\d+/\d+\] \[[=\d% ]*\] \S*?\.(nsys-rep|sqlite|qdstrm)")
 """A progress bar; nsys ends it with a carriage return only before the next, so output of the workload may follow."""
@@ -76,7 +77,7 @@ class Output:
         if OWN_LINE.match(line):
             self._indented_is_own = True
             self.own.append(line)
-        elif self._indented_is_own and line[0] in " \t":
+        elif self._indented_is_own and (line[0] in " \t" or line == "}"):
             self.own.append(line)
         else:
             self._indented_is_own = False

@@ -728,3 +728,32 @@ def test_an_nsys_that_breaks_down_is_told_from_a_workload_that_fails(fake: Fake)
     assert outcome.problem.startswith(
         "nsys 2024.2.3 itself failed: Local Endpoint is not available. All it printed is in "
     )
+
+
+ANALYSIS_FAILED = """
+echo "the workload's own last line"
+cat <<'END'
+Importer error status: Importation failed.
+Import Failed with unexpected exception: /build/QuadD/Host/QdstrmImporter/main.cpp(34): Throw in function Importer
+Dynamic exception type: boost::wrapexcept<QuadDCommon::RuntimeException>
+std::exception::what: RuntimeException
+[QuadDCommon::tag_message*] = Status: AnalysisFailed
+Error {
+  Type: RuntimeError
+  SubError {
+    Type: InvalidArgument
+  }
+}
+END
+"""
+
+
+def test_what_an_importer_dumps_is_none_of_the_workloads_words(fake: Fake) -> None:
+    outcome = outcome_of(fake.make(profile=ANALYSIS_FAILED), fake)
+    assert outcome.tail == ("the workload's own last line",)
+    assert outcome.crash == "Importation failed"
+
+
+def test_a_brace_that_a_workload_prints_is_its_own(fake: Fake) -> None:
+    outcome = outcome_of(fake.make(profile="echo '{'; echo '}'"), fake)
+    assert outcome.tail == ("{", "}")
