@@ -37,7 +37,7 @@ from perfgate.judge.stages import (
     Plan,
 )
 from perfgate.judge.tell import tell_creep
-from perfgate.judge.words import bless_command
+from perfgate.judge.words import bless_command, listed
 from perfgate.model.baseline import FEWEST_RUNS, Baseline, BlessedRun, Blessing, Occasion
 from perfgate.model.errors import (
     PerfgateError,
@@ -448,6 +448,15 @@ def _check_reference(reference: Run, expectation: Expectation, stored: Baseline 
         raise _NoDuet(f"steps of {there} were found in the other commit, of {here} in the candidate")
     if stored is None:
         return
+    if (differs := _other_processes(stored, reference)) is not None:
+        raise _NoDuet(f"in the baseline's commit, {differs}")
+    measured = reference.measured()
+    lacking = [
+        metric for metric, spec in METRICS.items() if spec.gated and stored.values(metric) and metric not in measured
+    ]
+    if lacking:
+        # Were the candidate's runs to lack it as well, nobody would miss it.
+        raise _NoDuet(f"the baseline gates {listed(list(lacking))}, which a run of its commit did not measure here")
     for metric, value in reference.counts().items():
         blessed = stored.values(metric)
         if blessed and not min(blessed) <= value <= max(blessed):

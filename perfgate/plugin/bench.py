@@ -233,11 +233,12 @@ class PytestGate:
         @contextmanager
         def interleaved() -> Iterator[gate.Duel]:
             duel = of_commit()
-            last = None if series.last is None else series.last.value(Metric.STEP_MS)
+            made = () if baseline is None else baseline.values(Metric.STEP_MS)
+            step_ms = series.last.value(Metric.STEP_MS) if series.last is not None else median(made) if made else None
             yield InterleavedDuel(
                 **{field.name: getattr(duel, field.name) for field in fields(duel)},
                 bout_steps=BOUT_STEPS,
-                steps=max(steps_in_bouts(last), workload.steps),
+                steps=max(steps_in_bouts(step_ms), workload.steps),
                 core=max(os.sched_getaffinity(0)),
             )
 

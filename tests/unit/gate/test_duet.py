@@ -398,6 +398,27 @@ def test_a_commit_that_no_longer_does_what_was_blessed_ends_the_duet() -> None:
     ) in checked.verdict.remarks
 
 
+def test_a_metric_that_both_sides_lack_is_missed_and_not_passed() -> None:
+    without = records.run(absent={Metric.KERNEL_MS: "no kernel was recorded"})
+    elsewhere = records.machine(driver="570.86.10")
+    checked = check(
+        expect(FULL, on=elsewhere), Policy(), Candidate(without, on=elsewhere), Recorded([without], [without])
+    )
+    assert checked.verdict.outcome is Outcome.NOT_MEASURED
+    assert "No duet: the baseline gates kernel_ms, which a run of its commit did not measure here" in (
+        checked.verdict.remarks
+    )
+
+
+def test_a_process_that_both_sides_lost_is_missed_and_not_passed() -> None:
+    occasion = FULL.occasions[0]
+    of_two = tuple(run.model_copy(update={"processes": 2}) for run in occasion.runs)
+    baseline = FULL.model_copy(update={"occasions": (occasion.model_copy(update={"runs": of_two}),)})
+    elsewhere = records.machine(driver="570.86.10")
+    checked = check(expect(baseline, on=elsewhere), Policy(), Candidate(slower(0), on=elsewhere), duel(0, 0))
+    assert checked.verdict.outcome is Outcome.INCOMPARABLE
+
+
 # What may be spent
 
 
