@@ -10,6 +10,7 @@ from typing import Protocol, TextIO
 from rich.console import Console
 from rich.text import Text
 
+from perfgate.model.errors import NsysCrashed
 from perfgate.model.metric import Metric
 from perfgate.model.sample import Run
 from perfgate.render import numbers
@@ -57,6 +58,10 @@ class Progress:
         values = run.measured()
         told = ", ".join(f"{metric} {numbers.value(metric, values[metric])}" for metric in SHOWN if metric in values)
         self.say(f"{self._shown} {title}: {told} ({run.wall_s:.1f} s)")
+
+    def crashed(self, crash: NsysCrashed) -> None:
+        """Tell that nsys broke down in a run, which is made again."""
+        self.say(f"{self._shown} {crash.fact}; once more")
 
     def say(self, line: str) -> None:
         """Write one line."""

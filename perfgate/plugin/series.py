@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar, Final, TypeVar
+from typing import ClassVar, Final
 
 from perfgate import runner
 from perfgate.gate import NOT_MEASURED_BY, Pair
 from perfgate.machine import wait_until_idle
 from perfgate.model.baseline import code_digest
-from perfgate.model.errors import CodeUnproven, NsysCrashed, PerfgateError, WorktreeFailed
+from perfgate.model.errors import CodeUnproven, PerfgateError, WorktreeFailed
 from perfgate.model.machine import Machine
 from perfgate.model.order import Account
 from perfgate.model.sample import Run
@@ -180,26 +180,21 @@ class InterleavedDuel(WorktreeDuel):
         busy = wait_until_idle(self.bench.machine.gpus, IDLE_PATIENCE_S)
         folders = self._reference_folder(index), self.series.next_folder()
 
-        def both(again: Callable[[Path], Path]) -> tuple[runner.Measured, runner.Measured]:
-            try:
-                return runner.measure_pair(
-                    self.bench,
-                    self.series.bench,
-                    self.workload,
-                    (again(folders[0]), again(folders[1])),
-                    begins="candidate" if index % 2 else "reference",
-                    bout_steps=self.bout_steps,
-                    steps=self.steps,
-                    core=self.core,
-                )
-            except runner.ReferenceFailed as failed:
-                if isinstance(failed.error, NsysCrashed):
-                    raise failed.error from failed
-                raise
+        def both(fresh: Callable[[Path], Path]) -> tuple[runner.Measured, runner.Measured]:
+            return runner.measure_pair(
+                self.bench,
+                self.series.bench,
+                self.workload,
+                (fresh(folders[0]), fresh(folders[1])),
+                begins="candidate" if index % 2 else "reference",
+                bout_steps=self.bout_steps,
+                steps=self.steps,
+                core=self.core,
+            )
 
         try:
             with self.progress.run(title):
-                reference, candidate = twice(both, self.progress)
+                reference, candidate = runner.outlasting_crashes(both, on_crash=self.progress.crashed)
         except runner.ReferenceFailed as failed:
             raise self._failed_there(failed.error) from failed.error
         pair = Pair(
@@ -215,22 +210,12 @@ def measure(bench: runner.Bench, workload: Workload, folder: Path, progress: Pro
     """Make one run on an idle GPU and tell of it."""
     busy = wait_until_idle(bench.machine.gpus, IDLE_PATIENCE_S)
     with progress.run(title):
-        measured = twice(lambda again: runner.measure_run(bench, workload, again(folder)), progress)
+        measured = runner.outlasting_crashes(
+            lambda fresh: runner.measure_run(bench, workload, fresh(folder)), on_crash=progress.crashed
+        )
     measured = _complaining(measured, busy)
     progress.done(title, measured.run)
     return measured
-
-
-Made = TypeVar("Made")
-
-
-def twice(make: Callable[[Callable[[Path], Path]], Made], progress: Progress) -> Made:
-    """Make a run, and if nsys itself breaks down, make it once more, in fresh processes and folders."""
-    try:
-        return make(lambda folder: folder)
-    except NsysCrashed as crashed:
-        progress.say(f"  {crashed.fact}; once more")
-        return make(lambda folder: folder.with_name(f"{folder.name}-again"))
 
 
 def _complaining(measured: runner.Measured, busy: str | None) -> runner.Measured:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from perfgate.model.machine import Machine
 from perfgate.model.settings import Settings
 from perfgate.model.workload import CaptureMode, CaptureWindow, Workload
 from perfgate.nsys.tool import NsysTool
-from perfgate.runner import Bench, Measured, at_commit, measure_run
+from perfgate.runner import Bench, Measured, at_commit, measure_run, outlasting_crashes
 
 pytestmark = pytest.mark.nsys
 
@@ -102,8 +102,14 @@ Said = tuple[str, Measured]
 
 
 def measured(bench: Bench, workload: Workload, folder: Path) -> Said:
-    done = measure_run(bench, workload, folder)
-    log = (folder / "workload.log").read_text(encoding="utf-8")
+    made: list[Path] = []
+
+    def make(fresh: Callable[[Path], Path]) -> Measured:
+        made.append(fresh(folder))
+        return measure_run(bench, workload, made[-1])
+
+    done = outlasting_crashes(make)
+    log = (made[-1] / "workload.log").read_text(encoding="utf-8")
     return next(line for line in log.splitlines() if line.startswith("proj says")), done
 
 
@@ -133,7 +139,7 @@ def test_a_run_at_a_commit_is_of_its_code_and_told_as_if_it_were_in_the_project(
 
 def refused(bench: Bench, workload: Workload, folder: Path, revision: str = "HEAD~1") -> PerfgateError:
     with at_commit(bench, revision) as there, pytest.raises((CodeUnproven, RevisionMissing)) as caught:
-        measure_run(there, workload, folder)
+        outlasting_crashes(lambda fresh: measure_run(there, workload, fresh(folder)))
     return caught.value
 
 

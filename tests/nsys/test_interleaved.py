@@ -11,6 +11,7 @@ import sqlite3
 import sys
 import threading
 import time
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,21 +22,19 @@ from support.repository import Repository
 
 import perfgate
 from perfgate.model.baseline import code_digest
-from perfgate.model.errors import CaptureFailed, CodeUnproven, PerfgateError, WorkloadFailed, WorkloadTimedOut
+from perfgate.model.errors import CodeUnproven, PerfgateError, WorkloadFailed, WorkloadTimedOut
 from perfgate.model.machine import Machine
 from perfgate.model.order import Account
 from perfgate.model.settings import Settings
 from perfgate.model.workload import STEP_RANGE, WAIT_RANGE, WARMUP_RANGE, CaptureMode, Workload
 from perfgate.nsys.process import COOKIE
 from perfgate.nsys.tool import NsysTool
-from perfgate.runner import Bench, Measured, ReferenceFailed, Side, at_commit, measure_pair
+from perfgate.runner import Bench, Measured, ReferenceFailed, Side, at_commit, measure_pair, outlasting_crashes
 
 pytestmark = pytest.mark.nsys
 
 PERFGATE = Path(perfgate.__file__).parents[1]
 CORE = max(os.sched_getaffinity(0))
-ATTEMPTS = 3
-NSYS_DIED = ("could not import its recording", "Connection to Agent lost")
 SIDES: tuple[Side, ...] = ("reference", "candidate")
 
 LOOP = """\
@@ -107,33 +106,29 @@ class Stage:
         core: int | None = CORE,
         timeout_s: float = 60,
     ) -> tuple[Measured, Measured]:
-        """Run HEAD~1 and the project in turns.
-
-        Again where nsys itself dies of a busy machine, as 2024.2 does now and then, also when it runs alone.
-        """
+        """Run HEAD~1 and the project in turns."""
         file = "workloads/loops.py"
         workload = Workload(
             id="loop", source=file, nodeid=f"{file}::loop", steps=4, warmup=2, capture=CaptureMode.ALL
         ).model_copy(update={"timeout_s": timeout_s})
         with at_commit(self.bench, "HEAD~1") as there:
-            for attempt in itertools.count(1):
-                try:
-                    return measure_pair(
-                        there,
-                        self.bench,
-                        workload,
-                        (self.folder / "reference", self.folder / "candidate"),
-                        begins=begins,
-                        bout_steps=bout_steps,
-                        steps=steps,
-                        core=core,
-                    )
-                except (CaptureFailed, WorkloadFailed, ReferenceFailed) as failed:
-                    if attempt == ATTEMPTS or not any(words in str(failed) for words in NSYS_DIED):
-                        raise
-                    for side in SIDES:
-                        shutil.rmtree(self.folder / side)
-        raise AssertionError("not reached")
+
+            def make(_fresh: Callable[[Path], Path]) -> tuple[Measured, Measured]:
+                folders = self.folder / "reference", self.folder / "candidate"
+                for folder in folders:
+                    shutil.rmtree(folder, ignore_errors=True)
+                return measure_pair(
+                    there,
+                    self.bench,
+                    workload,
+                    folders,
+                    begins=begins,
+                    bout_steps=bout_steps,
+                    steps=steps,
+                    core=core,
+                )
+
+            return outlasting_crashes(make)
 
     def told(self, word: str) -> Told:
         """What the side of a word has written of its loop."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
 
@@ -16,10 +17,12 @@ import pytest
 from perfgate.model.errors import CaptureUnreadable
 from perfgate.model.reports import ReportName
 from perfgate.model.workload import CaptureMode, CaptureWindow
+from perfgate.nsys import profile as nsys_profile
 from perfgate.nsys.environment import withhold_secrets
 from perfgate.nsys.process import COOKIE, processes_of
-from perfgate.nsys.profile import ProfileOutcome, ProfileSpec, export, profile, run_reports
+from perfgate.nsys.profile import ProfileOutcome, ProfileSpec, export, run_reports
 from perfgate.nsys.tool import NsysTool
+from perfgate.runner import TRIES
 
 pytestmark = pytest.mark.nsys
 
@@ -50,6 +53,17 @@ def spec_of(
         timeout_s=timeout_s,
         capture=capture,
     )
+
+
+def profile(tool: NsysTool, spec: ProfileSpec, *, on_line: Callable[[str], None] | None = None) -> ProfileOutcome:
+    """Profile, and again where nsys itself broke down."""
+    outcome = nsys_profile.profile(tool, spec, on_line=on_line)
+    for _ in range(TRIES - 1):
+        if outcome.crash is None:
+            break
+        shutil.rmtree(spec.folder)
+        outcome = nsys_profile.profile(tool, spec, on_line=on_line)
+    return outcome
 
 
 def steps_in(sqlite: Path) -> int:

@@ -10,7 +10,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NoReturn
 
@@ -22,6 +22,7 @@ from perfgate.machine import RUN_COOKIE
 from perfgate.model.errors import (
     CaptureUnreadable,
     ConfigInvalid,
+    NsysCrashed,
     PerfgateError,
     StoreFailed,
     WorkloadFailed,
@@ -395,6 +396,8 @@ class Stand:
     ran_in: dict[str, str] = field(default_factory=dict)
     steps: Mapping[str, int] = field(default_factory=dict)
     """By side: the steps in its capture."""
+    crashing: tuple[Side, ...] = ()
+    """The sides whose nsys breaks down."""
 
     def profile(
         self,
@@ -414,6 +417,8 @@ class Stand:
             assert stat.S_ISFIFO(fifo.stat().st_mode)
         if on_line is not None:
             on_line(f"{side} says so")
+        if side in self.crashing:
+            return replace(ended(exit_status=None, captures=()), crash="Connection to Agent lost")
         try:
             told = self.acts[side](on_tick)
         except BaseException as failed:
@@ -618,6 +623,14 @@ def test_a_side_that_was_left_alone_waits_for_the_reason(stand: Stand) -> None:
     stand.acts = {"reference": is_abandoned, "candidate": after(0.3, raises)}
     assert isinstance(failed_by(stand), WorkloadFailed)
     assert stand.called_off == []
+
+
+@pytest.mark.parametrize("side", ["reference", "candidate"])
+def test_a_side_whose_nsys_breaks_down_is_not_blamed_for_it(stand: Stand, side: Side) -> None:
+    stand.acts = {"reference": goes_on, "candidate": goes_on}
+    stand.crashing = (side,)
+    assert isinstance(failed_by(stand), NsysCrashed)
+    assert stand.called_off == ["candidate" if side == "reference" else "reference"]
 
 
 @pytest.mark.parametrize(("reference", "blamed"), [(is_abandoned, WorkloadFailed), (ends_well, WorkloadFailed)])
