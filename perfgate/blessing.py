@@ -11,6 +11,7 @@ from typing import Final
 
 from scipy.special import stdtrit
 
+from perfgate.explain.breakdown import breakdown_of, kept
 from perfgate.model.baseline import (
     FEWEST_RUNS,
     Anchor,
@@ -26,7 +27,7 @@ from perfgate.model.baseline import (
 from perfgate.model.errors import BlessRefused
 from perfgate.model.metric import GATED_CLOCKS, METRICS, Basis, Kind, Metric
 from perfgate.model.outcome import Outcome
-from perfgate.model.sample import RangeSample, Run
+from perfgate.model.sample import Run
 from perfgate.model.verdict import MetricVerdict
 
 WANTED_RUNS: Final = 10
@@ -37,8 +38,6 @@ SAME_OCCASION: Final = timedelta(minutes=15)
 occasions that `tau` stands for (room, clocks, neighbours) shows over hours."""
 MOST_RUNS: Final = 30
 """Runs in a baseline: beyond them the occasion term rules, and the file would no longer be a few KB."""
-MOST_RANGES: Final = 12
-"""Ranges in a baseline: enough to say where, few enough to read in a diff."""
 MOST_MILESTONES: Final = 20
 """Blessings in the path from the anchor; of a longer one the latest."""
 
@@ -110,7 +109,7 @@ def bless(
         occasions=_occasions(joined),
         blessing=Blessing(by=by, at=at, reason=reason.strip(), commit=commit),
         code=code_digest(newest.code),
-        ranges=_ranges(runs),
+        breakdown=kept(breakdown_of(runs)),
         calibration={} if like is None else like.calibration,
     )
     if like is not None and not accept_regression:
@@ -394,21 +393,6 @@ def _anchor_of(baseline: Baseline) -> Anchor | None:
     step_ms = _medians(baseline).get(Metric.STEP_MS)
     blessing = baseline.blessing
     return Anchor(step_ms=step_ms, at=blessing.at, commit=blessing.commit) if step_ms else None
-
-
-def _ranges(runs: Sequence[Run]) -> tuple[RangeSample, ...]:
-    """Return the largest ranges, by time on CPU or GPU, of the slowest process of the run with the median step."""
-    timed = sorted((step, n) for n, run in enumerate(runs) if (step := run.value(Metric.STEP_MS)) is not None)
-    if not timed:
-        return ()
-    run = runs[timed[(len(timed) - 1) // 2][1]]
-    slowest = max(run.processes, key=lambda process: process.values.get(Metric.STEP_MS, 0.0))
-    return tuple(sorted(slowest.ranges, key=_size, reverse=True)[:MOST_RANGES])
-
-
-def _size(sample: RangeSample) -> float:
-    gpu = (Metric.KERNEL_MS, Metric.NCCL_MS, Metric.H2D_MS, Metric.GAP_MS)
-    return max(sample.cpu_ms, sum(sample.values.get(metric, 0.0) for metric in gpu))
 
 
 def _selector(result: Result) -> str:

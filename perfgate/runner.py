@@ -9,7 +9,7 @@ import re
 import shutil
 import sysconfig
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -31,7 +31,7 @@ from perfgate.duet.environment import (
 )
 from perfgate.duet.proof import prove_command, prove_worker, read_witnesses
 from perfgate.duet.worktree import Worktree, worktree
-from perfgate.machine import RUN_COOKIE, Sampler
+from perfgate.machine import RUN_COOKIE, RankWatch, Sampler
 from perfgate.metrics.measure import measure
 from perfgate.metrics.reconcile import contradictions
 from perfgate.model.errors import (
@@ -64,6 +64,10 @@ ACCOUNT, FIFO, WITNESSES = "account.json", "turn", "witnesses"
 
 UNWANTED_IN_WORKERS = ("PYTEST_ADDOPTS", "PYTEST_CURRENT_TEST", "PYTEST_XDIST_WORKER", "COVERAGE_PROCESS_START")
 """Variables of the pytest around a gate that would change the pytest inside a worker."""
+
+ONE_THREAD: Final[Mapping[str, str]] = {"OMP_NUM_THREADS": "1"}
+"""For the sides of a pair that share a core, where the user has set nothing: they go there when all is loaded, and what
+counts its threads at its start (torch, MKL and OpenBLAS, by this variable) must not count the cores of before."""
 
 TRIES: Final = 3
 """How often a run is tried in which nsys itself breaks down.
@@ -243,7 +247,7 @@ def measure_pair(
         begins: which side takes the first turn.
         bout_steps: measured steps of one turn, at least 2.
         steps: measured steps of each side, in place of the workload's own number.
-        core: the one core that both run on; None leaves them where they may run.
+        core: the one core that both take their steps on; None leaves them where they may run.
         on_line: gets the lines of both, one at a time.
 
     Raises:
@@ -332,6 +336,8 @@ class _Ran:
     started_at: datetime
     outcome: ProfileOutcome
     account: Account | None
+    ranks: Mapping[int, int]
+    """Ranks by process id, as far as the processes' environments told them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -353,7 +359,15 @@ class _Ordered:
             _Abandoned: the other side of the duet is to blame.
         """
         started_at, bench, workload = datetime.now(UTC), self.bench, self.workload
-        outcome = profile(bench.tool, self.spec, on_line=on_line, on_tick=on_tick)
+        watch = RankWatch(self.spec.env[RUN_COOKIE])
+
+        def tick() -> None:
+            if workload.form == "command":  # a decorated workload is one process
+                watch.look()
+            if on_tick is not None:
+                on_tick()
+
+        outcome = profile(bench.tool, self.spec, on_line=on_line, on_tick=tick)
         log = _keep_log(outcome.log, self.folder)
         account = _read_account(self.folder / ACCOUNT)
         if bench.tree is not None:
@@ -372,14 +386,14 @@ class _Ordered:
             )
         if bench.tree is not None:
             _prove(workload, bench.tree, self.folder / WITNESSES, account)
-        return _Ran(started_at=started_at, outcome=outcome, account=account)
+        return _Ran(started_at=started_at, outcome=outcome, account=account, ranks=watch.ranks)
 
     def measured(self, ran: _Ran, conditions: Conditions, *, on_tick: Callable[[], None] | None = None) -> Measured:
         """Read its captures, and keep of them what may leave the machine."""
         bench, workload, raw = self.bench, self.workload, self.spec.folder
         captures, account = ran.outcome.captures, ran.account
         of_captures = [_measure_capture(workload, bench.tool, captured, raw, on_tick) for captured in captures]
-        processes = tuple(process for one in of_captures for process in one.processes)
+        processes = with_ranks([process for one in of_captures for process in one.processes], ran.ranks)
         if not processes:
             missing = next(one.missing for one in of_captures if one.missing is not None)
             raise StepsNotFound(
@@ -402,6 +416,7 @@ class _Ordered:
             complaints=(
                 *_steps_lost(workload, processes),
                 *_gpu_unseen(bench.machine, processes),
+                *dict.fromkeys(complaint for process in processes for complaint in process.complaints),
                 *(complaint for one in of_captures for complaint in one.complaints),
             ),
         )
@@ -412,6 +427,15 @@ class _Ordered:
             withheld=self.withheld,
             reports=tuple(one.reports for one in of_captures),
         )
+
+
+def with_ranks(processes: Sequence[ProcessSample], ranks: Mapping[int, int]) -> tuple[ProcessSample, ...]:
+    """The processes with their ranks, in that order; as they are where not each of several has one of its own."""
+    known = {ranks[process.pid] for process in processes if process.pid in ranks}
+    if len(processes) < 2 or len(known) < len(processes):
+        return tuple(processes)
+    ranked = [process.model_copy(update={"rank": ranks[process.pid]}) for process in processes]
+    return tuple(sorted(ranked, key=lambda process: ranks[process.pid]))
 
 
 @contextmanager
@@ -437,7 +461,11 @@ def _ordered(
         ),
         folder=raw,
         cwd=bench.root / (workload.cwd or "."),
-        env={name: value for name, value in env.items() if name not in UNWANTED_IN_WORKERS} | {RUN_COOKIE: run_id},
+        env={
+            **(ONE_THREAD if bouts is not None and bouts.core is not None else {}),
+            **{name: value for name, value in env.items() if name not in UNWANTED_IN_WORKERS},
+            RUN_COOKIE: run_id,
+        },
         timeout_s=workload.timeout_s,
         capture=_window(workload, bench.machine),
         trace_osrt=bench.settings.trace_osrt,

@@ -3,7 +3,7 @@
 The one path that both doors walk. It runs what it is handed and asks the judge; it prints nothing and finds nothing.
 """
 
-from perfgate.gate.checking import check, typical
+from perfgate.gate.checking import check
 from perfgate.gate.closing import close, step_down_clocks
 from perfgate.gate.comparable import as_not_measured
 from perfgate.gate.spending import forecast
@@ -38,5 +38,4 @@ __all__ = [
     "close",
     "forecast",
     "step_down_clocks",
-    "typical",
 ]

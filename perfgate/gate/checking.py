@@ -7,6 +7,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from statistics import median
 
+from perfgate.explain.attribution import attributions
+from perfgate.explain.breakdown import breakdown_of
+from perfgate.explain.ranks import told_ranks
 from perfgate.explain.where import where
 from perfgate.gate.comparable import parts_of, verdict_of, why_incomparable
 from perfgate.gate.terms import (
@@ -46,7 +49,7 @@ from perfgate.model.errors import (
 from perfgate.model.machine import Machine
 from perfgate.model.metric import METRICS, Kind, Metric
 from perfgate.model.outcome import Outcome
-from perfgate.model.sample import RangeSample, Run
+from perfgate.model.sample import Run
 from perfgate.model.verdict import Creep, Duet, MetricVerdict, Verdict
 
 _INTERLEAVED_PRIORS = {metric: Prior(sd=INTERLEAVED_SD) for metric in (Metric.STEP_MS, Metric.GAP_MS)}
@@ -357,9 +360,11 @@ class _Checking:
         assert compared is not None
         crept = None if stored is None else self._crept(stored)
         circumstances = () if stored is None else _circumstances(stored, self._series.machine)
+        made_up = attributions(compared.breakdown, breakdown_of(self.interleaved_runs or self.runs), verdict)
         verdict = verdict.model_copy(
             update={
-                "where": where(compared.ranges, typical(self.interleaved_runs or self.runs), verdict),
+                "where": where(made_up),
+                "attributions": made_up,
                 "remarks": (*verdict.remarks, *self._remarks, *circumstances),
                 "runs": len(self.runs) + len(self.interleaved_runs),
                 "duet": duet,
@@ -384,7 +389,7 @@ class _Checking:
     def checked(self, verdict: Verdict) -> Checked:
         """A verdict with all runs that were made for it."""
         return Checked(
-            verdict=verdict,
+            verdict=verdict.model_copy(update={"ranks": told_ranks(self.interleaved_runs or self.runs)}),
             runs=tuple(self.runs),
             reference_runs=tuple(self.reference_runs),
             interleaved_runs=tuple(self.interleaved_runs),
@@ -470,7 +475,7 @@ def _as_baseline(expectation: Expectation, runs: Sequence[Run], stored: Baseline
     """The runs of the other commit as what the judge compares with: one occasion, the candidate's own."""
     occasion = Occasion(measured_at=runs[0].started_at, runs=tuple(map(BlessedRun.of, runs)))
     if stored is not None:
-        return stored.model_copy(update={"occasions": (occasion,), "ranges": _ranges(typical(runs))})
+        return stored.model_copy(update={"occasions": (occasion,), "breakdown": breakdown_of(runs)})
     workload = expectation.workload
     return Baseline(
         workload=workload.id,
@@ -479,13 +484,8 @@ def _as_baseline(expectation: Expectation, runs: Sequence[Run], stored: Baseline
         machine=expectation.machine,
         occasions=(occasion,),
         blessing=Blessing(by="nobody", at=datetime.now(UTC), reason="the other side of a duet"),
-        ranges=_ranges(typical(runs)),
+        breakdown=breakdown_of(runs),
     )
-
-
-def _ranges(run: Run) -> tuple[RangeSample, ...]:
-    slowest = max(run.processes, key=lambda process: process.values.get(Metric.STEP_MS, 0.0))
-    return slowest.ranges
 
 
 def _count_rose(verdict: Verdict) -> bool:
@@ -519,13 +519,6 @@ def _shown(baseline: Baseline | None, runs: Sequence[Run]) -> tuple[MetricVerdic
         for metric in METRICS
         if measured and all(metric in values for values in measured)
     )
-
-
-def typical(runs: Sequence[Run]) -> Run:
-    """The run whose step time is nearest the median of all."""
-    times = [run.value(Metric.STEP_MS) or 0.0 for run in runs]
-    middle = median(times)
-    return min(runs, key=lambda run: abs((run.value(Metric.STEP_MS) or 0.0) - middle))
 
 
 def _circumstances(baseline: Baseline, machine: Machine) -> tuple[str, ...]:

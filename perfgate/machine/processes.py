@@ -6,6 +6,7 @@ NVML numbers processes as the driver does, which inside a container may be the h
 from __future__ import annotations
 
 import os
+import time
 from enum import StrEnum
 from pathlib import Path
 from typing import Final, Protocol
@@ -17,6 +18,12 @@ RUN_COOKIE: Final = "PERFGATE_RUN"
 
 GPU_FILES: Final = ("/dev/nvidia", "/dev/dxg")
 """What a process with a CUDA context keeps open; the second under WSL."""
+
+
+RANK_VARIABLES: Final = ("RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID")
+"""Where torchrun, Open MPI, PMIx, MPICH and Slurm tell a process its rank, the launcher nearest to it first."""
+LOOK_S: Final = 0.5
+"""How often a run's processes are looked at for their ranks."""
 
 
 class Owner(StrEnum):
@@ -108,3 +115,34 @@ def opens_gpu(pid: int, proc: Path = Path("/proc")) -> bool | None:
     except OSError:
         return None
     return found
+
+
+class RankWatch:
+    """The ranks of a run's processes by process id, read from their environments while they live."""
+
+    def __init__(self, run_id: str) -> None:
+        self._run_id = run_id
+        self._foreign: set[int] = set()
+        self._next_look = 0.0
+        self.ranks: dict[int, int] = {}
+
+    def look(self) -> None:
+        """Look at our processes, unless the last look was less than `LOOK_S` seconds ago."""
+        now = time.monotonic()
+        if now < self._next_look:
+            return
+        self._next_look = now + LOOK_S
+        for pid in psutil.pids():
+            if pid in self._foreign:
+                continue
+            try:
+                told = psutil.Process(pid).environ()
+            except (psutil.Error, OSError):
+                continue
+            if self._run_id not in told.get(RUN_COOKIE, "").split(":"):
+                self._foreign.add(pid)
+                continue
+            # Read anew each time: a launcher's child bears its parent's environment until it becomes another program.
+            rank = next((told[name] for name in RANK_VARIABLES if told.get(name, "").isdecimal()), None)
+            if rank is not None:
+                self.ranks[pid] = int(rank)

@@ -11,9 +11,10 @@ import numpy as np
 
 from perfgate.metrics.attribution import Segments, cut
 from perfgate.metrics.intervals import Idle, max_by, sum_by
-from perfgate.metrics.rows import kernel_samples, range_samples
+from perfgate.metrics.rows import copy_samples, kernel_samples, range_samples, sync_samples
 from perfgate.metrics.steps import Names, Steps, find_steps, whole_windows
 from perfgate.metrics.tally import NCCL_KERNEL, DeviceTally, Tally, tally
+from perfgate.metrics.warmup import unsettled
 from perfgate.model.metric import COUNTS, METRICS, Metric
 from perfgate.model.sample import DeviceSample, ProcessSample
 from perfgate.model.timeline import Copies, CopyKind, Flags, Ints, Kernels, Spans, Timeline
@@ -210,6 +211,8 @@ def _measure_process(
         absent |= dict.fromkeys((Metric.STEP_MS, *_FROM_OPERATIONS), unplaced)
     absent |= _why_absent(timeline, steps, segments, totals, devices) | absent
     values = {metric: values[metric] for metric in METRICS if metric in values and metric not in absent}
+    inside = segments.step >= 0
+    by_step = sum_by(segments.step[inside], totals.by_segment[Metric.KERNEL_MS][inside], count)
     nvtx_step_ms = None if steps.whole else float(np.median(steps.ends - steps.starts)) / 1e6
     by_segment = _attributable(segments, totals, devices, windows, count, values)
     gpus = {gpu.device: gpu.name for gpu in timeline.gpus}
@@ -232,7 +235,10 @@ def _measure_process(
         ),
         ranges=range_samples(segments, by_segment, steps=count),
         kernels=() if unplaced else kernel_samples(totals.kernels, totals.memory, steps=count),
+        copies=() if unplaced else copy_samples(totals.copies, steps=count),
+        syncs=() if Metric.SYNCS in absent else sync_samples(totals.syncs, segments.labels, steps=count),
         remarks=(*steps.remarks, *_remarks(steps, segments, totals, done, values, nvtx_step_ms)),
+        complaints=() if unplaced or (first := unsettled(timeline, steps, done, kept, by_step)) is None else (first,),
     )
 
 

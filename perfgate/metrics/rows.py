@@ -1,22 +1,28 @@
-"""The tables of a sample, by range and by kernel, the small ones folded; it must not know how they were measured."""
+"""The tables of a sample: ranges, kernels, copies, calls, the small folded; it must not know how they were measured."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Literal
 
 import numpy as np
 
 from perfgate.metrics.attribution import Segments
 from perfgate.metrics.intervals import sum_by
-from perfgate.metrics.tally import Work
+from perfgate.metrics.tally import COPY_WORDS, NCCL_KERNEL, CopyWork, SyncWork, Work
 from perfgate.model.metric import METRICS, Kind, Metric
-from perfgate.model.sample import KernelSample, RangeSample
-from perfgate.model.timeline import Ints
+from perfgate.model.sample import (
+    OTHER_KERNELS,
+    OTHER_RANGES,
+    OTHER_SYNCS,
+    CopySample,
+    KernelSample,
+    RangeSample,
+    SyncSample,
+)
+from perfgate.model.timeline import Ints, MemoryKind
 
-TOP_RANGES = 40
-OTHER_RANGES = "(other ranges)"
-TOP_KERNELS = 20
-OTHER_KERNELS = "(other kernels)"
+TOP_RANGES = TOP_KERNELS = TOP_SYNCS = 40
 _TIMES = (Metric.KERNEL_MS, Metric.NCCL_MS, Metric.H2D_MS, Metric.GAP_MS)
 
 
@@ -66,12 +72,48 @@ def range_samples(
 
 
 def kernel_samples(kernels: Mapping[str, Work], memory: Mapping[str, Work], *, steps: int) -> tuple[KernelSample, ...]:
-    """The TOP_KERNELS by time and one row for the rest, with every kind of copy and memset; by time, descending."""
-    by_time = sorted(kernels.items(), key=lambda item: (-item[1].gpu_ns, item[0]))
-    named = [*by_time[:TOP_KERNELS], *memory.items()]
-    if rest := [work for _, work in by_time[TOP_KERNELS:]]:
-        named.append((OTHER_KERNELS, Work(count=sum(w.count for w in rest), gpu_ns=sum(w.gpu_ns for w in rest))))
+    """The TOP_KERNELS by time and one row for the rest, with NCCL's and every kind of copy and memset; by time."""
+    nccl = {name: work for name, work in kernels.items() if NCCL_KERNEL.match(name)}
+    own = sorted((item for item in kernels.items() if item[0] not in nccl), key=lambda item: (-item[1].gpu_ns, item[0]))
+    named: list[tuple[str, Work, Literal["kernel", "nccl", "memory"]]] = [
+        *((name, work, "kernel") for name, work in own[:TOP_KERNELS]),
+        *((name, work, "nccl") for name, work in nccl.items()),
+        *((name, work, "memory") for name, work in memory.items()),
+    ]
+    if rest := [work for _, work in own[TOP_KERNELS:]]:
+        folded = Work(count=sum(work.count for work in rest), gpu_ns=sum(work.gpu_ns for work in rest))
+        named.append((OTHER_KERNELS, folded, "kernel"))
     return tuple(
-        KernelSample(name=name, count=work.count / steps, gpu_ms=work.gpu_ns / 1e6 / steps)
-        for name, work in sorted(named, key=lambda item: (-item[1].gpu_ns, item[0]))
+        KernelSample(name=name, count=work.count / steps, gpu_ms=work.gpu_ns / 1e6 / steps, kind=kind)
+        for name, work, kind in sorted(named, key=lambda row: (-row[1].gpu_ns, row[0]))
+    )
+
+
+def copy_samples(copies: Mapping[tuple[int, int | None], CopyWork], *, steps: int) -> tuple[CopySample, ...]:
+    """One row a direction and host memory, by time, descending."""
+    rows = [
+        CopySample(
+            direction=COPY_WORDS.get(kind, f"kind {kind}").removeprefix("CUDA memcpy "),
+            host=None if host is None else MemoryKind(host).name.lower() if host in set(MemoryKind) else f"kind {host}",
+            count=work.count / steps,
+            bytes=work.bytes / steps,
+            gpu_ms=work.gpu_ns / 1e6 / steps,
+        )
+        for (kind, host), work in copies.items()
+    ]
+    return tuple(sorted(rows, key=lambda row: (-row.gpu_ms, row.direction, row.host or "")))
+
+
+def sync_samples(
+    syncs: Mapping[tuple[str, int], SyncWork], labels: Sequence[str], *, steps: int
+) -> tuple[SyncSample, ...]:
+    """The TOP_SYNCS calls and ranges by number and one row for the rest, by number, descending."""
+    ordered = sorted(syncs.items(), key=lambda item: (-item[1].count, -item[1].cpu_ns, item[0]))
+    named = [((call, labels[label]), work) for (call, label), work in ordered[:TOP_SYNCS]]
+    if rest := [work for _, work in ordered[TOP_SYNCS:]]:
+        folded = SyncWork(count=sum(work.count for work in rest), cpu_ns=sum(work.cpu_ns for work in rest))
+        named.append(((OTHER_SYNCS, OTHER_RANGES), folded))
+    return tuple(
+        SyncSample(call=call, range=label, count=work.count / steps, cpu_ms=work.cpu_ns / 1e6 / steps)
+        for (call, label), work in named
     )

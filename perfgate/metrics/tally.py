@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from perfgate.metrics.attribution import Launches, Segments
-from perfgate.metrics.calls import CallClass, classify, nested_in, of_driver
+from perfgate.metrics.calls import CallClass, base_name, classify, nested_in, of_driver
 from perfgate.metrics.intervals import FOREVER, max_by, sum_by
 from perfgate.model.metric import Metric
 from perfgate.model.timeline import (
@@ -58,6 +58,23 @@ class Work:
     gpu_ns: int = 0
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CopyWork:
+    """What the copies of one direction and host memory did in the steps."""
+
+    count: int
+    gpu_ns: int
+    bytes: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SyncWork:
+    """What one synchronising call did in the steps under one label."""
+
+    count: int
+    cpu_ns: int
+
+
 @dataclass(kw_only=True, slots=True)
 class DeviceTally:
     """What the process's steps did on one device; times of copies and NCCL kernels stay intervals, to be overlapped."""
@@ -82,6 +99,10 @@ class Tally:
     kernels: dict[str, Work]
     memory: dict[str, Work]
     """Copies and memsets launched in steps, in nsys's words."""
+    copies: dict[tuple[int, int | None], CopyWork]
+    """Copies launched in steps, by `CopyKind` and by the host's `MemoryKind`, None where neither end is the host."""
+    syncs: dict[tuple[str, int], SyncWork]
+    """Synchronising calls in steps, by base name and label."""
     calls: int
     """API calls of the process, in steps or not."""
     without_call: Ints
@@ -107,12 +128,14 @@ def tally(timeline: Timeline, process: int, segments: Segments) -> Tally:
         devices={},
         kernels={},
         memory={},
+        copies={},
+        syncs={},
         calls=len(call_segment),
         without_call=np.zeros(size, np.int64),
         without_times=0,
         unknown_host=0,
     )
-    _count_calls(total, timeline, call_rows, call_segment, size)
+    _count_calls(total, timeline, call_rows, call_segment, segments)
     del call_segment
     _add_kernels(total, timeline, _rows(timeline.kernels.process, process, alone=alone), segments, launches)
     _add_spans(total, timeline.graphs, process, segments, launches, words=GRAPH_WORDS, is_kernel=True)
@@ -137,8 +160,8 @@ def _rows(of: SmallInts, process: int, *, alone: bool) -> slice | Ints:
     return slice(None) if alone else np.flatnonzero(of == process)
 
 
-def _count_calls(total: Tally, timeline: Timeline, rows: slice | Ints, segment: SmallInts, size: int) -> None:
-    calls = timeline.calls
+def _count_calls(total: Tally, timeline: Timeline, rows: slice | Ints, segment: SmallInts, segments: Segments) -> None:
+    calls, size = timeline.calls, len(segments.step)
     key, texts = _texts(calls.name[rows], timeline.names)
     classes = np.array([classify(text) for text in texts], np.int8)
     driver = np.array([of_driver(text) for text in texts], np.bool_)
@@ -161,6 +184,25 @@ def _count_calls(total: Tally, timeline: Timeline, rows: slice | Ints, segment: 
                 )
                 chosen = chosen[~nested]
         total.by_segment[metric] = np.bincount(segment[chosen], minlength=size).astype(np.int64)
+        if metric is Metric.SYNCS:
+            lasted = calls.end[rows][chosen] - calls.start[rows][chosen]
+            total.syncs = _by_call_and_label(texts, key[chosen], segment[chosen], lasted, segments)
+
+
+def _by_call_and_label(
+    texts: list[str], key: SmallInts, segment: SmallInts, lasted: Ints, segments: Segments
+) -> dict[tuple[str, int], SyncWork]:
+    inside = segments.step[segment] >= 0
+    labels = len(segments.labels)
+    code = key[inside].astype(np.int64) * labels + segments.label[segment[inside]]
+    present, index = np.unique(code, return_inverse=True)
+    count, spent = np.bincount(index, minlength=len(present)), sum_by(index, lasted[inside], len(present))
+    found: dict[tuple[str, int], SyncWork] = {}
+    for one, times, ns in zip(present.tolist(), count.tolist(), spent.tolist(), strict=True):
+        name, label = base_name(texts[one // labels]), one % labels
+        before = found.get((name, label), SyncWork(count=0, cpu_ns=0))
+        found[name, label] = SyncWork(count=before.count + times, cpu_ns=before.cpu_ns + ns)
+    return found
 
 
 def _attribute(
@@ -270,6 +312,12 @@ def _add_copies(total: Tally, ops: Copies, rows: slice | Ints, segments: Segment
         here = in_step & (kind == one)
         words = COPY_WORDS.get(one, f"CUDA memcpy kind {one}")
         total.memory[words] = Work(count=int(here.sum()), gpu_ns=int(length[here].sum()))
+        to_or_from_host = one in (CopyKind.H2D, CopyKind.D2H)
+        for host in np.unique(host_end[here]).tolist() if to_or_from_host else (None,):
+            alike = here if host is None else here & (host_end == host)
+            total.copies[one, host] = CopyWork(
+                count=int(alike.sum()), gpu_ns=int(length[alike].sum()), bytes=int(ops.bytes[rows][alike].sum())
+            )
 
 
 def _by_device(device: SmallInts, in_step: Flags, length: Ints) -> dict[int, int]:

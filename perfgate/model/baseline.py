@@ -13,7 +13,7 @@ from pydantic import Field
 from perfgate.model.machine import Machine
 from perfgate.model.metric import Metric
 from perfgate.model.record import Record
-from perfgate.model.sample import RangeSample, Run
+from perfgate.model.sample import Breakdown, Run
 from perfgate.model.verdict import Verdict
 from perfgate.model.workload import Workload
 
@@ -113,8 +113,8 @@ class Baseline(Record):
     code: str | None = None
     """`code_digest` of what the blessed runs loaded; None where it was not noted."""
     anchor: Anchor | None = None
-    ranges: tuple[RangeSample, ...] = ()
-    """The largest ranges of the run with the median step, so that a verdict can say where."""
+    breakdown: Breakdown = Breakdown()
+    """What the blessed runs were made of, the smaller rows as one, so that a verdict can say where."""
     calibration: Mapping[Metric, Spread] = {}
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from typing import Literal
 
 from pydantic import Field
 
@@ -13,6 +14,10 @@ from perfgate.model.record import Record
 
 OUTSIDE_RANGES = "(no range)"
 """The row of operations launched, and of idle time passed, under no NVTX range of the step's thread."""
+OTHER_RANGES = "(other ranges)"
+OTHER_KERNELS = "(other kernels)"
+OTHER_SYNCS = "(other calls)"
+"""The rows that the smaller ones are folded into, so that all rows add up to the whole."""
 
 
 class RangeSample(Record):
@@ -33,6 +38,39 @@ class KernelSample(Record):
     name: str
     count: float
     gpu_ms: float
+    kind: Literal["kernel", "nccl", "memory"] = "kernel"
+    """NCCL's kernels are no part of kernel_ms; `memory` are copies and memsets."""
+
+
+class CopySample(Record):
+    """What the copies of one kind did per step."""
+
+    direction: str
+    """In nsys's words: `Host-to-Device`."""
+    host: str | None = None
+    """The memory at the host's end: `pageable`, `pinned`, `managed`, `unknown`; None where neither end is the host."""
+    count: float
+    bytes: float
+    gpu_ms: float
+
+
+class SyncSample(Record):
+    """What one call that makes the CPU wait for the GPU did per step, under one innermost range."""
+
+    call: str
+    range: str
+    count: float
+    cpu_ms: float
+    """Time in the call."""
+
+
+class Breakdown(Record):
+    """What the metrics of one process, or of the same process of several runs, are made of; all per step."""
+
+    ranges: tuple[RangeSample, ...] = ()
+    kernels: tuple[KernelSample, ...] = ()
+    copies: tuple[CopySample, ...] = ()
+    syncs: tuple[SyncSample, ...] = ()
 
 
 class DeviceSample(Record):
@@ -43,7 +81,7 @@ class DeviceSample(Record):
     values: Mapping[Metric, float] = {}
 
 
-class ProcessSample(Record):
+class ProcessSample(Breakdown):
     """What one process of a run measured: each rank of a job has its own steps."""
 
     pid: int
@@ -62,9 +100,9 @@ class ProcessSample(Record):
     """Host-to-device's share of all memory operation time, 0-1, as `cuda_gpu_mem_time_sum` prints it."""
     periods_ms: tuple[float, ...] = ()
     devices: tuple[DeviceSample, ...] = ()
-    ranges: tuple[RangeSample, ...] = ()
-    kernels: tuple[KernelSample, ...] = ()
     remarks: tuple[str, ...] = ()
+    complaints: tuple[str, ...] = ()
+    """What makes its run INVALID: steps at the window's start that hold first-time work."""
 
 
 class Run(Record):

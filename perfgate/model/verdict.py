@@ -53,6 +53,44 @@ class MetricVerdict(Record):
     reason: str = ""
 
 
+class Axis(StrEnum):
+    """By what a change is taken apart."""
+
+    RANGE = "range"
+    KERNEL = "kernel"
+    COPY = "copy"
+    """Direction, and the memory at the host's end."""
+    CALL = "call"
+    """A synchronising call and the range it sits in."""
+
+
+class Part(Record):
+    """What one range, kernel, kind of copy or call added to a metric, per step and in the metric's unit."""
+
+    name: str
+    before: float | None
+    """None where the baseline does not tell it apart."""
+    now: float
+    change: float
+    metric: Metric
+    """Of which it is a part: another than the attribution's where that is step_ms."""
+    note: str = ""
+    """What else is known of it: that it is new, or its launches."""
+
+
+class Attribution(Record):
+    """How the change of one metric is made up, along one axis."""
+
+    metric: Metric
+    axis: Axis
+    change: float
+    """`now - baseline` of the metric's row, per step and in its unit."""
+    parts: tuple[Part, ...]
+    """Those that changed, the largest first; with `rest` they add up to `change`."""
+    rest: float
+    """What no part accounts for: medians of runs are no sums, and a step's work overlaps."""
+
+
 class Dropped(Record):
     """A run set aside as a gross outlier, for the metric and by the distance that did it; its other metrics stay in."""
 
@@ -126,6 +164,10 @@ class Verdict(Record):
     dropped: tuple[Dropped, ...] = ()
     where: Mapping[Metric, str] = {}
     """For metrics that moved: under which range, in which kernel or call."""
+    attributions: tuple[Attribution, ...] = ()
+    """The same as numbers, with every part."""
+    ranks: tuple[str, ...] = ()
+    """Of a job of several processes: how far they lie apart, and for which of them the others wait."""
     remarks: tuple[str, ...] = ()
 
     def of(self, metric: Metric) -> MetricVerdict | None:

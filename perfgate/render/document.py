@@ -43,7 +43,7 @@ class DocumentRun(Record):
             values=values,
             absent={metric: reason for metric, reason in reasons.items() if reason is not None},
             sm_clock_mhz=run.conditions.sm_clock_mhz,
-            complaints=run.conditions.complaints,
+            complaints=(*run.conditions.complaints, *run.complaints),
             remarks=run.remarks,
         )
 

@@ -15,7 +15,7 @@ from perfgate.model.sample import KernelSample, ProcessSample, RangeSample
 from perfgate.model.verdict import MetricVerdict
 from perfgate.render import numbers
 from perfgate.render.page import Cell, Column, Page, Row, inert
-from perfgate.render.samples import range_size, ranges_table
+from perfgate.render.samples import kernels_table, range_size, ranges_table
 from perfgate.render.text import change_cell, share_rows
 
 MOST_MOVED: Final = 8
@@ -41,7 +41,7 @@ class Side:
             values={metric: baseline.values(metric) for metric in METRICS},
             machine=baseline.machine,
             parameters=baseline.parameters,
-            ranges=baseline.ranges,
+            ranges=baseline.breakdown.ranges,
         )
 
     @classmethod
@@ -113,7 +113,8 @@ def baseline_text(baseline: Baseline, *, width: int, colour: bool, path: str | N
         Column(title="what it is", flexible=True, prose=True),
     )
     page.table(columns, rows)
-    ranges_table(page, baseline.ranges, "per step")
+    ranges_table(page, baseline.breakdown.ranges, "per step")
+    kernels_table(page, baseline.breakdown.kernels, "per step")
     return page.text
 
 

@@ -64,7 +64,13 @@ def verdict_table(verdict: Verdict, *, width: int, colour: bool, files: str | No
         page.blank()
         _metrics(page, verdict)
     more = (
-        verdict.where or verdict.creep or verdict.dropped or verdict.remarks or verdict.next_step or files is not None
+        verdict.where
+        or verdict.creep
+        or verdict.ranks
+        or verdict.dropped
+        or verdict.remarks
+        or verdict.next_step
+        or files is not None
     )
     if more and (verdict.metrics or "\n" in verdict.reason):
         page.blank()
@@ -72,6 +78,8 @@ def verdict_table(verdict: Verdict, *, width: int, colour: bool, files: str | No
         page.prose(f"{metric}: {where}", label="where")
     if verdict.creep is not None:
         page.prose(_told_creep(verdict.creep), label="anchor")
+    for told in verdict.ranks:
+        page.prose(told, label="ranks")
     for dropped in verdict.dropped:
         page.prose(told_dropped(dropped), label="set aside")
     for remark in verdict.remarks:

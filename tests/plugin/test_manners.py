@@ -349,3 +349,30 @@ def test_a_terminal_shows_a_live_line_and_keeps_one_line_a_run(project: Project)
     assert "\x1b[1;31mGATE SHUT\x1b[0m: 1 NO_BASELINE of 1 workload" in text
     plain = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", text)
     assert re.search(r"^\r?  loop run 1 of 1: step_ms \d+\.\d+ \(\d+\.\d s\)\r?$", plain, re.MULTILINE)
+
+
+SLOW_AT_FIRST = """\
+import time
+from perfgate import workload
+
+@workload(steps=16, warmup={warmup})
+def loop(steps):
+    for turn in steps:
+        time.sleep(0.2 if turn < 6 else 0.01)
+"""
+
+
+@pytest.mark.nsys
+@pytest.mark.usefixtures("real_nsys")
+def test_a_warmup_that_is_too_short_is_invalid_and_a_longer_one_is_not(project: Project) -> None:
+    project.workload(SLOW_AT_FIRST.format(warmup=1))
+    seen = project.run("--perfgate", "--perfgate-runs=1")
+    assert seen.status == 1
+    assert "loop: INVALID (1 run)" in seen.failures
+    told = " ".join(seen.failures.split())
+    assert "run 1 does not count: steps 3, 4, 5 of the measured 16 took up to 20" in told
+    assert "that belongs in the warm-up; raise warmup by at least 5. Remove the cause, and run again." in told.replace(
+        "next ", ""
+    )
+    project.workload(SLOW_AT_FIRST.format(warmup=6))
+    assert "loop: NO_BASELINE (1 run)" in project.run("--perfgate", "--perfgate-runs=1").failures

@@ -9,7 +9,7 @@ from perfgate.model.baseline import Anchor, Baseline, BlessedRun, Blessing, Comm
 from perfgate.model.machine import Conditions, Gpu, GpuCondition, Machine
 from perfgate.model.metric import METRICS, Basis, Kind, Metric
 from perfgate.model.outcome import Outcome
-from perfgate.model.sample import DeviceSample, KernelSample, ProcessSample, RangeSample, Run
+from perfgate.model.sample import Breakdown, DeviceSample, KernelSample, ProcessSample, RangeSample, Run
 from perfgate.model.verdict import MetricVerdict, Verdict
 from perfgate.model.workload import Workload
 
@@ -177,7 +177,7 @@ def baseline(
         ),
         blessing=Blessing(by="Ada <ada@example.org>", at=at + timedelta(minutes=5), reason=reason, commit=COMMIT),
         anchor=anchor,
-        ranges=tuple(ranges),
+        breakdown=Breakdown(ranges=tuple(ranges)),
     )
 
 

@@ -19,6 +19,7 @@ MAY_START_PROCESSES = {
     "machine/test_identity.py": "imports in a fresh interpreter",
     "machine/test_lock.py": "the lock is between processes",
     "machine/test_neighbours.py": "neighbours are processes",
+    "machine/test_ranks.py": "ranks are told by the environments of processes",
     "nsys/test_process.py": "starts and ends processes",
     "nsys/test_profile.py": "runs a stand-in for nsys",
     "nsys/test_tool.py": "asks a stand-in for nsys its version",

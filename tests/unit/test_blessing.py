@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 import pytest
@@ -10,11 +10,12 @@ from scipy import stats
 from support import records
 
 from perfgate import blessing
+from perfgate.explain.breakdown import breakdown_of, kept
 from perfgate.model.baseline import Anchor, Baseline, Milestone, Result, Spread
 from perfgate.model.errors import BlessRefused
 from perfgate.model.metric import Basis, Metric
 from perfgate.model.outcome import Outcome
-from perfgate.model.sample import RangeSample, Run
+from perfgate.model.sample import OTHER_RANGES, RangeSample
 
 LATER = records.NOON + timedelta(days=1)
 MEASURE = "pytest --perfgate workloads/mlp.py::mlp"
@@ -420,35 +421,18 @@ def test_without_step_times_there_is_no_anchor() -> None:
     runs = [records.run(absent={Metric.STEP_MS: "no GPU operations"})] * 5
     new = bless(records.result(measured=runs))
     assert new.anchor is None
-    assert new.ranges == ()
+    assert new.breakdown.ranges != ()
 
 
 # Ranges, differences, costs
 
 
-def ranged(step_ms: float, ranges: Sequence[RangeSample]) -> Run:
-    values = {**records.VALUES, Metric.STEP_MS: step_ms}
-    return records.run(processes=[records.process(values, ranges=ranges)])
-
-
-def test_ranges_are_those_of_the_run_with_the_median_step() -> None:
-    runs = [ranged(ms, [RangeSample(name=f"run of {ms}", count=1, cpu_ms=1)]) for ms in (12.9, 12.1, 12.3, 12.2, 12.8)]
-    assert [sample.name for sample in bless(records.result(measured=runs)).ranges] == ["run of 12.3"]
-
-
-def test_the_12_largest_ranges_by_cpu_or_gpu_time_are_kept() -> None:
+def test_the_breakdown_is_of_all_blessed_runs_and_cut_down() -> None:
     ranges = [RangeSample(name=f"r{n}", count=1, cpu_ms=n) for n in range(20)]
-    ranges.append(RangeSample(name="gpu", count=1, cpu_ms=0, values={Metric.KERNEL_MS: 10, Metric.GAP_MS: 8.5}))
-    kept = bless(records.result(measured=[ranged(12.3, ranges)] * 5)).ranges
-    assert [sample.name for sample in kept] == ["r19", "gpu", *(f"r{n}" for n in range(18, 8, -1))]
-
-
-def test_ranges_are_those_of_the_slowest_process() -> None:
-    fast = records.process({Metric.STEP_MS: 10}, ranges=[RangeSample(name="fast", count=1, cpu_ms=1)])
-    slow = records.process({Metric.STEP_MS: 12}, ranges=[RangeSample(name="slow", count=1, cpu_ms=1)], pid=2)
-    new = bless(records.result(measured=[records.run(processes=[fast, slow])] * 5))
-    assert [sample.name for sample in new.ranges] == ["slow"]
-    assert new.values(Metric.STEP_MS) == (12,) * 5
+    made = [records.run(processes=[records.process(ranges=ranges)])] * 5
+    new = bless(records.result(measured=made))
+    assert new.breakdown == kept(breakdown_of(made))
+    assert [sample.name for sample in new.breakdown.ranges] == [*(f"r{n}" for n in range(19, 7, -1)), OTHER_RANGES]
 
 
 def test_differences_are_told_in_each_metrics_own_basis() -> None:

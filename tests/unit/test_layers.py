@@ -31,7 +31,7 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "workload_file": frozenset({"model", "settings"}),
     "worker": frozenset({"model"}),
     "gate": frozenset({"model", "judge", "explain"}),
-    "blessing": frozenset({"model"}),
+    "blessing": frozenset({"model", "explain"}),
     "duet": frozenset({"model", "git"}),
     "runner": frozenset({"model", "duet", "git", "machine", "metrics", "nsys"}),
     "calibration": frozenset({"model", "judge", "blessing"}),

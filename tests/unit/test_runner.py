@@ -723,3 +723,20 @@ def test_ctrl_c_while_only_the_reference_still_runs_calls_it_off(stand: Stand) -
     with pytest.raises(KeyboardInterrupt):
         stand.pair()
     assert stand.called_off == ["reference"]
+
+
+def test_processes_are_in_the_order_of_their_ranks() -> None:
+    made = [records.process(pid=pid) for pid in (7, 8, 9)]
+    ranked = runner.with_ranks(made, {7: 2, 8: 0, 9: 1, 10: 1})
+    assert [(process.pid, process.rank) for process in ranked] == [(8, 0), (9, 1), (7, 2)]
+
+
+@pytest.mark.parametrize("ranks", [{}, {7: 0}, {7: 0, 8: 0}, {9: 0, 10: 1}])
+def test_ranks_that_do_not_tell_the_processes_apart_are_left_out(ranks: Mapping[int, int]) -> None:
+    made = (records.process(pid=7), records.process(pid=8))
+    assert runner.with_ranks(made, ranks) == made
+
+
+def test_one_process_has_no_rank() -> None:
+    made = (records.process(pid=7),)
+    assert runner.with_ranks(made, {7: 0}) == made

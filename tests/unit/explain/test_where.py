@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pytest
 from support.judging import MOMENT
 
-from perfgate.explain.where import ranges_of, where
+from perfgate.explain.attribution import attributions
+from perfgate.explain.breakdown import breakdown_of
+from perfgate.explain.where import where
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
-from perfgate.model.sample import OUTSIDE_RANGES, ProcessSample, RangeSample, Run
+from perfgate.model.sample import OUTSIDE_RANGES, Breakdown, ProcessSample, RangeSample, Run
 from perfgate.model.verdict import MetricVerdict, Verdict
 
 M = Metric
@@ -18,6 +20,10 @@ M = Metric
 
 def ranges(values: Mapping[str, Mapping[Metric, float]]) -> tuple[RangeSample, ...]:
     return tuple(RangeSample(name=name, count=1.0, cpu_ms=1.0, values=of) for name, of in values.items())
+
+
+def told(before: Sequence[RangeSample], now: Sequence[RangeSample], of: Verdict) -> Mapping[Metric, str]:
+    return where(attributions(Breakdown(ranges=tuple(before)), Breakdown(ranges=tuple(now)), of))
 
 
 def moved(
@@ -65,7 +71,7 @@ def verdict(*rows: MetricVerdict) -> Verdict:
             {"a": {M.H2D_MS: 2.0}, "b": {M.H2D_MS: 1.0}},
             {"b": {M.H2D_MS: 1.0}},
             moved(M.H2D_MS, 3.0, 1.0, Outcome.IMPROVED),
-            "-2 ms: -2 under a",
+            "-2 ms: -2 under a (gone)",
             id="a range that is gone, for the better",
         ),
         pytest.param(
@@ -104,7 +110,7 @@ def test_a_metric_that_moved_is_told_by_range(
     row: MetricVerdict,
     text: str,
 ) -> None:
-    assert where(ranges(before), ranges(now), verdict(row)) == {row.metric: text}
+    assert told(ranges(before), ranges(now), verdict(row)) == {row.metric: text}
 
 
 def test_step_time_is_told_by_the_kernel_and_idle_time_of_ranges() -> None:
@@ -115,22 +121,22 @@ def test_step_time_is_told_by_the_kernel_and_idle_time_of_ranges() -> None:
         moved(M.KERNEL_MS, 9.0, 9.2, Outcome.PASSED),
         moved(M.GAP_MS, 0.5, 2.3, Outcome.PASSED),
     )
-    assert where(before, now, verdict(*rows)) == {
+    assert told(before, now, verdict(*rows)) == {
         M.STEP_MS: "+2 ms: gap_ms +1.8 under data_load, kernel_ms +0.2 under forward"
     }
 
 
 @pytest.mark.parametrize(
-    ("change", "budget", "told"), [(0.006, 0.01, True), (0.004, 0.01, False), (None, 0.01, False), (0.006, None, False)]
+    ("change", "budget", "named"), [(0.006, 0.01, True), (0.004, 0.01, False), (None, 0.01, False), (0.006, None, False)]
 )
 def test_an_inconclusive_metric_is_told_from_half_its_budget_on(
-    change: float | None, budget: float | None, told: bool
+    change: float | None, budget: float | None, named: bool
 ) -> None:
     row = MetricVerdict(
         metric=M.KERNEL_MS, outcome=Outcome.INCONCLUSIVE, baseline=1.0, now=1.5, change=change, budget=budget
     )
-    found = where(ranges({"a": {M.KERNEL_MS: 1.0}}), ranges({"a": {M.KERNEL_MS: 1.5}}), verdict(row))
-    assert found == ({M.KERNEL_MS: "+0.5 ms: +0.5 under a"} if told else {})
+    found = told(ranges({"a": {M.KERNEL_MS: 1.0}}), ranges({"a": {M.KERNEL_MS: 1.5}}), verdict(row))
+    assert found == ({M.KERNEL_MS: "+0.5 ms: +0.5 under a"} if named else {})
 
 
 @pytest.mark.parametrize(
@@ -148,7 +154,7 @@ def test_an_inconclusive_metric_is_told_from_half_its_budget_on(
     ids=str,
 )
 def test_what_did_not_move_or_cannot_be_said_has_no_entry(row: MetricVerdict) -> None:
-    assert where(ranges({"a": {M.KERNEL_MS: 1.0}}), ranges({"a": {M.KERNEL_MS: 1.5}}), verdict(row)) == {}
+    assert told(ranges({"a": {M.KERNEL_MS: 1.0}}), ranges({"a": {M.KERNEL_MS: 1.5}}), verdict(row)) == {}
 
 
 @pytest.mark.parametrize(
@@ -164,17 +170,17 @@ def test_what_did_not_move_or_cannot_be_said_has_no_entry(row: MetricVerdict) ->
 def test_where_one_side_says_nothing_of_ranges_nothing_is_invented(
     before: Mapping[str, Mapping[Metric, float]], now: Mapping[str, Mapping[Metric, float]]
 ) -> None:
-    assert where(ranges(before), ranges(now), verdict(moved(M.KERNEL_MS, 1.0, 1.5))) == {}
+    assert told(ranges(before), ranges(now), verdict(moved(M.KERNEL_MS, 1.0, 1.5))) == {}
 
 
 def test_step_time_leaves_out_a_part_that_the_baseline_never_measured() -> None:
     rows = (moved(M.STEP_MS, 10.0, 12.0), moved(M.KERNEL_MS, None, 2.0, None))
-    assert where(ranges({"a": {M.GAP_MS: 0.0}}), ranges({"a": {M.KERNEL_MS: 2.0}}), verdict(*rows)) == {}
+    assert told(ranges({"a": {M.GAP_MS: 0.0}}), ranges({"a": {M.KERNEL_MS: 2.0}}), verdict(*rows)) == {}
 
 
 def test_ranges_of_one_name_are_added_up() -> None:
     twice = (*ranges({"a": {M.SYNCS: 1.0}}), *ranges({"a": {M.SYNCS: 2.0}}))
-    found = where(ranges({"a": {M.SYNCS: 1.0}}), twice, verdict(moved(M.SYNCS, 1.0, 3.0)))
+    found = told(ranges({"a": {M.SYNCS: 1.0}}), twice, verdict(moved(M.SYNCS, 1.0, 3.0)))
     assert found == {M.SYNCS: "+2: +2 under a"}
 
 
@@ -190,13 +196,14 @@ def test_of_a_run_with_several_processes_the_slowest_is_asked() -> None:
         )
 
     run = Run(started_at=MOMENT, wall_s=1.0, processes=(process(0, 10.0, "fast"), process(1, 12.0, "slow")))
-    assert [sample.name for sample in ranges_of(run)] == ["slow"]
-    found = where(ranges({"slow": {M.SYNCS: 0.0}}), run, verdict(moved(M.SYNCS, 0.0, 1.0)))
+    now = breakdown_of([run])
+    assert [sample.name for sample in now.ranges] == ["slow"]
+    found = told(ranges({"slow": {M.SYNCS: 0.0}}), now.ranges, verdict(moved(M.SYNCS, 0.0, 1.0)))
     assert found == {M.SYNCS: "+1: +1 under slow"}
-    assert ranges_of(Run(started_at=MOMENT, wall_s=1.0, processes=())) == ()
+    assert breakdown_of([Run(started_at=MOMENT, wall_s=1.0, processes=())]) == Breakdown()
 
 
 @pytest.mark.parametrize(("now", "text"), [(1e20, "+1e+20: +1e+20 under a"), (1e-6, "+1e-06: +1e-06 under a")])
 def test_numbers_of_any_size_stay_short(now: float, text: str) -> None:
-    found = where(ranges({"a": {M.SYNCS: 0.0}}), ranges({"a": {M.SYNCS: now}}), verdict(moved(M.SYNCS, 0.0, now)))
+    found = told(ranges({"a": {M.SYNCS: 0.0}}), ranges({"a": {M.SYNCS: now}}), verdict(moved(M.SYNCS, 0.0, now)))
     assert found == {M.SYNCS: text}

@@ -449,13 +449,6 @@ def test_another_clock_of_the_gpu_is_told_once() -> None:
     ]
 
 
-def test_the_typical_run_is_the_one_nearest_the_median_step() -> None:
-    made = records.runs(12.9, 12.1, 12.5)
-    assert gate.typical(made) is made[2]
-    unmeasured = records.run(absent={Metric.STEP_MS: "no steps"})
-    assert gate.typical([unmeasured]) is unmeasured
-
-
 # Policy
 
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from support.timelines import Call, Op, Range, build, permuted, shifted
 
 from perfgate.metrics.measure import measure
-from perfgate.metrics.rows import OTHER_KERNELS, OTHER_RANGES, TOP_KERNELS, TOP_RANGES
+from perfgate.metrics.rows import TOP_KERNELS, TOP_RANGES
 from perfgate.model.metric import Metric
-from perfgate.model.sample import ProcessSample
+from perfgate.model.sample import OTHER_KERNELS, OTHER_RANGES, ProcessSample
 from perfgate.model.timeline import CopyKind, MemoryKind, Timeline
 from perfgate.model.workload import WAIT_RANGE
 
@@ -303,5 +303,5 @@ def test_the_smallest_rows_are_folded_and_still_add_up() -> None:
     assert sum(row.count for row in sample.ranges) == count + 1
     assert len(sample.kernels) == TOP_KERNELS + 1
     other = next(row for row in sample.kernels if row.name == OTHER_KERNELS)
-    assert other.count == 40.0
-    assert other.gpu_ms == pytest.approx(sum(range(1, 41)) / 1e6)
+    assert other.count == float(60 - TOP_KERNELS)
+    assert other.gpu_ms == pytest.approx(sum(range(1, 61 - TOP_KERNELS)) / 1e6)

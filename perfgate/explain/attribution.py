@@ -1,0 +1,222 @@
+"""Takes apart what moved, by range, kernel, kind of copy and call; it adds nothing of its own and judges nothing."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from perfgate.explain.names import key, short
+from perfgate.model.metric import Metric
+from perfgate.model.outcome import Outcome
+from perfgate.model.sample import OTHER_KERNELS, OTHER_RANGES, OTHER_SYNCS, Breakdown, CopySample, KernelSample
+from perfgate.model.verdict import Attribution, Axis, MetricVerdict, Part, Verdict
+
+NEW: Final = "new"
+PERHAPS_NEW: Final = "not among the baseline's largest"
+GONE: Final = "gone"
+NOTHING: Final = 1e-9
+"""A change up to this is none: sums of floats."""
+
+_COPIED: Final[Mapping[Metric, tuple[Callable[[CopySample], bool], Callable[[CopySample], float]]]] = {
+    Metric.H2D_MS: (lambda row: "Host-to-Device" in row.direction, lambda row: row.gpu_ms),
+    Metric.H2D_COPIES: (lambda row: row.direction == "Host-to-Device", lambda row: row.count),
+    Metric.H2D_BYTES: (lambda row: row.direction == "Host-to-Device", lambda row: row.bytes),
+    Metric.D2H_COPIES: (lambda row: row.direction == "Device-to-Host", lambda row: row.count),
+    Metric.PAGEABLE_COPIES: (lambda row: row.host == "pageable", lambda row: row.count),
+}
+"""Which copies a metric is made of, and what it takes of each."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Sides:
+    """One metric along one axis, by name: before and now; the row of all others bears `other`."""
+
+    before: Mapping[str, float]
+    now: Mapping[str, float]
+    other: str
+    complete: bool = True
+    """Whether the baseline's rows are known to be all there were."""
+
+
+def attributions(before: Breakdown, now: Breakdown, verdict: Verdict) -> tuple[Attribution, ...]:
+    """Take apart what moved: per metric one attribution an axis that both sides tell of, by range first.
+
+    A metric moved if it is REGRESSED or IMPROVED, or INCONCLUSIVE with a change of more than half its budget. A step
+    is no range's own: kernel time, idle time and copies that nothing hides, which are, stand for it.
+    """
+    found: list[Attribution] = []
+    for row in verdict.metrics:
+        if row.baseline is None or row.now is None or not _moved(row):
+            continue
+        sources = _parts_of_step(verdict) if row.metric is Metric.STEP_MS else (row.metric,)
+        by_range = [part for source in sources for part in _by_range(source, before, now, verdict)]
+        by_axis = {
+            Axis.RANGE: by_range,
+            Axis.KERNEL: _by_kernel(row.metric, before, now),
+            Axis.COPY: _by_copy(row.metric, before, now),
+            Axis.CALL: _by_call(row.metric, before, now),
+        }
+        whole = row.now - row.baseline
+        found += [_attribution(row.metric, axis, whole, parts) for axis, parts in by_axis.items() if parts]
+    return tuple(found)
+
+
+def _attribution(metric: Metric, axis: Axis, whole: float, parts: Iterable[Part]) -> Attribution:
+    moved = sorted((part for part in parts if abs(part.change) > NOTHING), key=lambda part: -abs(part.change))
+    rest = whole - sum(part.change for part in moved)
+    return Attribution(metric=metric, axis=axis, change=whole, parts=tuple(moved), rest=rest)
+
+
+def _moved(row: MetricVerdict) -> bool:
+    if row.outcome is Outcome.INCONCLUSIVE:
+        return row.change is not None and row.budget is not None and row.change > row.budget / 2
+    return row.outcome in (Outcome.REGRESSED, Outcome.IMPROVED)
+
+
+def _parts_of_step(verdict: Verdict) -> tuple[Metric, ...]:
+    exposed, copied = verdict.of(Metric.H2D_EXPOSED_MS), verdict.of(Metric.H2D_MS)
+    if exposed is None or copied is None or _growth(exposed) * 2 < _growth(copied) or _growth(exposed) <= 0:
+        return (Metric.KERNEL_MS, Metric.GAP_MS)
+    return (Metric.KERNEL_MS, Metric.GAP_MS, Metric.H2D_MS)
+
+
+def _growth(row: MetricVerdict) -> float:
+    return (row.now or 0.0) - (row.baseline or 0.0)
+
+
+def _by_range(metric: Metric, before: Breakdown, now: Breakdown, verdict: Verdict) -> list[Part]:
+    row = verdict.of(metric)
+    if row is None or row.baseline is None or row.now is None:
+        return []
+    sides = [
+        _added((sample.name, sample.values[metric]) for sample in side.ranges if metric in sample.values)
+        for side in (before, now)
+    ]
+    if (row.baseline and not sides[0]) or (row.now and not sides[1]) or not before.ranges or not now.ranges:
+        return []  # measured and never attributed: what its ranges hold is unknown, not zero
+    # Rows that do not account for all of it are not all rows: an unknown one may have been small.
+    complete = math.isclose(sum(sides[0].values()), row.baseline, rel_tol=0.01, abs_tol=NOTHING)
+    # A range without this metric is none that is new.
+    silent = {sample.name: 0.0 for sample in before.ranges}
+    return _parts(metric, _Sides(before={**silent, **sides[0]}, now=sides[1], other=OTHER_RANGES, complete=complete))
+
+
+def _by_kernel(metric: Metric, before: Breakdown, now: Breakdown) -> list[Part]:
+    if metric not in (Metric.KERNEL_MS, Metric.LAUNCHES) or not before.kernels or not now.kernels:
+        return []
+    blessed, own = _kernels(before), _kernels(now)
+    names = {key(row.name): row.name for row in now.kernels if row.kind == "kernel"}
+
+    def value(row: KernelSample) -> float:
+        return row.gpu_ms if metric is Metric.KERNEL_MS else row.count
+
+    parts = _parts(
+        metric,
+        _Sides(
+            before={name: value(row) for name, row in blessed.items()},
+            now={name: value(row) for name, row in own.items()},
+            other=OTHER_KERNELS,
+        ),
+    )
+    return [
+        part.model_copy(
+            update={
+                "name": short(names.get(part.name, part.name)),
+                "note": _of_kernel(part.note, blessed.get(part.name), own.get(part.name)),
+            }
+        )
+        for part in parts
+    ]
+
+
+def _kernels(side: Breakdown) -> dict[str, KernelSample]:
+    """A side's kernels by key; a baseline's bear it as their name."""
+    added: dict[str, KernelSample] = {}
+    for row in side.kernels:
+        if row.kind == "kernel":
+            name = row.name if row.name == OTHER_KERNELS else key(row.name)
+            same = added.get(name)
+            added[name] = row if same is None else _sum(same, row)
+    return added
+
+
+def _sum(one: KernelSample, other: KernelSample) -> KernelSample:
+    return one.model_copy(update={"count": one.count + other.count, "gpu_ms": one.gpu_ms + other.gpu_ms})
+
+
+def _of_kernel(note: str, before: KernelSample | None, now: KernelSample | None) -> str:
+    """What changed about a kernel: whether it was there, its launches per step, its time per launch."""
+    told = [note] if note else []
+    if now is None or before is None or not before.count or not now.count:
+        launched = now or before
+        return ", ".join([*told, *([] if launched is None else [f"{launched.count:.4g} a step"])])
+    if not math.isclose(before.count, now.count, rel_tol=0.001):
+        told.append(f"{before.count:.4g} -> {now.count:.4g} a step")
+    each = now.gpu_ms / now.count / (before.gpu_ms / before.count) - 1 if before.gpu_ms else 0.0
+    if abs(each) >= 0.001:
+        told.append(f"each {100 * each:+.3g} %")
+    return ", ".join(told)
+
+
+def _by_copy(metric: Metric, before: Breakdown, now: Breakdown) -> list[Part]:
+    if metric not in _COPIED or not now.copies:
+        return []
+    belongs, value = _COPIED[metric]
+    sides = [_added((_copy_name(row), value(row)) for row in side.copies if belongs(row)) for side in (before, now)]
+    return _parts(metric, _Sides(before=sides[0], now=sides[1], other="")) if before.copies or not sides[0] else []
+
+
+def _copy_name(row: CopySample) -> str:
+    if row.host is None:
+        return row.direction
+    joined = "from" if row.direction.startswith("Host") else "to"
+    return f"{row.direction} {joined} {row.host} memory"
+
+
+def _by_call(metric: Metric, before: Breakdown, now: Breakdown) -> list[Part]:
+    if metric is not Metric.SYNCS:
+        return []
+
+    def told(side: Breakdown) -> dict[str, float]:
+        return _added(
+            (OTHER_SYNCS if row.call == OTHER_SYNCS else f"{row.call} under {row.range}", row.count)
+            for row in side.syncs
+        )
+
+    return _parts(metric, _Sides(before=told(before), now=told(now), other=OTHER_SYNCS))
+
+
+def _added(pairs: Iterable[tuple[str, float]]) -> dict[str, float]:
+    found: defaultdict[str, float] = defaultdict(float)
+    for name, value in pairs:
+        found[name] += value
+    return dict(found)
+
+
+def _parts(metric: Metric, sides: _Sides) -> list[Part]:
+    """The change of every name; all of them add up to the difference of the sides' sums.
+
+    A name that the baseline does not tell may have been among its others. Of what these have lost, the names that are
+    not told share by what they have now: nothing is blamed on what stayed as it was.
+    """
+    before, now, other = sides.before, sides.now, sides.other
+    unknown = {name: value for name, value in now.items() if name not in before and name != other}
+    pool = max(before.get(other, 0.0) - now.get(other, 0.0), 0.0)
+    taken = min(1.0, pool / whole) if (whole := sum(unknown.values())) > 0 else 0.0
+    note = NEW if other not in before and sides.complete else PERHAPS_NEW
+    found = [
+        Part(metric=metric, name=name, before=None, now=value, change=value * (1 - taken), note=note)
+        for name, value in unknown.items()
+    ]
+    for name in before:
+        was, value = before[name], now.get(name, 0.0)
+        if name == other:
+            was -= taken * whole
+        gone = GONE if name not in now and other not in now and was > 0 else ""
+        found.append(Part(metric=metric, name=name, before=was, now=value, change=value - was, note=gone))
+    if other in now and other not in before and other:
+        found.append(Part(metric=metric, name=other, before=None, now=now[other], change=now[other], note=""))
+    return found

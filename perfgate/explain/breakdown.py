@@ -1,0 +1,165 @@
+"""What several runs say of where time and counts go, put into one, and cut down to what a baseline keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, Literal, TypeVar
+
+from perfgate.explain.names import key
+from perfgate.explain.ranks import straggler
+from perfgate.model.metric import Metric
+from perfgate.model.sample import (
+    OTHER_KERNELS,
+    OTHER_RANGES,
+    OTHER_SYNCS,
+    Breakdown,
+    CopySample,
+    KernelSample,
+    ProcessSample,
+    RangeSample,
+    Run,
+    SyncSample,
+)
+
+MOST_KEPT: Final = 12
+"""Rows of each table in a baseline, besides the one for all others: enough to say where, few enough for a diff."""
+
+_ON_GPU: Final = (Metric.KERNEL_MS, Metric.NCCL_MS, Metric.H2D_MS, Metric.GAP_MS)
+
+
+def telling(run: Run) -> ProcessSample | None:
+    """The process of a run that tells most: the one that the others wait for, else the slowest; None without any."""
+    if (late := straggler([run])) is not None:
+        return run.processes[late.place]
+    return max(run.processes, key=lambda process: process.values.get(Metric.STEP_MS, 0.0), default=None)
+
+
+def breakdown_of(runs: Sequence[Run]) -> Breakdown:
+    """The mean over the runs of what each one's telling process says; a row that a run lacks counts as none there.
+
+    A range's value that some run did not measure at all is left out.
+    """
+    told = [process for run in runs if (process := telling(run)) is not None]
+    if not told:
+        return Breakdown()
+    return Breakdown(
+        ranges=_ranges([process.ranges for process in told]),
+        kernels=_rows([process.kernels for process in told], lambda row: (row.name, row.kind), _kernel),
+        copies=_rows([process.copies for process in told], lambda row: (row.direction, row.host), _copy),
+        syncs=_rows([process.syncs for process in told], lambda row: (row.call, row.range), _sync),
+    )
+
+
+def kept(whole: Breakdown) -> Breakdown:
+    """What a baseline keeps: the largest rows, the others as one, so that sums stay the same; kernels by their key."""
+    kernels = [row if row.name == OTHER_KERNELS else _renamed(row) for row in whole.kernels if row.kind == "kernel"]
+    return Breakdown(
+        ranges=_cut(whole.ranges, range_size, lambda row: row.name != OTHER_RANGES, _other_ranges),
+        kernels=(
+            *_cut(
+                kernels,
+                lambda row: row.gpu_ms,
+                lambda row: row.name != OTHER_KERNELS,
+                lambda rest: _kernel(OTHER_KERNELS, "kernel", rest),
+            ),
+            *(row for row in whole.kernels if row.kind != "kernel"),
+        ),
+        copies=whole.copies,
+        syncs=_cut(
+            whole.syncs,
+            lambda row: row.count,
+            lambda row: row.call != OTHER_SYNCS,
+            lambda rest: _sync(OTHER_SYNCS, OTHER_RANGES, rest),
+        ),
+    )
+
+
+def range_size(sample: RangeSample) -> float:
+    """What a range is ranked by: ms on the CPU, or of kernels, copies and idle GPU under it."""
+    return max(sample.cpu_ms, sum(sample.values.get(metric, 0.0) for metric in _ON_GPU))
+
+
+Row = TypeVar("Row", bound=RangeSample | KernelSample | CopySample | SyncSample)
+"""A row of one of the tables of a breakdown."""
+
+
+def _rows(
+    tables: Sequence[Sequence[Row]], named: Callable[[Row], tuple[str | None, ...]], added: Callable[..., Row]
+) -> tuple[Row, ...]:
+    """The rows of several runs, those of one name added up and divided by the number of runs."""
+    alike: dict[tuple[str | None, ...], list[Row]] = {}
+    for table in tables:
+        for row in table:
+            alike.setdefault(named(row), []).append(row)
+    return tuple(added(*name, rows, runs=len(tables)) for name, rows in alike.items())
+
+
+def _renamed(row: KernelSample) -> KernelSample:
+    return row.model_copy(update={"name": key(row.name)})
+
+
+def _kernel(
+    name: str, kind: Literal["kernel", "nccl", "memory"], rows: Sequence[KernelSample], *, runs: int = 1
+) -> KernelSample:
+    return KernelSample(
+        name=name,
+        kind=kind,
+        count=sum(row.count for row in rows) / runs,
+        gpu_ms=sum(row.gpu_ms for row in rows) / runs,
+    )
+
+
+def _copy(direction: str, host: str | None, rows: Sequence[CopySample], *, runs: int = 1) -> CopySample:
+    return CopySample(
+        direction=direction,
+        host=host,
+        count=sum(row.count for row in rows) / runs,
+        bytes=sum(row.bytes for row in rows) / runs,
+        gpu_ms=sum(row.gpu_ms for row in rows) / runs,
+    )
+
+
+def _sync(call: str, under: str, rows: Sequence[SyncSample], *, runs: int = 1) -> SyncSample:
+    return SyncSample(
+        call=call,
+        range=under,
+        count=sum(row.count for row in rows) / runs,
+        cpu_ms=sum(row.cpu_ms for row in rows) / runs,
+    )
+
+
+def _ranges(tables: Sequence[Sequence[RangeSample]]) -> tuple[RangeSample, ...]:
+    measured = [{metric for row in table for metric in row.values} for table in tables]
+    throughout = set.intersection(*measured)
+
+    def added(name: str, rows: Sequence[RangeSample], *, runs: int) -> RangeSample:
+        return _range(name, rows, [metric for metric in Metric if metric in throughout], runs=runs)
+
+    return _rows(tables, lambda row: (row.name,), added)
+
+
+def _range(name: str, rows: Sequence[RangeSample], metrics: Iterable[Metric], *, runs: int) -> RangeSample:
+    return RangeSample(
+        name=name,
+        count=sum(row.count for row in rows) / runs,
+        cpu_ms=sum(row.cpu_ms for row in rows) / runs,
+        values={metric: sum(row.values.get(metric, 0.0) for row in rows) / runs for metric in metrics},
+    )
+
+
+def _other_ranges(rest: Sequence[RangeSample]) -> RangeSample:
+    metrics: Mapping[Metric, None] = dict.fromkeys(metric for row in rest for metric in row.values)
+    return _range(OTHER_RANGES, rest, metrics, runs=1)
+
+
+def _cut(
+    rows: Sequence[Row],
+    size: Callable[[Row], float],
+    is_named: Callable[[Row], bool],
+    folded: Callable[[Sequence[Row]], Row],
+) -> tuple[Row, ...]:
+    """The largest named rows, and one for all others if there are any."""
+    ordered = sorted(rows, key=size, reverse=True)
+    named = [row for row in ordered if is_named(row)]
+    rest = [*named[MOST_KEPT:], *(row for row in ordered if not is_named(row))]
+    return (*named[:MOST_KEPT], *((folded(rest),) if rest else ()))

@@ -1,0 +1,151 @@
+"""How far the ranks of a job lie apart, and for which of them the others wait; it judges nothing.
+
+All-reduce makes every rank as slow as the slowest, so that step times tell nothing. NCCL's kernels spin while they
+wait: the rank whose kernels take the least time in them is the one that comes last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Final
+
+from perfgate.model.metric import Metric
+from perfgate.model.sample import ProcessSample, RangeSample, Run
+
+SHOWN: Final = (
+    Metric.STEP_MS,
+    Metric.KERNEL_MS,
+    Metric.GAP_MS,
+    Metric.H2D_EXPOSED_MS,
+    Metric.NCCL_MS,
+    Metric.NCCL_EXPOSED_MS,
+)
+APART: Final = 0.05
+"""Ranks lie apart, and wait for one another, from this share of the step on.
+
+On two H200s an unhindered DistributedDataParallel loop was apart by 1.9 % (`two-ranks-h200-nsys2025.3` among the golden
+captures: 1.838 and 2.103 ms in NCCL kernels of a step of 13.69 ms).
+"""
+MOST_OF_IT: Final = 0.2
+"""What a straggler does more than the others is its reason from this share of their wait on."""
+_REASONS: Final[Mapping[Metric, str]] = {
+    Metric.GAP_MS: "its GPU idles {more} a step more than {theirs}",
+    Metric.KERNEL_MS: "its kernels take {more} a step more than {theirs}",
+    Metric.H2D_EXPOSED_MS: "copies to its GPU that nothing hides take {more} a step more than {theirs}",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Straggler:
+    """A rank for which the others wait."""
+
+    place: int
+    """Among the processes of a run."""
+    waited_ms: float
+    """What the others' NCCL kernels take longer, per step: the median of them."""
+    cause: Metric | None
+    """Of which it has most more than the others."""
+    cause_ms: float = 0.0
+
+
+def told_ranks(runs: Sequence[Run]) -> tuple[str, ...]:
+    """Say of several processes with steps how far they lie apart and which is waited for; nothing of one."""
+    if not _of_several(runs):
+        return ()
+    found = straggler(runs)
+    return (_spread(runs), *(() if found is None else (_waited_for(runs, found),)))
+
+
+def straggler(runs: Sequence[Run]) -> Straggler | None:
+    """The process for which the others wait by at least `APART` of the step, by medians over the runs, if any does."""
+    if not _of_several(runs):
+        return None
+    in_nccl, step = _medians(runs, Metric.NCCL_MS), _medians(runs, Metric.STEP_MS)
+    if in_nccl is None or step is None:
+        return None
+    place = min(range(len(in_nccl)), key=lambda one: in_nccl[one])
+    waited = _others(in_nccl, place) - in_nccl[place]
+    if waited < APART * max(step):
+        return None
+    more = {
+        metric: values[place] - _others(values, place)
+        for metric in _REASONS
+        if (values := _medians(runs, metric)) is not None
+    }
+    cause = max(more, key=lambda metric: more[metric], default=None)
+    if cause is None or more[cause] < MOST_OF_IT * waited:
+        return Straggler(place=place, waited_ms=waited, cause=None)
+    return Straggler(place=place, waited_ms=waited, cause=cause, cause_ms=more[cause])
+
+
+def label(process: ProcessSample) -> str:
+    """What a process is called: by its rank, else by the one GPU it used, else by its id."""
+    if process.rank is not None:
+        return f"rank {process.rank}"
+    if len(process.devices) == 1:
+        return f"the process on GPU {process.devices[0].device}"
+    return f"process {process.pid}"
+
+
+def _of_several(runs: Sequence[Run]) -> bool:
+    return bool(runs) and len(runs[0].processes) > 1 and len({len(run.processes) for run in runs}) == 1
+
+
+def _medians(runs: Sequence[Run], metric: Metric) -> list[float] | None:
+    """The metric of each process, the median over the runs; None where one did not measure it."""
+    values = [[run.processes[place].values.get(metric) for run in runs] for place in _places(runs)]
+    if any(value is None for of_place in values for value in of_place):
+        return None
+    return [median(value for value in of_place if value is not None) for of_place in values]
+
+
+def _places(runs: Sequence[Run]) -> range:
+    return range(len(runs[0].processes))
+
+
+def _others(values: Sequence[float], place: int) -> float:
+    return median([*values[:place], *values[place + 1 :]])
+
+
+def _spread(runs: Sequence[Run]) -> str:
+    step = max(_medians(runs, Metric.STEP_MS) or [0.0])
+    told: list[str] = []
+    for metric in SHOWN:
+        values = _medians(runs, metric)
+        if values is None or not any(values):
+            continue
+        least, most = min(values), max(values)
+        if step and most - least >= APART * step:
+            low, high = (label(runs[-1].processes[values.index(one)]) for one in (least, most))
+            told.append(f"{metric} {least:.4g} ms ({low}) to {most:.4g} ({high})")
+        else:
+            told.append(f"{metric} {least:.4g} to {most:.4g} ms")
+    return f"{len(_places(runs))} processes took the steps, and each value is the worst of theirs: {', '.join(told)}"
+
+
+def _waited_for(runs: Sequence[Run], found: Straggler) -> str:
+    own = label(runs[-1].processes[found.place])
+    others, theirs = ("the other waits", "the other's") if len(_places(runs)) == 2 else ("the others wait", "theirs")
+    told = f"{own} is late: {others} {found.waited_ms:.4g} ms a step for it in NCCL kernels"
+    if found.cause is None:
+        return told
+    told += "; " + _REASONS[found.cause].format(more=f"{found.cause_ms:.4g} ms", theirs=theirs)
+    where = _range_of(runs[-1], found)
+    return told if where is None else f"{told}, {where[1]:.4g} ms of that under {where[0]}"
+
+
+def _range_of(run: Run, found: Straggler) -> tuple[str, float] | None:
+    """The range under which the straggler has most more of its cause than the others, in ms a step."""
+    assert found.cause is not None
+    of_each = [_by_range(process.ranges, found.cause) for process in run.processes]
+    own = of_each[found.place]
+    others = [*of_each[: found.place], *of_each[found.place + 1 :]]
+    more = {name: value - median(other.get(name, 0.0) for other in others) for name, value in own.items()}
+    name = max(more, key=lambda one: more[one], default=None)
+    return None if name is None or more[name] < MOST_OF_IT * found.cause_ms else (name, more[name])
+
+
+def _by_range(ranges: Sequence[RangeSample], metric: Metric) -> dict[str, float]:
+    return {one.name: one.values[metric] for one in ranges if metric in one.values}

@@ -1,0 +1,106 @@
+"""Whether the measured steps begin with what belongs in the warm-up: first-time work; it must not know the judge."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perfgate.metrics.calls import base_name
+from perfgate.metrics.steps import Steps
+from perfgate.model.timeline import Flags, Ints, Timeline
+
+FEWEST_STEPS: Final = 8
+"""Below this the later half of the window is too short to say what a step usually takes."""
+BEYOND: Final = 1.25
+"""A step with setup calls counts from this multiple of the later steps' median on."""
+FAR_BEYOND: Final = 2.0
+"""Steps without any count from this on, if the window begins with at least `AT_LEAST` of them.
+
+Of 8304 windows of 20 to 100 steps of a launch-bound loop on an H200 host, whose pace changes by itself, none begins so;
+1.6-2.3 % begin with a step beyond `BEYOND` and beyond all of the later half (steps of `benchmarks/moods`).
+"""
+AT_LEAST: Final = 2
+"""One slow step may come by chance, and in every (n / 2)th window of n steps it would come first."""
+
+SETUP_CALLS: Final = re.compile(
+    r"cu(?:da)?(?:Module|Library)Load\w*"
+    r"|cuda(?:Malloc|HostAlloc|GraphInstantiate)(?!\w*Async)\w*"
+    r"|cu(?:MemAlloc|MemHostAlloc|MemCreate|GraphInstantiate|LinkComplete)(?!\w*Async)\w*"
+)
+"""Calls that load code, take memory or make a graph: compiling, autotuning and the growth of a cache end in them."""
+
+
+def unsettled(timeline: Timeline, steps: Steps, done: Ints, counted: Flags, kernel_ns: Ints) -> str | None:
+    """Say which of the first half's steps hold first-time work, or None where none is shown to.
+
+    Such a step takes longer than every step of the later half, and either than `BEYOND` times their median, while the
+    process makes more setup calls in it than in any of those, or than `FAR_BEYOND` times, as all counted ones before
+    it, `AT_LEAST` in all. Kernel time alone also shows a step of the first kind: an autotuner's kernels run beside
+    others.
+
+    Args:
+        timeline: the capture.
+        steps: those of one process, n of them.
+        done: when each was complete, ns, shape (n,).
+        counted: whether the period that each step ends counts, shape (n,).
+        kernel_ns: kernel time launched in each step, shape (n,).
+    """
+    half = len(steps) // 2
+    period = np.where(counted, np.diff(done, prepend=0), 0).astype(np.float64)
+    later = period[half:][counted[half:]]
+    if steps.whole or len(steps) < FEWEST_STEPS or not len(later):
+        return None
+    slow = _beyond(period[:half], later, BEYOND)
+    suspects = slow | _beyond(kernel_ns[:half].astype(np.float64), kernel_ns[half:].astype(np.float64), BEYOND)
+    if not suspects.any():
+        return None
+    far = _beyond(period[:half], later, FAR_BEYOND)
+    leading = np.logical_and.accumulate(far | ~counted[:half]) & counted[:half]
+    leading &= leading.sum() >= AT_LEAST
+    calls = _setup_calls(timeline, steps)
+    usual = max(calls[index].total() for index in range(half, len(steps)))
+    with_calls = np.array([calls[index].total() > usual for index in range(half)], np.bool_) & suspects
+    if not (with_calls | leading).any():
+        return None
+    return _told(np.flatnonzero(with_calls | leading), period, kernel_ns, slow, half, calls if with_calls.any() else {})
+
+
+def _beyond(first: NDArray[np.float64], later: NDArray[np.float64], factor: float) -> Flags:
+    return np.asarray(first > max(float(later.max()), factor * float(np.median(later))), np.bool_)
+
+
+def _setup_calls(timeline: Timeline, steps: Steps) -> dict[int, Counter[str]]:
+    """The setup calls begun in each step, on whichever thread of its process, by name."""
+    found: dict[int, Counter[str]] = {index: Counter() for index in range(len(steps))}
+    calls = timeline.calls
+    keys = {key: base for key, name in timeline.names.items() if SETUP_CALLS.fullmatch(base := base_name(name))}
+    rows = np.flatnonzero(np.isin(calls.name, list(keys)) & (calls.process == steps.process))
+    index = np.searchsorted(steps.starts, calls.start[rows], side="right") - 1
+    inside = (index >= 0) & (calls.start[rows] < steps.ends[np.maximum(index, 0)])
+    for step, key in zip(index[inside].tolist(), calls.name[rows][inside].tolist(), strict=True):
+        found[step][keys[key]] += 1
+    return found
+
+
+def _told(
+    which: Ints, period: NDArray[np.float64], kernel_ns: Ints, slow: Flags, half: int, calls: dict[int, Counter[str]]
+) -> str:
+    numbers = which.tolist()
+    of_period = bool(slow[which].any())
+    values, what = (period, "took") if of_period else (kernel_ns, "ran kernels for")
+    longest, usual = float(values[which].max()) / 1e6, float(np.median(values[half:][values[half:] > 0])) / 1e6
+    named = ", ".join(str(number + 1) for number in numbers[:5]) + (", ..." if len(numbers) > 5 else "")
+    made = sum((calls[number] for number in numbers), Counter[str]()) if calls else Counter[str]()
+    evidence = ", ".join(
+        f"{name} {count} times" if count > 1 else f"{name} once" for name, count in made.most_common(3)
+    )
+    return (
+        f"step{'s' if len(numbers) > 1 else ''} {named} of the measured {len(period)} {what} up to {longest:.4g} ms, "
+        f"the later half {usual:.4g} ms"
+        + (f", and called {evidence}" if evidence else "")
+        + f": first-time work that belongs in the warm-up; raise warmup by at least {numbers[-1] + 1}"
+    )

@@ -1,0 +1,169 @@
+"""How a change is made up: by range, kernel, kind of copy and call; what is told adds up to the whole."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from perfgate.explain.attribution import attributions
+from perfgate.explain.breakdown import kept
+from perfgate.explain.where import where
+from perfgate.model.metric import Metric
+from perfgate.model.outcome import Outcome
+from perfgate.model.sample import (
+    OTHER_KERNELS,
+    OTHER_RANGES,
+    Breakdown,
+    CopySample,
+    KernelSample,
+    RangeSample,
+    SyncSample,
+)
+from perfgate.model.verdict import Attribution, Axis, MetricVerdict, Verdict
+
+M = Metric
+
+
+def verdict(metric: Metric, before: float, now: float) -> Verdict:
+    row = MetricVerdict(metric=metric, outcome=Outcome.REGRESSED, baseline=before, now=now)
+    return Verdict(workload="mlp", outcome=Outcome.REGRESSED, reason="", metrics=(row,))
+
+
+def ranges(metric: Metric, values: Mapping[str, float]) -> tuple[RangeSample, ...]:
+    return tuple(RangeSample(name=name, count=1.0, cpu_ms=0.0, values={metric: of}) for name, of in values.items())
+
+
+def kernels(**times: tuple[float, float]) -> Breakdown:
+    return Breakdown(
+        kernels=tuple(KernelSample(name=name, count=count, gpu_ms=ms) for name, (count, ms) in times.items())
+    )
+
+
+def only(found: tuple[Attribution, ...], axis: Axis) -> Attribution:
+    (one,) = (one for one in found if one.axis is axis)
+    return one
+
+
+def test_kernels_are_told_by_what_changed_of_them() -> None:
+    before = kernels(gemm=(10, 5.0), gone=(1, 0.5), more=(4, 0.4), slower=(2, 1.0), same=(1, 1.0))
+    now = kernels(gemm=(10, 5.0), more=(6, 0.6), slower=(2, 1.3), same=(1, 1.0), spin=(1, 0.9))
+    found = only(attributions(before, now, verdict(M.KERNEL_MS, 7.9, 8.8)), Axis.KERNEL)
+    assert [(part.name, round(part.change, 9), part.note) for part in found.parts] == [
+        ("spin", 0.9, "new, 1 a step"),
+        ("gone", -0.5, "gone, 1 a step"),
+        ("slower", 0.3, "each +30 %"),
+        ("more", 0.2, "4 -> 6 a step"),
+    ]
+    assert where((found,)) == {
+        M.KERNEL_MS: "+0.9 ms; by kernel: +0.9 spin (new, 1 a step), +0.3 slower (each +30 %), "
+        "+0.2 more (4 -> 6 a step)"
+    }
+
+
+def test_a_kernels_name_is_told_short_also_against_a_baselines_keys() -> None:
+    name = "void at::native::fill<(int)4>(int, float *)"
+    before = kept(Breakdown(kernels=(KernelSample(name=name, count=1, gpu_ms=1.0),)))
+    now = Breakdown(kernels=(KernelSample(name=name, count=1, gpu_ms=1.5),))
+    (part,) = only(attributions(before, now, verdict(M.KERNEL_MS, 1.0, 1.5)), Axis.KERNEL).parts
+    assert (part.name, part.before, part.now, part.note) == ("fill<4>", 1.0, 1.5, "each +50 %")
+
+
+def test_launches_are_told_by_kernel_too() -> None:
+    found = attributions(kernels(add=(3, 0.1)), kernels(add=(4, 0.1)), verdict(M.LAUNCHES, 3, 4))
+    assert where(found) == {M.LAUNCHES: "+1; by kernel: +1 add (3 -> 4 a step, each -25 %)"}
+
+
+def test_nccls_kernels_and_copies_are_no_part_of_kernel_time() -> None:
+    nccl = KernelSample(name="ncclDevKernel", count=1, gpu_ms=9.0, kind="nccl")
+    copy = KernelSample(name="CUDA memcpy Host-to-Device", count=1, gpu_ms=9.0, kind="memory")
+    now = Breakdown(kernels=(KernelSample(name="k", count=1, gpu_ms=2.0), nccl, copy))
+    found = only(attributions(kernels(k=(1, 1.0)), now, verdict(M.KERNEL_MS, 1.0, 2.0)), Axis.KERNEL)
+    assert [part.name for part in found.parts] == ["k"]
+    assert found.rest == 0
+
+
+def copied(host: str, count: float, *, direction: str = "Host-to-Device") -> CopySample:
+    return CopySample(direction=direction, host=host, count=count, bytes=1000.0 * count, gpu_ms=0.1 * count)
+
+
+@pytest.mark.parametrize(
+    ("metric", "before", "now", "text"),
+    [
+        (M.PAGEABLE_COPIES, 0, 2, "+2; by copy: +2 Host-to-Device from pageable memory (new)"),
+        (M.D2H_COPIES, 1, 2, "+1; by copy: +1 Device-to-Host to pinned memory"),
+        (M.H2D_MS, 0.2, 0.4, "+0.2 ms; by copy: +0.2 Host-to-Device from pageable memory (new)"),
+        (M.H2D_BYTES, 2000, 4000, "+2000 B; by copy: +2000 Host-to-Device from pageable memory (new)"),
+    ],
+)
+def test_copies_are_told_by_direction_and_memory(metric: Metric, before: float, now: float, text: str) -> None:
+    blessed = Breakdown(copies=(copied("pinned", 2), copied("pinned", 1, direction="Device-to-Host")))
+    own = Breakdown(
+        copies=(copied("pageable", 2), copied("pinned", 2), copied("pinned", 2, direction="Device-to-Host"))
+    )
+    assert where(attributions(blessed, own, verdict(metric, before, now))) == {metric: text}
+
+
+def test_synchronising_calls_are_told_with_their_range() -> None:
+    call = SyncSample(call="cudaStreamSynchronize", range="loss_log", count=1, cpu_ms=2.0)
+    found = attributions(Breakdown(), Breakdown(syncs=(call,)), verdict(M.SYNCS, 0, 1))
+    assert where(found) == {M.SYNCS: "+1; by call: +1 cudaStreamSynchronize under loss_log (new)"}
+
+
+def test_what_is_not_among_a_baselines_largest_is_not_blamed_for_staying_as_it_was() -> None:
+    before = Breakdown(ranges=ranges(M.GAP_MS, {"large": 5.0, OTHER_RANGES: 1.0}))
+    now = Breakdown(ranges=ranges(M.GAP_MS, {"large": 5.5, "small": 0.6, "smaller": 0.4}))
+    found = only(attributions(before, now, verdict(M.GAP_MS, 6.0, 6.5)), Axis.RANGE)
+    assert [(part.name, part.change) for part in found.parts] == [("large", 0.5)]
+    assert found.rest == pytest.approx(0)
+
+
+def test_what_is_new_among_them_is_told_as_perhaps_new() -> None:
+    before = Breakdown(ranges=ranges(M.GAP_MS, {"large": 5.0, OTHER_RANGES: 0.2}))
+    now = Breakdown(ranges=ranges(M.GAP_MS, {"large": 5.0, "stall": 2.2}))
+    (part,) = only(attributions(before, now, verdict(M.GAP_MS, 5.2, 7.2)), Axis.RANGE).parts
+    assert (part.name, part.before, part.note) == ("stall", None, "not among the baseline's largest")
+    assert part.change == pytest.approx(2.0)
+
+
+def test_what_no_part_accounts_for_is_the_rest() -> None:
+    before = Breakdown(ranges=ranges(M.KERNEL_MS, {"a": 1.0}))
+    now = Breakdown(ranges=ranges(M.KERNEL_MS, {"a": 1.4}))
+    found = only(attributions(before, now, verdict(M.KERNEL_MS, 1.0, 1.5)), Axis.RANGE)
+    assert found.rest == pytest.approx(0.1)
+
+
+def test_a_side_that_tells_nothing_along_an_axis_leaves_it_out() -> None:
+    told = kernels(k=(1, 1.0))
+    assert attributions(Breakdown(), told, verdict(M.KERNEL_MS, 0.5, 1.0)) == ()
+    assert attributions(told, Breakdown(), verdict(M.KERNEL_MS, 0.5, 1.0)) == ()
+
+
+NAMES = st.sampled_from(["a", "b", "c", "d", OTHER_RANGES])
+SIDE = st.dictionaries(NAMES, st.floats(0.001, 100), min_size=1)
+
+
+@given(SIDE, SIDE)
+def test_the_parts_and_the_rest_are_the_whole(before: dict[str, float], now: dict[str, float]) -> None:
+    whole = verdict(M.GAP_MS, sum(before.values()), sum(now.values()))
+    for found in attributions(
+        Breakdown(ranges=ranges(M.GAP_MS, before)), Breakdown(ranges=ranges(M.GAP_MS, now)), whole
+    ):
+        assert math.isclose(sum(part.change for part in found.parts) + found.rest, found.change, abs_tol=1e-9)
+        # Ranges account for all of it, so nothing but the dust of floats is left over.
+        assert abs(found.rest) < 1e-6
+        assert [abs(part.change) for part in found.parts] == sorted((abs(p.change) for p in found.parts), reverse=True)
+
+
+@given(SIDE, SIDE)
+def test_kernels_too(before: dict[str, float], now: dict[str, float]) -> None:
+    def of(side: dict[str, float]) -> Breakdown:
+        named = {OTHER_KERNELS if name == OTHER_RANGES else name: (1.0, ms) for name, ms in side.items()}
+        return kernels(**named)
+
+    whole = verdict(M.KERNEL_MS, sum(before.values()), sum(now.values()))
+    for found in attributions(of(before), of(now), whole):
+        assert abs(found.rest) < 1e-6

@@ -1,0 +1,104 @@
+"""What several runs are made of, as one, and what a baseline keeps of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from support import records
+
+from perfgate.explain.breakdown import MOST_KEPT, breakdown_of, kept
+from perfgate.explain.names import key
+from perfgate.model.metric import Metric
+from perfgate.model.sample import (
+    OTHER_KERNELS,
+    OTHER_RANGES,
+    OTHER_SYNCS,
+    Breakdown,
+    CopySample,
+    KernelSample,
+    RangeSample,
+    Run,
+    SyncSample,
+)
+
+GAP, SYNCS = Metric.GAP_MS, Metric.SYNCS
+LONG = "void at::native::fill<(int)4>(int)"
+
+
+def under(name: str, values: Mapping[Metric, float], *, count: float = 1.0, cpu_ms: float = 1.0) -> RangeSample:
+    return RangeSample(name=name, count=count, cpu_ms=cpu_ms, values=values)
+
+
+def run(
+    *,
+    ranges: tuple[RangeSample, ...] = (),
+    kernels: tuple[KernelSample, ...] = (),
+    copies: tuple[CopySample, ...] = (),
+    syncs: tuple[SyncSample, ...] = (),
+) -> Run:
+    made = records.process(ranges=ranges, kernels=kernels).model_copy(update={"copies": copies, "syncs": syncs})
+    return records.run(processes=[made])
+
+
+def test_it_is_the_mean_over_the_runs_and_what_a_run_lacks_is_none_there() -> None:
+    first = run(
+        ranges=(under("a", {GAP: 1.0, SYNCS: 1.0}), under("b", {GAP: 4.0, SYNCS: 0.0}, cpu_ms=6.0)),
+        kernels=(KernelSample(name="k", count=2, gpu_ms=1.0), KernelSample(name="once", count=1, gpu_ms=0.5)),
+        copies=(CopySample(direction="Host-to-Device", host="pinned", count=2, bytes=8.0, gpu_ms=0.1),),
+        syncs=(SyncSample(call="cudaStreamSynchronize", range="a", count=1, cpu_ms=2.0),),
+    )
+    second = run(
+        ranges=(under("a", {GAP: 3.0}, count=3.0),),
+        kernels=(KernelSample(name="k", count=2, gpu_ms=2.0),),
+        copies=(CopySample(direction="Host-to-Device", host="pageable", count=2, bytes=8.0, gpu_ms=0.3),),
+    )
+    # What the second run did not measure at all, syncs, says nothing of its ranges.
+    assert breakdown_of([first, second]) == Breakdown(
+        ranges=(under("a", {GAP: 2.0}, count=2.0), under("b", {GAP: 2.0}, count=0.5, cpu_ms=3.0)),
+        kernels=(KernelSample(name="k", count=2, gpu_ms=1.5), KernelSample(name="once", count=0.5, gpu_ms=0.25)),
+        copies=(
+            CopySample(direction="Host-to-Device", host="pinned", count=1, bytes=4.0, gpu_ms=0.05),
+            CopySample(direction="Host-to-Device", host="pageable", count=1, bytes=4.0, gpu_ms=0.15),
+        ),
+        syncs=(SyncSample(call="cudaStreamSynchronize", range="a", count=0.5, cpu_ms=1.0),),
+    )
+
+
+def test_no_run_is_made_of_nothing() -> None:
+    assert breakdown_of([]) == Breakdown()
+
+
+def test_a_baseline_keeps_the_largest_rows_and_the_sum_of_the_others() -> None:
+    whole = breakdown_of(
+        [
+            run(
+                ranges=(
+                    *(under(f"r{n}", {GAP: float(n)}, cpu_ms=float(n)) for n in range(20)),
+                    under(OTHER_RANGES, {GAP: 100.0}, cpu_ms=100.0),
+                ),
+                kernels=(
+                    *(KernelSample(name=f"{LONG}{n}", count=1, gpu_ms=float(n)) for n in range(20)),
+                    KernelSample(name=OTHER_KERNELS, count=7, gpu_ms=100.0),
+                    KernelSample(name="ncclDevKernel", count=1, gpu_ms=0.1, kind="nccl"),
+                    KernelSample(name="CUDA memset", count=1, gpu_ms=0.1, kind="memory"),
+                ),
+                syncs=tuple(SyncSample(call=f"c{n}", range="a", count=float(n), cpu_ms=1.0) for n in range(20)),
+            )
+        ]
+    )
+    told = kept(whole)
+    assert [row.name for row in told.ranges] == [*(f"r{n}" for n in range(19, 19 - MOST_KEPT, -1)), OTHER_RANGES]
+    assert sum(row.values[GAP] for row in told.ranges) == sum(row.values[GAP] for row in whole.ranges)
+    largest = [key(f"{LONG}{n}") for n in range(19, 19 - MOST_KEPT, -1)]
+    assert [row.name for row in told.kernels] == [*largest, OTHER_KERNELS, "ncclDevKernel", "CUDA memset"]
+    assert sum(row.gpu_ms for row in told.kernels) == sum(row.gpu_ms for row in whole.kernels)
+    assert sum(row.count for row in told.kernels) == sum(row.count for row in whole.kernels)
+    assert [row.call for row in told.syncs] == [*(f"c{n}" for n in range(19, 19 - MOST_KEPT, -1)), OTHER_SYNCS]
+    assert kept(told) == told
+
+
+def test_few_rows_are_all_kept_and_none_is_made_up() -> None:
+    whole = breakdown_of(
+        [run(ranges=(under("a", {GAP: 1.0}),), kernels=(KernelSample(name="k", count=1, gpu_ms=1.0),))]
+    )
+    assert kept(whole) == whole

@@ -1,0 +1,67 @@
+"""Kernel names that people can read, and keys that tell all of them apart."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from perfgate.explain.names import DIGEST, KEPT, key, short
+
+FILL = (
+    "void at::native::vectorized_elementwise_kernel<(int)4, at::native::FillFunctor<float>, "
+    "std::array<char *, (unsigned long)1>>(int, T2, T3)"
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        (FILL, "vectorized_elementwise_kernel<4, FillFunctor<float>, array<char *, 1>>"),
+        ("void (anonymous namespace)::softmax<(bool)1>(T1)", "softmax<1>"),
+        (
+            "void at::native::<unnamed>::multi_tensor_apply_kernel<std::plus<float>>(T1)",
+            "multi_tensor_apply_kernel<plus<float>>",
+        ),
+        (
+            "void cutlass::Kernel2<cutlass_80_sgemm_256x128>(T1::Params)",
+            "Kernel2<cutlass_80_sgemm_256x128>",
+        ),
+        (
+            "ncclDevKernel_AllReduce_Sum(ncclDevKernelArgsStorage<(unsigned long)4096>)",
+            "ncclDevKernel_AllReduce_Sum",
+        ),
+        ("std::vector<std::pair<void *, unsigned int> >::f() const", "vector<pair<void *, unsigned int>>::f() const"),
+        ("call(void (*)(int), float)", "call"),
+        ("functor::operator()(int)", "operator()"),
+        ("sm90_xmma_gemm_f32f32_tf32f32_f32_tn_n__5x_cublas", "sm90_xmma_gemm_f32f32_tf32f32_f32_tn_n__5x_cublas"),
+        ("triton_poi_fused_relu_0", "triton_poi_fused_relu_0"),
+        ("(other kernels)", "(other kernels)"),
+        ("broken(", "broken("),
+        ("void", "void"),
+        ("", ""),
+    ],
+)
+def test_a_name_is_told_without_what_says_nothing(name: str, told: str) -> None:
+    assert short(name) == told
+
+
+def test_a_key_is_readable_and_tells_apart_what_reads_alike() -> None:
+    one, other = "void a::fill<4>(int)", "void b::fill<4>(int)"
+    assert short(one) == short(other)
+    assert key(one) != key(other)
+    assert key(one).startswith("fill<4> #")
+    assert key("triton_poi_fused_relu_0") == "triton_poi_fused_relu_0"
+
+
+@given(st.text(max_size=400))
+def test_a_key_is_short_and_its_own_key(name: str) -> None:
+    told = key(name)
+    assert len(told) <= KEPT + len(" #") + DIGEST
+    assert key(told) == told
+
+
+@given(st.text(alphabet="ab:<>() ,*0", max_size=60))
+def test_any_name_can_be_told(name: str) -> None:
+    assert len(short(name)) <= max(len(name), 1)
+    assert short(name) or not name

@@ -1,0 +1,120 @@
+"""First-time work at the start of the measured steps: told where it is shown, not where a step is slow by chance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pytest
+from support.timelines import Call, Op, Range, build
+
+from perfgate.metrics.measure import measure
+from perfgate.model.timeline import Timeline
+
+MS = 1_000_000
+USUAL = 10
+"""Length of a step that does nothing for the first time, ms."""
+
+
+def loop(
+    lengths: Sequence[float],
+    *,
+    kernels: Mapping[int, float] | None = None,
+    calls: Mapping[int, Sequence[str]] | None = None,
+    thread: int = 1,
+) -> Timeline:
+    """A process whose steps take `lengths` ms, each with one kernel as long as told (or 2 ms) and API calls by name."""
+    ranges, ops, made = [], [], []
+    at = 0
+    for number, length in enumerate(lengths):
+        end = at + int(length * MS)
+        ranges.append(Range(start=at, end=end))
+        made.append(Call(start=at + 10, end=at + 20, correlation=number))
+        busy = int((kernels or {}).get(number, 2.0) * MS)
+        ops.append(Op(start=end - busy - 10, end=end - 10, correlation=number))
+        for place, name in enumerate((calls or {}).get(number, ())):
+            made.append(Call(start=at + 100 + 20 * place, end=at + 110 + 20 * place, name=name, thread=thread))
+        at = end
+    return build(kernels=ops, calls=made, ranges=ranges)
+
+
+def complaint(timeline: Timeline) -> str | None:
+    (sample,) = measure(timeline, step="step", steps=1000)
+    assert len(sample.complaints) <= 1
+    return sample.complaints[0] if sample.complaints else None
+
+
+def steps(*lengths: float, of: int = 20) -> list[float]:
+    """Steps that begin with these lengths and go on as usual."""
+    return [*lengths, *[float(USUAL)] * (of - len(lengths))]
+
+
+def test_steps_that_all_take_as_long_have_nothing_of_the_warmup() -> None:
+    assert complaint(loop(steps())) is None
+
+
+def test_steps_that_load_code_or_take_memory_and_are_slow_are_told() -> None:
+    calls = {0: ["cuModuleLoadData", "cuLibraryLoadData"], 3: ["cudaMalloc_v3020", "cuModuleLoadData"]}
+    assert complaint(loop(steps(300, 10, 10, 40), calls=calls)) == (
+        "step 4 of the measured 20 took up to 40 ms, the later half 10 ms, and called cudaMalloc once, "
+        "cuModuleLoadData once: first-time work that belongs in the warm-up; raise warmup by at least 4"
+    )
+
+
+def test_setup_calls_count_on_whichever_thread_they_were_made() -> None:
+    told = complaint(loop(steps(10, 10, 10, 13), calls={3: ["cudaGraphInstantiateWithFlags_v11040"]}, thread=7))
+    assert told is not None
+    assert "called cudaGraphInstantiateWithFlags once" in told
+
+
+def test_an_autotuner_is_seen_by_its_kernels_also_where_no_period_counts() -> None:
+    calls = {0: ["cudaMalloc_v3020", "cudaMalloc_v3020"]}
+    assert complaint(loop(steps(), kernels={0: 9.0}, calls=calls)) == (
+        "step 1 of the measured 20 ran kernels for up to 9 ms, the later half 2 ms, and called cudaMalloc 2 times: "
+        "first-time work that belongs in the warm-up; raise warmup by at least 1"
+    )
+
+
+def test_steps_far_slower_at_the_very_start_are_told_without_such_calls() -> None:
+    assert complaint(loop(steps(90, 80, 60, 50, 30))) == (
+        "steps 3, 4, 5 of the measured 20 took up to 60 ms, the later half 10 ms: first-time work that belongs in the "
+        "warm-up; raise warmup by at least 5"
+    )
+
+
+@pytest.mark.parametrize(
+    ("lengths", "calls"),
+    [
+        pytest.param(steps(10, 10, 10, 10, 60), {}, id="one slow step within"),
+        pytest.param(steps(10, 10, 60), {}, id="one slow step at the start"),
+        pytest.param(steps(10, 10, 19, 18), {}, id="a pace that changes"),
+        pytest.param([*steps(10, 10, 30, of=19), 35], {}, id="as slow later"),
+        pytest.param(steps(10, 10, 12, 12), {2: ["cuModuleLoadData"]}, id="hardly slower"),
+        pytest.param(steps(10, 10, 10, 60), {3: ["cudaMallocAsync_v11020"]}, id="memory in the order of a stream"),
+        pytest.param(steps(10, 10, 10, 60), {n: ["cudaMalloc_v3020"] for n in range(20)}, id="memory in every step"),
+        pytest.param(steps(400, 300), {}, id="periods that do not count"),
+        pytest.param(steps(10, 10, 60, of=7), {2: ["cuModuleLoadData"]}, id="too few steps"),
+        pytest.param(steps(*[10.0] * 15, 90), {15: ["cuModuleLoadData"]}, id="in the later half"),
+    ],
+)
+def test_what_is_no_first_time_work_is_not_told(lengths: Sequence[float], calls: Mapping[int, Sequence[str]]) -> None:
+    assert complaint(loop(lengths, calls=calls)) is None
+
+
+def test_a_window_measured_as_one_has_no_first_steps() -> None:
+    (sample,) = measure(loop(steps(90, 80, 60, 50)), step=None)
+    assert sample.complaints == ()
+
+
+def test_the_calls_of_another_process_prove_nothing() -> None:
+    ranges = [Range(start=n * USUAL * MS, end=(n + 1) * USUAL * MS, pid=pid) for n in range(20) for pid in (1, 2)]
+    late = [Range(start=20 * USUAL * MS, end=20 * USUAL * MS + 1, name="x", pid=pid) for pid in (1, 2)]
+    slow = [
+        Op(start=31 * MS, end=39 * MS, pid=2, correlation=1),
+        *(Op(start=n * 10 * MS, end=n * 10 * MS + 1, pid=2) for n in range(20)),
+    ]
+    calls = [
+        Call(start=30 * MS, end=31 * MS, pid=2, correlation=1),
+        Call(start=32 * MS, end=33 * MS, name="cuModuleLoadData", pid=1),
+    ]
+    samples = measure(build(kernels=slow, calls=calls, ranges=[*ranges, *late]), step="step", steps=1000)
+    assert [sample.complaints for sample in samples] == [(), ()]
