@@ -17,6 +17,8 @@ import click
 from perfgate import __version__, blessing, calibration, git
 from perfgate.demo.replay import play
 from perfgate.doctor import examine
+from perfgate.explain.ranks import told_ranks
+from perfgate.explain.sides import differences, made_up_of, side_of_result, side_of_samples
 from perfgate.judge.stages import STORED_PLAN
 from perfgate.machine import read_machine
 from perfgate.metrics.measure import measure
@@ -34,6 +36,7 @@ from perfgate.model.errors import (
 )
 from perfgate.model.metric import Metric
 from perfgate.model.settings import DuetForm, Settings
+from perfgate.model.side import Side
 from perfgate.model.timeline import Timeline
 from perfgate.model.workload import Workload
 from perfgate.nsys.files import fault_of_rep
@@ -44,10 +47,11 @@ from perfgate.plugin.listing import collected_workloads
 from perfgate.pytest_door import ending_as_on_ctrl_c, gate_command, run_to_end
 from perfgate.render import numbers
 from perfgate.render.calibration import CalibrationHead, SpreadRow, calibration_text
+from perfgate.render.explanation import explanation_text
 from perfgate.render.findings import findings_text
 from perfgate.render.measurement import measurement_text
 from perfgate.render.page import Column, Page, Row, inert
-from perfgate.render.records import Side, baseline_text, bless_text, comparison_text
+from perfgate.render.records import baseline_text, bless_text, comparison_text
 from perfgate.render.samples import sample_text
 from perfgate.runner import code_now
 from perfgate.selftest.play import Runner
@@ -367,8 +371,65 @@ def compare(a: str, b: str, *, step: str | None) -> None:
     Each is a baseline file, a kept result (file or folder), a capture (.nsys-rep or .sqlite), or the name of a
     workload: its baseline, or with `:kept` behind it, its newest kept result.
     """
-    here = project()
     width, colour = screen()
+    sides = _sides(project().store, a, b, step)
+    click.echo(comparison_text(*sides, differences(*sides), width=width, colour=colour), nl=False)
+
+
+@cli.command()
+@click.argument("words", metavar="WORKLOAD | A B", nargs=-1, required=True)
+@click.option("--step", help="Of captures: the steps' range, a regular expression.")
+@click.option("--full", is_flag=True, help="Leave nothing out: every part, and the whole names of kernels.")
+def explain(words: tuple[str, ...], *, step: str | None, full: bool) -> None:
+    """Say what moved and where, by NVTX range, kernel, copy and call.
+
+    Of WORKLOAD, in its newest kept result against what that was compared with; or in B against A, each of which is
+    what `perfgate compare` takes, also captures that perfgate did not make.
+    """
+    here = project()
+    match words:
+        case (word,) if not _is_capture(word):
+            a, b, ranks = _explained(here, word)
+        case (first, second):
+            a, b, ranks = *_sides(here.store, first, second, step), ()
+        case (_,):
+            raise click.UsageError(f"{words[0]} is one capture: name another one before it, to compare it with.")
+        case _:
+            raise click.UsageError(f"It takes a workload, or two things to compare; these are {len(words)}.")
+    rows = differences(a, b)
+    width, colour = screen()
+    told = explanation_text(
+        a, b, rows, made_up_of(a, b, rows, full=full), width=width, colour=colour, ranks=ranks, full=full
+    )
+    click.echo(told, nl=False)
+
+
+def _explained(here: Project, workload: str) -> tuple[Side, Side, Sequence[str]]:
+    """A workload's newest kept result, and what it was compared with: the other commit's runs, or its baseline."""
+    kept = _latest(here.store, workload)
+    result, label = kept.result, os.path.relpath(kept.folder)
+    runs = result.interleaved_runs or result.runs
+    if result.reference_runs:
+        commit = "another commit" if result.verdict.duet is None else result.verdict.duet.commit[:12]
+        now = side_of_result(label, result.model_copy(update={"runs": runs}))
+        then = side_of_result(f"{commit}, run beside it", result.model_copy(update={"runs": result.reference_runs}))
+        return then, now, told_ranks(runs)
+    baseline = here.store.load_baseline(result.machine.slug, workload)
+    if baseline is None:
+        raise BaselineMissing(
+            subject=workload,
+            fact=f"it has no baseline on {result.machine.slug}, so its result was compared with nothing",
+            next_step='Bless one first: perfgate bless --reason "...", or name two things: perfgate explain A B',
+        )
+    then = Side.of_baseline(os.path.relpath(here.store.baseline_path(result.machine.slug, workload)), baseline)
+    return then, side_of_result(label, result), told_ranks(runs)
+
+
+def _is_capture(word: str) -> bool:
+    return Path(word).suffix in {".sqlite", ".nsys-rep"}
+
+
+def _sides(store: Store, a: str, b: str, step: str | None) -> tuple[Side, Side]:
     if step is None and _is_capture(a) != _is_capture(b):
         raise ConfigInvalid(
             subject=a if _is_capture(a) else b,
@@ -376,25 +437,20 @@ def compare(a: str, b: str, *, step: str | None) -> None:
             expectation="The other side is per step",
             next_step="Name the range of its steps: --step REGEX (of perfgate's own captures: --step step)",
         )
-    sides = [_side(here.store, word, step) for word in (a, b)]
-    click.echo(comparison_text(sides[0], sides[1], width=width, colour=colour), nl=False)
-
-
-def _is_capture(word: str) -> bool:
-    return Path(word).suffix in {".sqlite", ".nsys-rep"}
+    return _side(store, a, step), _side(store, b, step)
 
 
 def _side(store: Store, word: str, step: str | None) -> Side:
     path = Path(word)
     if _is_capture(word):
         timeline = _timeline(path)
-        return Side.of_samples(word, measure(timeline, step=step, is_pattern=True))
+        return side_of_samples(word, measure(timeline, step=step, is_pattern=True))
     if path.is_dir() or path.name == "result.json":
-        return Side.of_result(word, store.load_result(path))
+        return side_of_result(word, store.load_result(path))
     if path.suffix == ".json":
         return Side.of_baseline(word, store.read_baseline(path))
     if word.endswith(":kept"):
-        return Side.of_result(word, _latest(store, word.removesuffix(":kept")).result)
+        return side_of_result(word, _latest(store, word.removesuffix(":kept")).result)
     listed = store.baselines()
     found = [one for one in listed if one.workload == word]
     if len(found) == 1:

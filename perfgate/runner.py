@@ -444,7 +444,7 @@ def _ordered(
 ) -> Iterator[_Ordered]:
     """Make the folder of one run with its order, and leave in it only what is to be kept."""
     raw, witnesses, order_file = folder / "nsys", folder / WITNESSES, folder / "order.json"
-    given: Mapping[str, str] = {**bench.env, **workload.env}
+    given = _as_activated(bench, workload)
     if bench.tree is not None:
         check_there(workload, bench.tree, bench.env)
         given = _environment_there(bench, bench.tree, workload, given, witnesses)
@@ -479,6 +479,18 @@ def _ordered(
         if not bench.keep_captures:
             shutil.rmtree(raw, ignore_errors=True)
             shutil.rmtree(witnesses, ignore_errors=True)
+
+
+def _as_activated(bench: Bench, workload: Workload) -> Mapping[str, str]:
+    """The environment of a run; a command finds what the environment of the gate's interpreter holds, also `python`.
+
+    So does one that was started as `.venv/bin/pytest`, without the environment being activated. A PATH of the
+    workload's own is left as it is.
+    """
+    given = {**bench.env, **workload.env}
+    if workload.form == "command" and "PATH" not in workload.env:
+        given["PATH"] = os.pathsep.join((str(Path(bench.python).parent), given.get("PATH", os.defpath)))
+    return given
 
 
 T = TypeVar("T")

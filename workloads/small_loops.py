@@ -11,7 +11,7 @@ from perfgate import Steps, workload
 
 CUDA = torch.cuda.is_available()
 DEVICE = "cuda" if CUDA else "cpu"
-SLIPS = frozenset(os.environ.get("SLIP", "").split(","))
+SLIPS = frozenset(os.environ.get("SMALL_SLIP", "").split(","))
 """Slips to plant, so that the gate can be tried: item, pageable, kernel, sleep, stall; several joined by commas."""
 SLEEP_CYCLES = int(os.environ.get("SLEEP_CYCLES", "120000"))
 """Clock cycles of the sleep slip: 3 % of a 2 ms step at 2 GHz."""

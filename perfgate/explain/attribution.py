@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,7 +12,7 @@ from perfgate.explain.names import key, short
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import OTHER_KERNELS, OTHER_RANGES, OTHER_SYNCS, Breakdown, CopySample, KernelSample
-from perfgate.model.verdict import Attribution, Axis, MetricVerdict, Part, Verdict
+from perfgate.model.verdict import Attribution, Axis, MetricVerdict, Part
 
 NEW: Final = "new"
 PERHAPS_NEW: Final = "not among the baseline's largest"
@@ -41,21 +41,36 @@ class _Sides:
     """Whether the baseline's rows are known to be all there were."""
 
 
-def attributions(before: Breakdown, now: Breakdown, verdict: Verdict) -> tuple[Attribution, ...]:
-    """Take apart what moved: per metric one attribution an axis that both sides tell of, by range first.
+def judged_to_move(row: MetricVerdict) -> bool:
+    """Whether a metric is REGRESSED or IMPROVED, or INCONCLUSIVE with a change of more than half its budget."""
+    if row.outcome is Outcome.INCONCLUSIVE:
+        return row.change is not None and row.budget is not None and row.change > row.budget / 2
+    return row.outcome in (Outcome.REGRESSED, Outcome.IMPROVED)
 
-    A metric moved if it is REGRESSED or IMPROVED, or INCONCLUSIVE with a change of more than half its budget. A step
-    is no range's own: kernel time, idle time and copies that nothing hides, which are, stand for it.
+
+def attributions(
+    before: Breakdown,
+    now: Breakdown,
+    rows: Sequence[MetricVerdict],
+    *,
+    moved: Callable[[MetricVerdict], bool] = judged_to_move,
+    named: Callable[[str], str] = short,
+) -> tuple[Attribution, ...]:
+    """Take apart what `moved`: per metric one attribution an axis that both sides tell of, by range first.
+
+    A step is no range's own: kernel time, idle time and copies that nothing hides, which are, stand for it. Kernels
+    bear the names that `named` makes of theirs.
     """
     found: list[Attribution] = []
-    for row in verdict.metrics:
-        if row.baseline is None or row.now is None or not _moved(row):
+    of_metric = {row.metric: row for row in rows}
+    for row in rows:
+        if row.baseline is None or row.now is None or not moved(row):
             continue
-        sources = _parts_of_step(verdict) if row.metric is Metric.STEP_MS else (row.metric,)
-        by_range = [part for source in sources for part in _by_range(source, before, now, verdict)]
+        sources = _parts_of_step(of_metric) if row.metric is Metric.STEP_MS else (row.metric,)
+        by_range = [part for source in sources for part in _by_range(of_metric.get(source), before, now)]
         by_axis = {
             Axis.RANGE: by_range,
-            Axis.KERNEL: _by_kernel(row.metric, before, now),
+            Axis.KERNEL: _by_kernel(row.metric, before, now, named),
             Axis.COPY: _by_copy(row.metric, before, now),
             Axis.CALL: _by_call(row.metric, before, now),
         }
@@ -70,14 +85,8 @@ def _attribution(metric: Metric, axis: Axis, whole: float, parts: Iterable[Part]
     return Attribution(metric=metric, axis=axis, change=whole, parts=tuple(moved), rest=rest)
 
 
-def _moved(row: MetricVerdict) -> bool:
-    if row.outcome is Outcome.INCONCLUSIVE:
-        return row.change is not None and row.budget is not None and row.change > row.budget / 2
-    return row.outcome in (Outcome.REGRESSED, Outcome.IMPROVED)
-
-
-def _parts_of_step(verdict: Verdict) -> tuple[Metric, ...]:
-    exposed, copied = verdict.of(Metric.H2D_EXPOSED_MS), verdict.of(Metric.H2D_MS)
+def _parts_of_step(rows: Mapping[Metric, MetricVerdict]) -> tuple[Metric, ...]:
+    exposed, copied = rows.get(Metric.H2D_EXPOSED_MS), rows.get(Metric.H2D_MS)
     if exposed is None or copied is None or _growth(exposed) * 2 < _growth(copied) or _growth(exposed) <= 0:
         return (Metric.KERNEL_MS, Metric.GAP_MS)
     return (Metric.KERNEL_MS, Metric.GAP_MS, Metric.H2D_MS)
@@ -87,10 +96,10 @@ def _growth(row: MetricVerdict) -> float:
     return (row.now or 0.0) - (row.baseline or 0.0)
 
 
-def _by_range(metric: Metric, before: Breakdown, now: Breakdown, verdict: Verdict) -> list[Part]:
-    row = verdict.of(metric)
+def _by_range(row: MetricVerdict | None, before: Breakdown, now: Breakdown) -> list[Part]:
     if row is None or row.baseline is None or row.now is None:
         return []
+    metric = row.metric
     sides = [
         _added((sample.name, sample.values[metric]) for sample in side.ranges if metric in sample.values)
         for side in (before, now)
@@ -104,11 +113,11 @@ def _by_range(metric: Metric, before: Breakdown, now: Breakdown, verdict: Verdic
     return _parts(metric, _Sides(before={**silent, **sides[0]}, now=sides[1], other=OTHER_RANGES, complete=complete))
 
 
-def _by_kernel(metric: Metric, before: Breakdown, now: Breakdown) -> list[Part]:
+def _by_kernel(metric: Metric, before: Breakdown, now: Breakdown, named: Callable[[str], str]) -> list[Part]:
     if metric not in (Metric.KERNEL_MS, Metric.LAUNCHES) or not before.kernels or not now.kernels:
         return []
     blessed, own = _kernels(before), _kernels(now)
-    names = {key(row.name): row.name for row in now.kernels if row.kind == "kernel"}
+    names = {key(row.name): row.name for row in (*before.kernels, *now.kernels) if row.kind == "kernel"}
 
     def value(row: KernelSample) -> float:
         return row.gpu_ms if metric is Metric.KERNEL_MS else row.count
@@ -124,7 +133,7 @@ def _by_kernel(metric: Metric, before: Breakdown, now: Breakdown) -> list[Part]:
     return [
         part.model_copy(
             update={
-                "name": short(names.get(part.name, part.name)),
+                "name": named(names.get(part.name, part.name)),
                 "note": _of_kernel(part.note, blessed.get(part.name), own.get(part.name)),
             }
         )

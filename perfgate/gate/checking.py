@@ -360,7 +360,7 @@ class _Checking:
         assert compared is not None
         crept = None if stored is None else self._crept(stored)
         circumstances = () if stored is None else _circumstances(stored, self._series.machine)
-        made_up = attributions(compared.breakdown, breakdown_of(self.interleaved_runs or self.runs), verdict)
+        made_up = attributions(compared.breakdown, breakdown_of(self.interleaved_runs or self.runs), verdict.metrics)
         verdict = verdict.model_copy(
             update={
                 "where": where(made_up),

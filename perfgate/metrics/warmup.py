@@ -23,8 +23,8 @@ FAR_BEYOND: Final = 2.0
 Of 8304 windows of 20 to 100 steps of a launch-bound loop on an H200 host, whose pace changes by itself, none begins so;
 1.6-2.3 % begin with a step beyond `BEYOND` and beyond all of the later half (steps of `benchmarks/moods`).
 """
-AT_LEAST: Final = 2
-"""One slow step may come by chance, and in every (n / 2)th window of n steps it would come first."""
+AT_LEAST: Final = 3
+"""A slow step or two come by chance on a busy host, and now and then they come first."""
 
 SETUP_CALLS: Final = re.compile(
     r"cu(?:da)?(?:Module|Library)Load\w*"

@@ -34,6 +34,8 @@ def collected_workloads(root: Path) -> tuple[Workload, ...]:
     listener, said = _Listener(), io.StringIO()
     with redirect_stdout(said), redirect_stderr(said):
         arguments = ["--perfgate", "--collect-only", "-q", "-p", "no:cacheprovider", f"--rootdir={root}"]
+        # This process has imported perfgate before pytest could, which a project may have made an error.
+        arguments += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
         status = pytest.main(arguments, plugins=[listener])
     if status not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
         raise ConfigInvalid(

@@ -8,7 +8,7 @@ from perfgate.render.document import (
     read_document,
 )
 from perfgate.render.junit import properties
-from perfgate.render.records import Side, baseline_text, bless_text, comparison_text
+from perfgate.render.records import baseline_text, bless_text, comparison_text
 from perfgate.render.samples import sample_text
 from perfgate.render.text import render_verdicts, summary, verdict_table
 
@@ -16,7 +16,6 @@ __all__ = [
     "DocumentRun",
     "DocumentWorkload",
     "GateDocument",
-    "Side",
     "baseline_text",
     "bless_text",
     "comparison_text",

@@ -204,8 +204,9 @@ def _widths(columns: Sequence[Column], rows: Sequence[Row]) -> list[int]:
 
 def _fitted(columns: Sequence[Column], natural: Sequence[int], *, room: int) -> list[int]:
     widths = list(natural)
-    for n, column in enumerate(columns):
+    # Prose gives way before names do: its beginning tells something, a name whose middle is missing may tell nothing.
+    for n in sorted(range(len(columns)), key=lambda n: not columns[n].prose):
         excess = sum(widths) - room
-        if column.flexible and widths[n] and excess > 0:
+        if columns[n].flexible and widths[n] and excess > 0:
             widths[n] = max(widths[n] - excess, min(widths[n], _SPARE))
     return widths

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from statistics import median
 from typing import Final
 
-from perfgate.model.baseline import Baseline, Commit, Result
+from perfgate.model.baseline import Baseline, Commit
 from perfgate.model.machine import Machine
-from perfgate.model.metric import METRICS, Basis, Kind, Metric
-from perfgate.model.sample import KernelSample, ProcessSample, RangeSample
+from perfgate.model.metric import METRICS, Basis, Metric
+from perfgate.model.side import Side
 from perfgate.model.verdict import MetricVerdict
 from perfgate.render import numbers
 from perfgate.render.page import Cell, Column, Page, Row, inert
@@ -19,59 +18,6 @@ from perfgate.render.samples import kernels_table, range_size, ranges_table
 from perfgate.render.text import change_cell, share_rows
 
 MOST_MOVED: Final = 8
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Side:
-    """One of two things to be compared: its values run by run, and what is known of where they come from."""
-
-    label: str
-    values: Mapping[Metric, Sequence[float]]
-    """One value a run; of several processes the worst."""
-    machine: Machine | None = None
-    parameters: Mapping[str, str] | None = None
-    ranges: Sequence[RangeSample] = ()
-    kernels: Sequence[KernelSample] = ()
-
-    @classmethod
-    def of_baseline(cls, label: str, baseline: Baseline) -> Side:
-        """Take a baseline."""
-        return cls(
-            label=label,
-            values={metric: baseline.values(metric) for metric in METRICS},
-            machine=baseline.machine,
-            parameters=baseline.parameters,
-            ranges=baseline.breakdown.ranges,
-        )
-
-    @classmethod
-    def of_result(cls, label: str, result: Result) -> Side:
-        """Take a kept result, with the ranges and kernels of its first run."""
-        runs = [run.measured() for run in result.runs]
-        first = result.runs[0].processes if result.runs else ()
-        return cls(
-            label=label,
-            values={m: [run[m] for run in runs] if all(m in run for run in runs) else () for m in METRICS},
-            machine=result.machine,
-            parameters=result.workload.comparable_parameters(),
-            ranges=first[0].ranges if first else (),
-            kernels=first[0].kernels if first else (),
-        )
-
-    @classmethod
-    def of_samples(cls, label: str, samples: Sequence[ProcessSample]) -> Side:
-        """Take one capture: the worst value of its processes, the ranges and kernels of the first."""
-        found = {m: [s.values[m] for s in samples if m in s.values] for m in METRICS}
-        return cls(
-            label=label,
-            values={m: [max(of)] if of and len(of) == len(samples) else () for m, of in found.items()},
-            ranges=samples[0].ranges if samples else (),
-            kernels=samples[0].kernels if samples else (),
-        )
-
-    def medians(self) -> dict[Metric, float]:
-        """Return the median over the runs of every metric that there is."""
-        return {metric: median(values) for metric in METRICS if (values := self.values.get(metric))}
 
 
 def baseline_text(baseline: Baseline, *, width: int, colour: bool, path: str | None = None) -> str:
@@ -118,26 +64,30 @@ def baseline_text(baseline: Baseline, *, width: int, colour: bool, path: str | N
     return page.text
 
 
-def comparison_text(a: Side, b: Side, *, width: int, colour: bool) -> str:
-    """Return how two measurements differ: medians, then the ranges and kernels that moved most. No judgement."""
+def comparison_text(a: Side, b: Side, rows: Sequence[MetricVerdict], *, width: int, colour: bool) -> str:
+    """Return how two measurements differ: `rows` of medians, then the ranges that moved most. No judgement."""
     page = Page(width=width, colour=colour)
     for side, told in (("a", a), ("b", b)):
         runs = max((len(values) for values in told.values.values()), default=0)
         page.line(Cell(text=side, style="bold"), f": {inert(told.label, longest=1000)} ({_plural(runs, 'run')})")
-    for warning in _unlike(a, b):
+    for warning in unlike(a, b):
         page.prose(warning, label="not alike", style="yellow")
     page.blank()
-    rows = _differences(a, b)
     if rows:
-        _difference_table(page, rows, titles=("a", "b"))
+        difference_table(page, rows, titles=("a", "b"))
     else:
         page.prose("Neither holds a metric that could be compared.")
-    _moved(page, "range, ms", {r.name: range_size(r) for r in a.ranges}, {r.name: range_size(r) for r in b.ranges})
+    _moved(
+        page,
+        "range, ms",
+        {row.name: range_size(row) for row in a.breakdown.ranges},
+        {row.name: range_size(row) for row in b.breakdown.ranges},
+    )
     _moved(
         page,
         "kernel, copy or memset, GPU ms",
-        {kernel.name: kernel.gpu_ms for kernel in a.kernels},
-        {kernel.name: kernel.gpu_ms for kernel in b.kernels},
+        {row.name: row.gpu_ms for row in a.breakdown.kernels},
+        {row.name: row.gpu_ms for row in b.breakdown.kernels},
     )
     return page.text
 
@@ -160,10 +110,10 @@ def bless_text(
     if old is not None:
         before = f"{moment(old.blessing.at)} by {inert(old.blessing.by)}{_at(old.blessing.commit)}"
         page.prose(f"blessed {before}: {old.blessing.reason}", label="replaces")
-        for warning in _unlike(Side.of_baseline("the old", old), Side.of_baseline("the new", new)):
+        for warning in unlike(Side.of_baseline("the old", old), Side.of_baseline("the new", new)):
             page.prose(warning, label="not alike", style="yellow")
     page.blank()
-    _difference_table(page, rows, titles=("before", "after") if old is not None else ("", "now"))
+    difference_table(page, rows, titles=("before", "after") if old is not None else ("", "now"))
     page.blank()
     if new.anchor is not None:
         page.prose(_told_anchor(new.anchor.step_ms, new), label="anchor")
@@ -186,7 +136,8 @@ def _told_anchor(best_ms: float, new: Baseline) -> str:
     return f"{told}; this one is {numbers.percent(slower)} slower" if slower >= 0.00005 else f"{told}: this one"
 
 
-def _difference_table(page: Page, rows: Sequence[MetricVerdict], *, titles: tuple[str, str]) -> None:
+def difference_table(page: Page, rows: Sequence[MetricVerdict], *, titles: tuple[str, str]) -> None:
+    """Write values before and after, and the change in each metric's own basis."""
     told: list[Row] = []
     for row in rows:
         before, after = (
@@ -208,19 +159,6 @@ def _difference_table(page: Page, rows: Sequence[MetricVerdict], *, titles: tupl
 
 def _of(title: str) -> str:
     return f"of {title}" if title == "a" else title
-
-
-def _differences(a: Side, b: Side) -> list[MetricVerdict]:
-    before, after = a.medians(), b.medians()
-    rows: list[MetricVerdict] = []
-    for metric, spec in METRICS.items():
-        was, now = before.get(metric), after.get(metric)
-        if was is None and now is None:
-            continue
-        basis = None if spec.kind is Kind.COUNT else _basis(metric)
-        change = None if was is None or now is None else spec.change(was, now, step_ms=before.get(Metric.STEP_MS))
-        rows.append(MetricVerdict(metric=metric, outcome=None, baseline=was, now=now, basis=basis, change=change))
-    return rows
 
 
 def _moved(page: Page, title: str, before: Mapping[str, float], after: Mapping[str, float]) -> None:
@@ -246,7 +184,7 @@ def _moved(page: Page, title: str, before: Mapping[str, float], after: Mapping[s
         page.table(columns, rows)
 
 
-def _unlike(a: Side, b: Side) -> list[str]:
+def unlike(a: Side, b: Side) -> list[str]:
     """Name what makes two measurements incomparable, as far as it is known."""
     found: list[str] = []
     if a.machine is not None and b.machine is not None:

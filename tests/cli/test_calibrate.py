@@ -375,6 +375,8 @@ def test_what_makes_no_sense_is_a_usage_error(calibrated: Project, arguments: Se
 
 @pytest.mark.nsys
 def test_a_real_workload_is_measured_again_and_calibrated(project: Project, real_nsys: Sequence[str]) -> None:
+    strict = '[tool.pytest.ini_options]\nfilterwarnings = ["error"]\n'
+    project.write("pyproject.toml", f'[project]\nname = "scratch"\nversion = "1"\n{strict}')
     project.workload(LOOP.replace("0.001", "0.005"))
     assert project.run("--perfgate").status == 1
     assert project.perfgate("bless", "--reason", "first").status == 0

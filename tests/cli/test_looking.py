@@ -334,6 +334,7 @@ Commands:
   compare    Show how B differs from A, without judging.
   demo       Replay a gate on captures recorded on an NVIDIA H200.
   doctor     Check all that a first run needs, and say what to do about each failure.
+  explain    Say what moved and where, by NVTX range, kernel, copy and call.
   inspect    Measure any CAPTURE, a .nsys-rep or .sqlite file, whoever made it.
   selftest   Try the gate on this runner: an unchanged loop must pass, planted slips must fail.
   show       Show the baselines of WORKLOAD, or list all.

@@ -181,6 +181,32 @@ def test_the_code_of_now_is_of_the_same_files(project: Path) -> None:
     assert code_now(then, project) == {"train.py": sha("train.py"), "model.py": sha("model.py")}
 
 
+# What a run is given
+
+
+@pytest.mark.parametrize(
+    ("workload", "path"),
+    [
+        (command("python", "train.py"), "/venv/bin:/usr/bin"),
+        (command("python", "train.py").model_copy(update={"env": {"PATH": "/mine"}}), "/mine"),
+        (records.workload(), "/usr/bin"),
+    ],
+    ids=["command", "command with a PATH of its own", "function"],
+)
+def test_a_command_finds_the_programs_of_the_gates_environment(tmp_path: Path, workload: Workload, path: str) -> None:
+    tool = NsysTool(path=Path("nsys"), version=NsysVersion(2024, 2, 3), env={})
+    bench = Bench(
+        root=tmp_path,
+        settings=Settings(),
+        tool=tool,
+        machine=Machine(),
+        env={"PATH": "/usr/bin"},
+        python="/venv/bin/python",
+    )
+    with runner._ordered(bench, workload, tmp_path / "run", run_id="r") as ordered:
+        assert ordered.spec.env["PATH"] == path
+
+
 # What the worker tells
 
 

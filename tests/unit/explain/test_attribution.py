@@ -23,14 +23,13 @@ from perfgate.model.sample import (
     RangeSample,
     SyncSample,
 )
-from perfgate.model.verdict import Attribution, Axis, MetricVerdict, Verdict
+from perfgate.model.verdict import Attribution, Axis, MetricVerdict
 
 M = Metric
 
 
-def verdict(metric: Metric, before: float, now: float) -> Verdict:
-    row = MetricVerdict(metric=metric, outcome=Outcome.REGRESSED, baseline=before, now=now)
-    return Verdict(workload="mlp", outcome=Outcome.REGRESSED, reason="", metrics=(row,))
+def moved(metric: Metric, before: float, now: float) -> tuple[MetricVerdict, ...]:
+    return (MetricVerdict(metric=metric, outcome=Outcome.REGRESSED, baseline=before, now=now),)
 
 
 def ranges(metric: Metric, values: Mapping[str, float]) -> tuple[RangeSample, ...]:
@@ -51,7 +50,7 @@ def only(found: tuple[Attribution, ...], axis: Axis) -> Attribution:
 def test_kernels_are_told_by_what_changed_of_them() -> None:
     before = kernels(gemm=(10, 5.0), gone=(1, 0.5), more=(4, 0.4), slower=(2, 1.0), same=(1, 1.0))
     now = kernels(gemm=(10, 5.0), more=(6, 0.6), slower=(2, 1.3), same=(1, 1.0), spin=(1, 0.9))
-    found = only(attributions(before, now, verdict(M.KERNEL_MS, 7.9, 8.8)), Axis.KERNEL)
+    found = only(attributions(before, now, moved(M.KERNEL_MS, 7.9, 8.8)), Axis.KERNEL)
     assert [(part.name, round(part.change, 9), part.note) for part in found.parts] == [
         ("spin", 0.9, "new, 1 a step"),
         ("gone", -0.5, "gone, 1 a step"),
@@ -68,12 +67,12 @@ def test_a_kernels_name_is_told_short_also_against_a_baselines_keys() -> None:
     name = "void at::native::fill<(int)4>(int, float *)"
     before = kept(Breakdown(kernels=(KernelSample(name=name, count=1, gpu_ms=1.0),)))
     now = Breakdown(kernels=(KernelSample(name=name, count=1, gpu_ms=1.5),))
-    (part,) = only(attributions(before, now, verdict(M.KERNEL_MS, 1.0, 1.5)), Axis.KERNEL).parts
+    (part,) = only(attributions(before, now, moved(M.KERNEL_MS, 1.0, 1.5)), Axis.KERNEL).parts
     assert (part.name, part.before, part.now, part.note) == ("fill<4>", 1.0, 1.5, "each +50 %")
 
 
 def test_launches_are_told_by_kernel_too() -> None:
-    found = attributions(kernels(add=(3, 0.1)), kernels(add=(4, 0.1)), verdict(M.LAUNCHES, 3, 4))
+    found = attributions(kernels(add=(3, 0.1)), kernels(add=(4, 0.1)), moved(M.LAUNCHES, 3, 4))
     assert where(found) == {M.LAUNCHES: "+1; by kernel: +1 add (3 -> 4 a step, each -25 %)"}
 
 
@@ -81,7 +80,7 @@ def test_nccls_kernels_and_copies_are_no_part_of_kernel_time() -> None:
     nccl = KernelSample(name="ncclDevKernel", count=1, gpu_ms=9.0, kind="nccl")
     copy = KernelSample(name="CUDA memcpy Host-to-Device", count=1, gpu_ms=9.0, kind="memory")
     now = Breakdown(kernels=(KernelSample(name="k", count=1, gpu_ms=2.0), nccl, copy))
-    found = only(attributions(kernels(k=(1, 1.0)), now, verdict(M.KERNEL_MS, 1.0, 2.0)), Axis.KERNEL)
+    found = only(attributions(kernels(k=(1, 1.0)), now, moved(M.KERNEL_MS, 1.0, 2.0)), Axis.KERNEL)
     assert [part.name for part in found.parts] == ["k"]
     assert found.rest == 0
 
@@ -104,19 +103,19 @@ def test_copies_are_told_by_direction_and_memory(metric: Metric, before: float, 
     own = Breakdown(
         copies=(copied("pageable", 2), copied("pinned", 2), copied("pinned", 2, direction="Device-to-Host"))
     )
-    assert where(attributions(blessed, own, verdict(metric, before, now))) == {metric: text}
+    assert where(attributions(blessed, own, moved(metric, before, now))) == {metric: text}
 
 
 def test_synchronising_calls_are_told_with_their_range() -> None:
     call = SyncSample(call="cudaStreamSynchronize", range="loss_log", count=1, cpu_ms=2.0)
-    found = attributions(Breakdown(), Breakdown(syncs=(call,)), verdict(M.SYNCS, 0, 1))
+    found = attributions(Breakdown(), Breakdown(syncs=(call,)), moved(M.SYNCS, 0, 1))
     assert where(found) == {M.SYNCS: "+1; by call: +1 cudaStreamSynchronize under loss_log (new)"}
 
 
 def test_what_is_not_among_a_baselines_largest_is_not_blamed_for_staying_as_it_was() -> None:
     before = Breakdown(ranges=ranges(M.GAP_MS, {"large": 5.0, OTHER_RANGES: 1.0}))
     now = Breakdown(ranges=ranges(M.GAP_MS, {"large": 5.5, "small": 0.6, "smaller": 0.4}))
-    found = only(attributions(before, now, verdict(M.GAP_MS, 6.0, 6.5)), Axis.RANGE)
+    found = only(attributions(before, now, moved(M.GAP_MS, 6.0, 6.5)), Axis.RANGE)
     assert [(part.name, part.change) for part in found.parts] == [("large", 0.5)]
     assert found.rest == pytest.approx(0)
 
@@ -124,7 +123,7 @@ def test_what_is_not_among_a_baselines_largest_is_not_blamed_for_staying_as_it_w
 def test_what_is_new_among_them_is_told_as_perhaps_new() -> None:
     before = Breakdown(ranges=ranges(M.GAP_MS, {"large": 5.0, OTHER_RANGES: 0.2}))
     now = Breakdown(ranges=ranges(M.GAP_MS, {"large": 5.0, "stall": 2.2}))
-    (part,) = only(attributions(before, now, verdict(M.GAP_MS, 5.2, 7.2)), Axis.RANGE).parts
+    (part,) = only(attributions(before, now, moved(M.GAP_MS, 5.2, 7.2)), Axis.RANGE).parts
     assert (part.name, part.before, part.note) == ("stall", None, "not among the baseline's largest")
     assert part.change == pytest.approx(2.0)
 
@@ -132,14 +131,14 @@ def test_what_is_new_among_them_is_told_as_perhaps_new() -> None:
 def test_what_no_part_accounts_for_is_the_rest() -> None:
     before = Breakdown(ranges=ranges(M.KERNEL_MS, {"a": 1.0}))
     now = Breakdown(ranges=ranges(M.KERNEL_MS, {"a": 1.4}))
-    found = only(attributions(before, now, verdict(M.KERNEL_MS, 1.0, 1.5)), Axis.RANGE)
+    found = only(attributions(before, now, moved(M.KERNEL_MS, 1.0, 1.5)), Axis.RANGE)
     assert found.rest == pytest.approx(0.1)
 
 
 def test_a_side_that_tells_nothing_along_an_axis_leaves_it_out() -> None:
     told = kernels(k=(1, 1.0))
-    assert attributions(Breakdown(), told, verdict(M.KERNEL_MS, 0.5, 1.0)) == ()
-    assert attributions(told, Breakdown(), verdict(M.KERNEL_MS, 0.5, 1.0)) == ()
+    assert attributions(Breakdown(), told, moved(M.KERNEL_MS, 0.5, 1.0)) == ()
+    assert attributions(told, Breakdown(), moved(M.KERNEL_MS, 0.5, 1.0)) == ()
 
 
 NAMES = st.sampled_from(["a", "b", "c", "d", OTHER_RANGES])
@@ -148,7 +147,7 @@ SIDE = st.dictionaries(NAMES, st.floats(0.001, 100), min_size=1)
 
 @given(SIDE, SIDE)
 def test_the_parts_and_the_rest_are_the_whole(before: dict[str, float], now: dict[str, float]) -> None:
-    whole = verdict(M.GAP_MS, sum(before.values()), sum(now.values()))
+    whole = moved(M.GAP_MS, sum(before.values()), sum(now.values()))
     for found in attributions(
         Breakdown(ranges=ranges(M.GAP_MS, before)), Breakdown(ranges=ranges(M.GAP_MS, now)), whole
     ):
@@ -164,6 +163,6 @@ def test_kernels_too(before: dict[str, float], now: dict[str, float]) -> None:
         named = {OTHER_KERNELS if name == OTHER_RANGES else name: (1.0, ms) for name, ms in side.items()}
         return kernels(**named)
 
-    whole = verdict(M.KERNEL_MS, sum(before.values()), sum(now.values()))
+    whole = moved(M.KERNEL_MS, sum(before.values()), sum(now.values()))
     for found in attributions(of(before), of(now), whole):
         assert abs(found.rest) < 1e-6

@@ -23,7 +23,7 @@ def ranges(values: Mapping[str, Mapping[Metric, float]]) -> tuple[RangeSample, .
 
 
 def told(before: Sequence[RangeSample], now: Sequence[RangeSample], of: Verdict) -> Mapping[Metric, str]:
-    return where(attributions(Breakdown(ranges=tuple(before)), Breakdown(ranges=tuple(now)), of))
+    return where(attributions(Breakdown(ranges=tuple(before)), Breakdown(ranges=tuple(now)), of.metrics))
 
 
 def moved(
@@ -127,7 +127,8 @@ def test_step_time_is_told_by_the_kernel_and_idle_time_of_ranges() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "budget", "named"), [(0.006, 0.01, True), (0.004, 0.01, False), (None, 0.01, False), (0.006, None, False)]
+    ("change", "budget", "named"),
+    [(0.006, 0.01, True), (0.004, 0.01, False), (None, 0.01, False), (0.006, None, False)],
 )
 def test_an_inconclusive_metric_is_told_from_half_its_budget_on(
     change: float | None, budget: float | None, named: bool

@@ -85,7 +85,7 @@ def test_steps_far_slower_at_the_very_start_are_told_without_such_calls() -> Non
     ("lengths", "calls"),
     [
         pytest.param(steps(10, 10, 10, 10, 60), {}, id="one slow step within"),
-        pytest.param(steps(10, 10, 60), {}, id="one slow step at the start"),
+        pytest.param(steps(10, 10, 60, 50), {}, id="two slow steps at the start"),
         pytest.param(steps(10, 10, 19, 18), {}, id="a pace that changes"),
         pytest.param([*steps(10, 10, 30, of=19), 35], {}, id="as slow later"),
         pytest.param(steps(10, 10, 12, 12), {2: ["cuModuleLoadData"]}, id="hardly slower"),

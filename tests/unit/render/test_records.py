@@ -7,9 +7,11 @@ from datetime import timedelta
 from support import records
 
 from perfgate import blessing
+from perfgate.explain.sides import differences, side_of_result, side_of_samples
 from perfgate.model.baseline import Anchor, Baseline, Spread
 from perfgate.model.metric import Metric
-from perfgate.render.records import Side, baseline_text, bless_text, comparison_text
+from perfgate.model.side import Side
+from perfgate.render.records import baseline_text, bless_text, comparison_text
 
 PATH = "baselines/nvidia-h200/mlp.json"
 
@@ -170,10 +172,10 @@ def test_comparison_shows_medians_and_what_moved() -> None:
         ranges=[*records.RANGES[:2], records.RANGES[2].model_copy(update={"cpu_ms": 4.5})],
         kernels=[records.KERNELS[0], records.KERNELS[2].model_copy(update={"gpu_ms": 2.5})],
     )
-    a = Side.of_samples("before.sqlite", [records.process()])
-    b = Side.of_samples("after.sqlite", [slow])
+    a = side_of_samples("before.sqlite", [records.process()])
+    b = side_of_samples("after.sqlite", [slow])
     assert (
-        comparison_text(a, b, width=80, colour=False)
+        comparison_text(a, b, differences(a, b), width=80, colour=False)
         == """\
 a: before.sqlite (1 run)
 b: after.sqlite (1 run)
@@ -210,8 +212,8 @@ b: after.sqlite (1 run)
 
 def test_baseline_and_result_of_unlike_machines_are_compared_with_a_warning() -> None:
     a = Side.of_baseline(PATH, old())
-    b = Side.of_result("kept", records.result(on=records.machine("NVIDIA H100", "NVIDIA H100", nsys="2025.1.1")))
-    told = comparison_text(a, b, width=120, colour=False).splitlines()
+    b = side_of_result("kept", records.result(on=records.machine("NVIDIA H100", "NVIDIA H100", nsys="2025.1.1")))
+    told = comparison_text(a, b, differences(a, b), width=120, colour=False).splitlines()
     assert told[:4] == [
         "a: baselines/nvidia-h200/mlp.json (5 runs)",
         "b: kept (5 runs)",
@@ -221,18 +223,18 @@ def test_baseline_and_result_of_unlike_machines_are_compared_with_a_warning() ->
 
 
 def test_comparison_of_nothing_says_so() -> None:
-    nothing = Side.of_samples("x.sqlite", [])
-    assert comparison_text(nothing, nothing, width=80, colour=False) == (
+    nothing = side_of_samples("x.sqlite", [])
+    assert comparison_text(nothing, nothing, (), width=80, colour=False) == (
         "a: x.sqlite (0 runs)\nb: x.sqlite (0 runs)\n\n  Neither holds a metric that could be compared.\n"
     )
 
 
 def test_metric_missing_in_a_run_or_process_is_not_compared() -> None:
     lame = records.run(absent={Metric.KERNEL_MS: "no kernels"})
-    side = Side.of_result("kept", records.result(measured=[records.run(), lame]))
+    side = side_of_result("kept", records.result(measured=[records.run(), lame]))
     assert Metric.KERNEL_MS not in side.medians()
     assert side.medians()[Metric.STEP_MS] == 12.34
-    ranks = Side.of_samples("x", [records.process(), records.process({Metric.STEP_MS: 13.0})])
+    ranks = side_of_samples("x", [records.process(), records.process({Metric.STEP_MS: 13.0})])
     assert ranks.medians() == {Metric.STEP_MS: 13.0}
 
 

@@ -1,0 +1,207 @@
+"""Runs every rung of the tutorials' optimisation ladders on this machine, and judges each against the one before.
+
+    python -m benchmarks.ladders run OUT.json --seconds 540
+    python -m benchmarks.ladders table OUT.json
+
+`run` measures each rung of workloads/ several times, in fresh processes under nsys, and saves after each run: run the
+same command again, and it goes on where it was. On a machine with several GPUs, start one `run` a GPU, each with its
+own CUDA_VISIBLE_DEVICES, cores (taskset), loops and file, and `merge` the files. `table` writes RESULTS.md and
+ladders.svg, next to the published numbers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Final
+
+import perfgate
+from benchmarks.ladders.lessons import LADDERS
+from benchmarks.ladders.measuring import Nsys, Turns, bench_of, collect, commit_of, is_small
+from benchmarks.ladders.recording import Recording, Unusable, load, merge, save
+from benchmarks.ladders.table import PICTURE, markdown
+from perfgate.model.errors import PerfgateError
+from perfgate.pytest_door import ending_as_on_ctrl_c
+
+HERE: Final = Path(__file__).resolve().parent
+RUNS: Final = 3
+DONE, MISSING, USAGE = 0, 1, 2
+INTERRUPTED: Final = 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Do what is asked, and return the exit status."""
+    given = parser().parse_args(argv)
+    try:
+        with ending_as_on_ctrl_c():
+            match given.what:
+                case "run":
+                    return _run(given)
+                case "merge":
+                    return _merge(given)
+                case _:
+                    return _table(given)
+    except Unusable as refused:
+        sys.stderr.write(f"{refused}\n")
+        return USAGE
+    except PerfgateError as failed:
+        sys.stderr.write(f"{failed}\n")
+        return failed.exit_code
+    except KeyboardInterrupt:
+        sys.stderr.write("Interrupted: what was measured is saved. Run the same command again to go on.\n")
+        return INTERRUPTED
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    whole = argparse.ArgumentParser(
+        prog="python -m benchmarks.ladders", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    kinds = whole.add_subparsers(dest="what", required=True, metavar="{run,merge,table}")
+
+    run = kinds.add_parser(
+        "run",
+        help="measure rungs, and go on where a file already holds some",
+        description="Measure rungs in turns. Exits 0 if each has its runs, 1 if some are missing (failed, or no time).",
+    )
+    run.add_argument("out", type=Path, metavar="OUT.json", help="where the samples are kept; read first if it is there")
+    run.add_argument(
+        "--workload",
+        nargs="+",
+        action="extend",
+        metavar="W",
+        help=f"loops, by the stem of their file (default: {' '.join(LADDERS)}); resnet50_ddp runs on as many GPUs as "
+        "are visible",
+    )
+    run.add_argument(
+        "--rung", nargs="+", action="extend", default=[], metavar="R", help="only these; `exhaustive` must be named"
+    )
+    run.add_argument("--runs", type=_positive_int, default=RUNS, metavar="N", help=f"of each rung (default: {RUNS})")
+    run.add_argument("--seconds", type=_positive, metavar="N", help="start no run that would not end within this time")
+    run.add_argument("--retry", action="store_true", help="try rungs again that failed before")
+    run.add_argument("--project", type=Path, default=Path(), metavar="DIR", help="holds workloads/ (default: .)")
+    run.add_argument("--keep", type=Path, metavar="DIR", help="keep logs and scrubbed exports of the runs there")
+
+    joined = kinds.add_parser(
+        "merge", help="make one file of several", description="Make one recording of several; runs are taken once."
+    )
+    joined.add_argument("out", type=Path, metavar="OUT.json")
+    joined.add_argument("parts", type=Path, nargs="+", metavar="PART.json")
+
+    table = kinds.add_parser(
+        "table",
+        help="write RESULTS.md and ladders.svg",
+        description="Judge a recording and write RESULTS.md and, with matplotlib (pip install -e '.[bench]'), "
+        "ladders.svg.",
+    )
+    table.add_argument("file", type=Path, metavar="FILE.json")
+    table.add_argument("--out", type=Path, default=HERE, metavar="DIR", help="where to (default: benchmarks/ladders)")
+    return whole
+
+
+def _run(given: argparse.Namespace) -> int:
+    # From here on: finding the rungs takes seconds too.
+    ends = None if given.seconds is None else time.monotonic() + given.seconds
+    project = given.project.resolve()
+    env = dict(os.environ)
+    bench = bench_of(project, env)
+    small = is_small(bench.machine, env)
+    recording = load(given.out) if given.out.exists() else Recording(perfgate=perfgate.__version__, small=small)
+    if recording.small != small:
+        kinds = ("full-sized", "small")
+        told = f"it holds runs of the {kinds[recording.small]} loops, and these would be of the {kinds[small]} ones"
+        raise Unusable(f"{given.out}: {told}; give another file.")
+    loops = list(dict.fromkeys(given.workload or LADDERS))
+    if len(bench.machine.gpus) > 1 and any(loop in LADDERS for loop in loops):
+        _say(f"{len(bench.machine.gpus)} GPUs are visible, and these loops use one: set CUDA_VISIBLE_DEVICES")
+    rungs = collect(project, loops, given.rung, env=env, machine=bench.machine)
+    save(recording, given.out)
+    with ExitStack() as held:
+        if given.keep is None:
+            folder = Path(held.enter_context(tempfile.TemporaryDirectory(prefix="perfgate-ladders-")))
+        else:
+            folder = given.keep.resolve()
+            folder.mkdir(parents=True, exist_ok=True)
+        turns = Turns(
+            recording=recording,
+            rungs=rungs,
+            runs=given.runs,
+            measure=Nsys(
+                bench=bench,
+                folder=folder,
+                rungs=tuple(given.rung),
+                keep=given.keep is not None,
+                commit=commit_of(project),
+                say=_say,
+            ),
+            save=lambda now: save(now, given.out),
+            say=_say,
+            ends=ends,
+            retry=given.retry,
+        )
+        turns.take()
+    missing = turns.missing()
+    if not missing:
+        _say(f"all measured: {given.out}")
+        return DONE
+    _say(f"still to be measured: {', '.join(one.workload.id for one in missing)}")
+    return MISSING
+
+
+def _merge(given: argparse.Namespace) -> int:
+    save(merge([load(part) for part in given.parts]), given.out)
+    return DONE
+
+
+def _table(given: argparse.Namespace) -> int:
+    recording = load(given.file)
+    try:
+        # Only here, and only if it can be had: a machine that measures has no use for it.
+        drawn = importlib.import_module("benchmarks.ladders.picture").svg(recording)
+        lacking = ""
+    except ModuleNotFoundError as missing:
+        if (missing.name or "").partition(".")[0] != "matplotlib":
+            raise
+        drawn, lacking = None, f"{PICTURE} was not drawn: matplotlib is not installed (pip install -e '.[bench]').\n"
+    files = {"RESULTS.md": markdown(recording, picture=drawn is not None)}
+    if drawn is not None:
+        files[PICTURE] = drawn
+    try:
+        given.out.mkdir(parents=True, exist_ok=True)
+        for name, text in files.items():
+            (given.out / name).write_text(text, encoding="utf-8")
+    except OSError as refused:
+        raise Unusable(f"{given.out}: it cannot be written to ({refused.strerror or refused}).") from refused
+    sys.stderr.write(lacking)
+    return MISSING if lacking else DONE
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
+
+
+def _positive(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text} is no number of seconds above 0")
+    return value
+
+
+def _positive_int(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text} is no whole number above 0")
+    return int(text)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

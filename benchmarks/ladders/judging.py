@@ -1,0 +1,359 @@
+"""Judges each rung against the one before, both ways, by perfgate's own judge, and holds that against the lesson.
+
+A step up the ladder is judged as a duet whose other side is the rung before: both were measured in turns, on the same
+occasions. The step back is the same with the sides exchanged. Nothing is measured or written here.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from statistics import median
+from typing import Final, assert_never
+
+from benchmarks.ladders.lessons import LADDERS, NO_DIFFERENCE, Ladder, Lesson
+from benchmarks.ladders.recording import RecordedRun, RecordedRung, Recording
+from perfgate.judge.judge import judge
+from perfgate.judge.rows import Terms
+from perfgate.judge.stages import DUET_PLAN
+from perfgate.judge.words import listed
+from perfgate.model.baseline import Baseline, BlessedRun, Blessing, Occasion
+from perfgate.model.machine import Machine
+from perfgate.model.metric import METRICS, Kind, Metric
+from perfgate.model.outcome import Outcome
+from perfgate.model.sample import RangeSample, Run
+from perfgate.model.verdict import MetricVerdict, Verdict
+
+STEP_BUDGET: Final = clock.budget if (clock := METRICS[Metric.STEP_MS].clock) is not None else 0.0
+"""A published gain above this, perfgate's budget of a step, must be found as one."""
+
+
+class Finding(StrEnum):
+    """What a step up the ladder shows, beside what is taught of it."""
+
+    AS_TAUGHT = "as taught"
+    AT_A_PRICE = "as taught, at a price"
+    """What is named gets better, and something else worse, so that a gate calls the step REGRESSED."""
+    NOT_SETTLED = "not settled"
+    """Nothing speaks against the lesson, and these runs do not show it."""
+    DIFFERS = "differs"
+    NO_LESSON = "nothing is taught of it"
+    NOT_JUDGED = "not judged"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """One rung against the one before."""
+
+    rung: str
+    before: str
+    finding: Finding
+    why: tuple[str, ...] = ()
+    """What differs, is not settled, or is the price, as clauses."""
+    up: Verdict | None = None
+    """None where the two cannot be compared."""
+    down: Verdict | None = None
+    ratio: float | None = None
+    """Of the speeds: above 1 is faster."""
+    published: float | None = None
+    """The same, as published."""
+    where: Mapping[Metric, Mapping[str, float]] = field(default_factory=dict)
+    """How much each NVTX range added to the named metrics on the way up, per step, what fell most first."""
+
+    def counts(self) -> tuple[str, ...]:
+        """How counts changed on the way up, those that fell first, as `syncs 5 -> 0`."""
+        rows = [row for row in _rows(self.up) if METRICS[row.metric].kind is Kind.COUNT and row.baseline != row.now]
+        ordered = sorted(rows, key=lambda row: (row.now or 0.0) > (row.baseline or 0.0))
+        return tuple(f"{row.metric} {row.baseline or 0:.15g} -> {row.now or 0:.15g}" for row in ordered)
+
+
+def speed(rung: RecordedRung) -> float | None:
+    """Steps a second: the median over its runs; None where it has none, or no step time."""
+    times = rung.values(Metric.STEP_MS)
+    return 1000 / median(times) if times and median(times) > 0 else None
+
+
+def judge_loop(recording: Recording, loop: str) -> tuple[Step, ...]:
+    """Judge every rung of a loop that has one before it, in the ladder's order."""
+    present = [one.rung for one in recording.rungs if one.loop == loop]
+    ladder = LADDERS.get(loop)
+    names = present if ladder is None else [rung.name for rung in ladder.rungs if rung.name in present]
+    steps: list[Step] = []
+    for place, name in enumerate(names):
+        before = (names[place - 1] if place else None) if ladder is None else ladder.before(name)
+        if before is not None:
+            steps.append(_judge_step(recording, loop, name, _last_measured(recording, loop, name, before)))
+    return tuple(steps)
+
+
+def _last_measured(recording: Recording, loop: str, name: str, before: str) -> str:
+    """The rung that one is judged against: the one before, or where that has no run, the nearest below that has one.
+
+    Not where the lesson is that nothing changes: it says so of those two only.
+    """
+    ladder = LADDERS.get(loop)
+    if ladder is None or _lesson(ladder, name) == NO_DIFFERENCE:
+        return before
+    candidate: str | None = before
+    while candidate is not None:
+        rung = recording.of(loop, candidate)
+        if rung is not None and rung.sound:
+            return candidate
+        candidate = ladder.before(candidate)
+    return before
+
+
+def _lesson(ladder: Ladder | None, name: str) -> Lesson | None:
+    rung = None if ladder is None else ladder.rung(name)
+    return None if rung is None else rung.lesson
+
+
+def _judge_step(recording: Recording, loop: str, name: str, before_name: str) -> Step:
+    ladder = LADDERS.get(loop)
+    now, before = recording.of(loop, name), recording.of(loop, before_name)
+    published = None if ladder is None else _published_ratio(ladder, name, before_name)
+
+    def not_judged(why: str, *, ratio: float | None = None) -> Step:
+        finding = Finding.NOT_JUDGED
+        return Step(rung=name, before=before_name, finding=finding, why=(why,), ratio=ratio, published=published)
+
+    if now is None or not now.sound:
+        return not_judged(f"{name} has no run that counts")
+    if before is None or not before.sound:
+        return not_judged(f"{before_name} has no run that counts")
+    ratio = _ratio(before, now)
+    forbidden = _why_incomparable(recording, before, now)
+    if forbidden is not None:
+        return not_judged(forbidden, ratio=ratio)
+    up, down = verdict_of(before, now, recording.machines), verdict_of(now, before, recording.machines)
+    lesson = _lesson(ladder, name)
+    finding, why = _finding(lesson, up, down, before, now, ratio=ratio, published=published)
+    return Step(
+        rung=name,
+        before=before_name,
+        finding=finding,
+        why=why,
+        up=up,
+        down=down,
+        ratio=ratio,
+        published=published,
+        where={} if lesson is None else _where(lesson, before, now),
+    )
+
+
+def verdict_of(reference: RecordedRung, candidate: RecordedRung, machines: Sequence[Machine]) -> Verdict:
+    """Judge a rung's runs against those of another, which are blessed for it as the other side of a duet is."""
+    runs = _runs(candidate)
+    terms = Terms(plan=DUET_PLAN, max_runs=len(runs), budgets=candidate.workload.budgets)
+    return judge(_as_baseline(reference, candidate, machines), runs, terms).verdict
+
+
+def _as_baseline(reference: RecordedRung, candidate: RecordedRung, machines: Sequence[Machine]) -> Baseline:
+    """The reference's runs as what the candidate is compared with; its parameters differ on purpose."""
+    runs = _runs(reference)
+    began = min(run.started_at for run in runs)
+    return Baseline(
+        workload=candidate.workload.id,
+        digest=candidate.workload.digest(),
+        parameters=candidate.workload.comparable_parameters(),
+        machine=machines[reference.sound[0].machine],
+        occasions=(Occasion(measured_at=began, runs=tuple(map(BlessedRun.of, runs))),),
+        blessing=Blessing(by="nobody", at=began, reason=f"the rung {reference.rung}"),
+    )
+
+
+def _runs(rung: RecordedRung) -> list[Run]:
+    return [one.run for one in rung.sound]
+
+
+def _ranges(rung: RecordedRung) -> tuple[RangeSample, ...]:
+    """Those of its slowest process in the run with the median step."""
+    runs = sorted(_runs(rung), key=lambda run: run.value(Metric.STEP_MS) or 0.0)
+    processes = runs[len(runs) // 2].processes
+    slowest = max(processes, key=lambda process: process.values.get(Metric.STEP_MS, 0.0), default=None)
+    return () if slowest is None else slowest.ranges
+
+
+def _ratio(before: RecordedRung, now: RecordedRung) -> float | None:
+    slow, fast = speed(before), speed(now)
+    return fast / slow if slow and fast else None
+
+
+def _published_ratio(ladder: Ladder, name: str, before: str) -> float | None:
+    slow, fast = (None if (rung := ladder.rung(one)) is None else rung.published for one in (before, name))
+    return fast / slow if slow and fast else None
+
+
+def _why_incomparable(recording: Recording, before: RecordedRung, now: RecordedRung) -> str | None:
+    there, here = ({run.machine for run in rung.sound} for rung in (before, now))
+    for then in sorted(there):
+        for one in sorted(here):
+            found = recording.machines[then].differences_that_forbid_comparison(recording.machines[one])
+            if found:
+                return found[0].replace("baseline", before.rung, 1).replace("this machine", now.rung, 1)
+    return None
+
+
+# Against the lesson
+
+
+def _finding(
+    lesson: Lesson | None,
+    up: Verdict,
+    down: Verdict,
+    before: RecordedRung,
+    now: RecordedRung,
+    *,
+    ratio: float | None,
+    published: float | None,
+) -> tuple[Finding, tuple[str, ...]]:
+    if lesson is None:
+        return Finding.NO_LESSON, ()
+    if not lesson.metrics:
+        return _as_no_difference(up, down)
+    absent = [metric for metric in lesson.metrics if not _is_judged(up, metric)]
+    if set(lesson.every) & set(absent) or (lesson.either and set(lesson.either) <= set(absent)):
+        return Finding.NOT_JUDGED, tuple(f"{metric} was not measured in both" for metric in absent)
+    contrary, still_open = _unmoved(lesson, up, down)
+    slow = _too_slow(lesson, up, ratio, published)
+    contrary += _not_there(lesson, before, now)
+    (still_open if _outcome(up, Metric.STEP_MS) is Outcome.INCONCLUSIVE else contrary).extend(slow)
+    worse = [row.metric for row in _rows(up) if row.outcome is Outcome.REGRESSED]
+    if contrary:
+        told = [f"{listed(list(map(str, worse)))} worse"] if worse else []
+        return Finding.DIFFERS, (*contrary, *still_open, *told)
+    if still_open:
+        return Finding.NOT_SETTLED, tuple(still_open)
+    match up.outcome:
+        case Outcome.IMPROVED:
+            return Finding.AS_TAUGHT, ()
+        case Outcome.REGRESSED:
+            return Finding.AT_A_PRICE, (f"{listed(list(map(str, worse)))} worse",)
+        case Outcome.INCONCLUSIVE:
+            open_rows = [str(row.metric) for row in _rows(up) if row.outcome is Outcome.INCONCLUSIVE]
+            return Finding.NOT_SETTLED, (f"{listed(open_rows)} open after {up.runs} runs",)
+        case Outcome.NOT_MEASURED:
+            missing = [f"{row.metric} {row.reason}" for row in _rows(up) if row.outcome is Outcome.NOT_MEASURED]
+            return Finding.NOT_SETTLED, tuple(missing)
+        case Outcome.PASSED | Outcome.NO_BASELINE | Outcome.INCOMPARABLE | Outcome.INVALID:
+            return Finding.DIFFERS, (f"the step up is {up.outcome}",)
+        case _:
+            assert_never(up.outcome)
+
+
+def _as_no_difference(up: Verdict, down: Verdict) -> tuple[Finding, tuple[str, ...]]:
+    """Both ways PASSED, where the tutorial teaches that it changes nothing."""
+    told = [
+        f"the step {way} is {verdict.outcome}{_by(verdict, verdict.outcome)}"
+        for way, verdict in (("up", up), ("back", down))
+        if verdict.outcome is not Outcome.PASSED
+    ]
+    if not told:
+        return Finding.AS_TAUGHT, ()
+    if all(verdict.outcome in (Outcome.PASSED, Outcome.INCONCLUSIVE) for verdict in (up, down)):
+        return Finding.NOT_SETTLED, tuple(told)
+    return Finding.DIFFERS, tuple(told)
+
+
+def _unmoved(lesson: Lesson, up: Verdict, down: Verdict) -> tuple[list[str], list[str]]:
+    """What speaks against the lesson, and what these runs leave open, of the metrics that it names.
+
+    A metric must get better on the way up, and worse on the way back.
+    """
+    contrary: list[str] = []
+    still_open: list[str] = []
+    for metric in lesson.every:
+        if (told := _why_unmoved(metric, up, down)) is not None:
+            (still_open if _is_open(metric, up, down) else contrary).append(told)
+    others = [why for metric in lesson.either if (why := _why_unmoved(metric, up, down)) is not None]
+    if lesson.either and len(others) == len(lesson.either):
+        is_open = any(_is_open(metric, up, down) for metric in lesson.either)
+        (still_open if is_open else contrary).append("; ".join(others))
+    return contrary, still_open
+
+
+def _why_unmoved(metric: Metric, up: Verdict, down: Verdict) -> str | None:
+    there, back = _outcome(up, metric), _outcome(down, metric)
+    if there is not Outcome.IMPROVED:
+        return f"{metric} is {there or 'not measured'}"
+    return None if back is Outcome.REGRESSED else f"{metric} is {back or 'not measured'} on the way back"
+
+
+def _is_open(metric: Metric, up: Verdict, down: Verdict) -> bool:
+    """Whether it may yet have moved as it should: neither way has shown anything else."""
+    there, back = _outcome(up, metric), _outcome(down, metric)
+    return (
+        there in (Outcome.IMPROVED, Outcome.INCONCLUSIVE)
+        and back in (Outcome.REGRESSED, Outcome.INCONCLUSIVE)
+        and Outcome.INCONCLUSIVE in (there, back)
+    )
+
+
+def _not_there(lesson: Lesson, before: RecordedRung, now: RecordedRung) -> list[str]:
+    """What is taught of ranges, and is otherwise."""
+    told: list[str] = []
+    for metric, taught in lesson.under.items():
+        changes = _changes(metric, before, now)
+        most = next((name for name, change in changes.items() if change < 0), "no known range")
+        if most != taught:
+            told.append(f"{metric} falls most under {most}, not under {taught}")
+    if lesson.top_range is not None:
+        name, last = lesson.top_range
+        places = [_place(run, name) for run in before.sound]
+        if not all(place is not None and place <= last for place in places):
+            shown = listed(sorted({"missing" if place is None else str(place) for place in places}))
+            told.append(f"{name} is at place {shown} of nvtx_sum before it, not among the first {last}")
+    return told
+
+
+def _changes(metric: Metric, before: RecordedRung, now: RecordedRung) -> dict[str, float]:
+    """What each range added to a metric, that which fell most first; ranges that held none of it are left out."""
+    changes: defaultdict[str, float] = defaultdict(float)
+    for sign, rung in ((-1.0, before), (1.0, now)):
+        for sample in _ranges(rung):
+            if metric in sample.values:
+                changes[sample.name] += sign * sample.values[metric]
+    return dict(sorted(changes.items(), key=lambda change: (change[1], change[0])))
+
+
+def _where(lesson: Lesson, before: RecordedRung, now: RecordedRung) -> dict[Metric, dict[str, float]]:
+    found = {metric: _changes(metric, before, now) for metric in lesson.metrics}
+    return {metric: changes for metric, changes in found.items() if changes}
+
+
+def _place(run: RecordedRun, name: str) -> int | None:
+    names = [one.name for one in run.nvtx_sum]
+    return names.index(name) + 1 if name in names else None
+
+
+def _too_slow(lesson: Lesson, up: Verdict, ratio: float | None, published: float | None) -> list[str]:
+    if ratio is None:
+        return []
+    if lesson.at_least is not None and ratio < lesson.at_least:
+        return [f"x{ratio:.2f}, at least x{lesson.at_least:g} is taught"]
+    step = _outcome(up, Metric.STEP_MS)
+    if step is Outcome.REGRESSED:
+        return [f"slower, x{ratio:.2f}"]
+    if published is not None and published > 1 + STEP_BUDGET and step is not Outcome.IMPROVED:
+        return [f"no faster, x{ratio:.2f} where x{published:.2f} is published"]
+    return []
+
+
+def _by(verdict: Verdict, outcome: Outcome) -> str:
+    named = [str(row.metric) for row in verdict.metrics if row.outcome is outcome]
+    return f" by {listed(named)}" if named else ""
+
+
+def _rows(verdict: Verdict | None) -> tuple[MetricVerdict, ...]:
+    return () if verdict is None else verdict.metrics
+
+
+def _outcome(verdict: Verdict, metric: Metric) -> Outcome | None:
+    row = verdict.of(metric)
+    return None if row is None else row.outcome
+
+
+def _is_judged(verdict: Verdict, metric: Metric) -> bool:
+    return _outcome(verdict, metric) not in (None, Outcome.NOT_MEASURED)

@@ -1,0 +1,149 @@
+"""What the tutorials publish and teach of each ladder, as data; it measures nothing and knows no result of ours.
+
+A ladder is one training loop in several states, its rungs: each holds one more optimisation than the one before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final
+
+from perfgate.model.metric import Metric
+
+
+class Unit(StrEnum):
+    """What a published speed counts."""
+
+    STEPS = "steps/s"
+    IMAGES = "images/s"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lesson:
+    """What must move from the rung before to this one; a lesson without metrics is that nothing does."""
+
+    every: tuple[Metric, ...] = ()
+    """Each of these gets better."""
+    either: tuple[Metric, ...] = ()
+    """At least one of these does."""
+    under: Mapping[Metric, str] = field(default_factory=dict)
+    """The NVTX range that most of the gain of a metric lies under."""
+    at_least: float | None = None
+    """So many times as fast."""
+    top_range: tuple[str, int] | None = None
+    """A range that is among the first so many of nvtx_sum, the step's own apart, on the rung before."""
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        """All that it names."""
+        return (*self.every, *self.either)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rung:
+    """One state of a loop."""
+
+    name: str
+    published: float | None = None
+    """Its speed in the ladder's unit."""
+    in_brackets: bool = False
+    """Whether the source gives that number in brackets."""
+    lesson: Lesson | None = None
+    """None of a first rung."""
+    against: str | None = None
+    """The rung that it is compared with; by default the one before it."""
+    opt_in: bool = False
+    """Whether it is only measured where it is named."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ladder:
+    """One loop with its rungs, the slowest first."""
+
+    loop: str
+    """The workload, and the stem of its file."""
+    told: str
+    """In a few words."""
+    rungs: tuple[Rung, ...]
+    unit: Unit | None = None
+    """None where no speed is published."""
+    published_on: str = ""
+    batch: int | None = None
+    """Images in a step of the full-sized loop."""
+
+    def rung(self, name: str) -> Rung | None:
+        """One rung by its name."""
+        return next((rung for rung in self.rungs if rung.name == name), None)
+
+    def before(self, name: str) -> str | None:
+        """The rung that one is compared with; None of the first, and of one that the ladder does not have."""
+        names = [rung.name for rung in self.rungs]
+        if name not in names or names.index(name) == 0:
+            return None
+        return self.rungs[names.index(name)].against or names[names.index(name) - 1]
+
+
+FASTER_KERNELS: Final = Lesson(every=(Metric.KERNEL_MS,))
+NO_DIFFERENCE: Final = Lesson()
+DATA_LOAD_FIRST: Final = ("data_load", 2)
+FIX_AT_LEAST: Final = 1.1
+
+RESNET18_INPUT: Final = Ladder(
+    loop="resnet18_input",
+    told="ResNet-18, images of 3x512x512 made on the fly, batch 64: the input pipeline",
+    unit=Unit.STEPS,
+    published_on="NVIDIA L40S",
+    batch=64,
+    rungs=(
+        Rung(name="serial", published=2.97),
+        Rung(
+            name="workers",
+            published=4.81,
+            lesson=Lesson(every=(Metric.GAP_MS,), under={Metric.GAP_MS: "get batch"}),
+        ),
+        Rung(name="pinned", published=5.91, lesson=Lesson(every=(Metric.PAGEABLE_COPIES, Metric.H2D_MS))),
+        Rung(name="overlap", published=6.44, lesson=Lesson(every=(Metric.H2D_EXPOSED_MS,))),
+        Rung(name="prefetcher", published=6.44, lesson=NO_DIFFERENCE),
+    ),
+)
+RESNET50_CIFAR: Final = Ladder(
+    loop="resnet50_cifar",
+    told="ResNet-50, images of 3x32x32, batch 128: the training step",
+    unit=Unit.IMAGES,
+    batch=128,
+    rungs=(
+        Rung(name="naive", published=995),
+        Rung(name="detached", published=1049, lesson=Lesson(every=(Metric.SYNCS, Metric.D2H_COPIES))),
+        Rung(name="pinned", published=1063, lesson=Lesson(every=(Metric.PAGEABLE_COPIES,))),
+        Rung(name="cudnn_benchmark", published=1093, lesson=FASTER_KERNELS),
+        Rung(name="compile", published=1290, lesson=Lesson(either=(Metric.LAUNCHES, Metric.KERNEL_MS))),
+        Rung(name="max_autotune", published=1393, lesson=FASTER_KERNELS),
+        Rung(name="grad_scaler", published=1427, in_brackets=True, lesson=FASTER_KERNELS),
+        Rung(name="autocast", published=2486, lesson=FASTER_KERNELS),
+        Rung(name="channels_last", published=3026, lesson=FASTER_KERNELS),
+        Rung(name="exhaustive", published=3178, lesson=FASTER_KERNELS, opt_in=True),
+    ),
+)
+DATA_LOAD_LAB: Final = Ladder(
+    loop="data_load_lab",
+    told="A small CNN fed by batches made on the CPU",
+    rungs=(
+        Rung(name="cpu"),
+        Rung(
+            name="gpu",
+            lesson=Lesson(every=(Metric.H2D_COPIES, Metric.GAP_MS), at_least=FIX_AT_LEAST, top_range=DATA_LOAD_FIRST),
+        ),
+        Rung(
+            name="workers",
+            against="cpu",
+            lesson=Lesson(either=(Metric.GAP_MS, Metric.STEP_MS), at_least=FIX_AT_LEAST, top_range=DATA_LOAD_FIRST),
+        ),
+    ),
+)
+LADDERS: Final[Mapping[str, Ladder]] = MappingProxyType(
+    {ladder.loop: ladder for ladder in (RESNET18_INPUT, RESNET50_CIFAR, DATA_LOAD_LAB)}
+)
+"""By loop. What is not here can be measured as well; it is then shown, and judged against nothing that was taught."""

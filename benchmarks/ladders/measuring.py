@@ -1,0 +1,449 @@
+"""Makes the runs of the rungs, in turns, until each has enough or the time is over; judges nothing.
+
+round 1   serial -> workers -> pinned          one fresh process under nsys each
+round 2   serial <- workers <- pinned          downwards, so that a drift of the machine hits neighbours alike
+round 3   serial -> workers -> pinned
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final, Protocol
+
+from pydantic import TypeAdapter
+
+from benchmarks.ladders.lessons import LADDERS
+from benchmarks.ladders.recording import (
+    Failure,
+    RecordedRun,
+    RecordedRung,
+    Recording,
+    Unusable,
+    compact,
+    refuse_other_parameters,
+    top_ranges,
+)
+from perfgate import git, runner
+from perfgate.machine import gpu_lock, read_machine, wait_until_idle
+from perfgate.model.baseline import code_digest
+from perfgate.model.errors import (
+    CaptureFailed,
+    CaptureUnreadable,
+    GpuTaken,
+    LayoutUnknown,
+    NsysCrashed,
+    PerfgateError,
+    StepsNotFound,
+    WorkloadFailed,
+    WorkloadTimedOut,
+)
+from perfgate.model.machine import Machine
+from perfgate.model.metric import Metric
+from perfgate.model.workload import Workload
+from perfgate.nsys.command import trace_options
+from perfgate.nsys.tool import find_nsys
+from perfgate.settings import load_settings
+
+LISTING: Final = Path(__file__).with_name("listing.py")
+VARIABLE: Final = "LADDER"
+"""Tells the workloads which rungs to show: `all`, or their names with commas between them."""
+SMALL: Final = "PERFGATE_SMALL"
+"""Asks the workloads for their small variants, which they take without a GPU in any case."""
+OF_THE_RUNG: Final = (
+    CaptureFailed,
+    CaptureUnreadable,
+    LayoutUnknown,
+    NsysCrashed,
+    StepsNotFound,
+    WorkloadFailed,
+    WorkloadTimedOut,
+)
+"""Errors that end a rung, while the others go on; any other ends all."""
+IDLE_PATIENCE_S: Final = 10.0
+"""How long a GPU may take to become idle before a run."""
+MARGIN: Final = 1.25
+"""What a run may take over what is expected of it."""
+LEAST_S: Final = 1.0
+"""With less time left no run is started."""
+MOST_REASON: Final = 300
+"""Characters of a failure's reason."""
+
+
+class OutOfTime(Exception):
+    """A run was stopped since the time that was given is over: the workload is not to blame."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Collected:
+    """One rung of one loop, as it is to be run."""
+
+    loop: str
+    rung: str
+    workload: Workload
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Loop and rung."""
+        return self.loop, self.rung
+
+
+@dataclass(frozen=True, kw_only=True)
+class Taken:
+    """One run, and the machine with what it has really loaded."""
+
+    run: RecordedRun
+    machine: Machine
+
+
+class Measure(Protocol):
+    """Makes one run; `within_s` is the time it may take, None for no limit.
+
+    Raises any of `OF_THE_RUNG`, or OutOfTime.
+    """
+
+    def __call__(self, one: Collected, *, within_s: float | None) -> Taken:
+        """Make it."""
+
+
+# Which rungs there are
+
+
+def chosen_rungs(loop: str, rungs: Sequence[str]) -> tuple[str, ...] | None:
+    """Which rungs of a loop to show: those named, in the ladder's order; None stands for all that need no naming."""
+    if not rungs:
+        return None
+    ladder = LADDERS.get(loop)
+    if ladder is None:
+        return tuple(rungs)
+    return tuple(rung.name for rung in ladder.rungs if rung.name in rungs)
+
+
+def refuse_unknown(loops: Sequence[str], rungs: Sequence[str]) -> None:
+    """Refuse a rung that no chosen loop has.
+
+    Raises:
+        Unusable: names the rungs there are.
+    """
+    if any(loop not in LADDERS for loop in loops):
+        return
+    known = [rung.name for loop in loops for rung in LADDERS[loop].rungs]
+    for rung in rungs:
+        if rung not in known:
+            raise Unusable(f"--rung {rung}: there is none in {', '.join(loops)}; their rungs are {_listed(known)}.")
+
+
+def collect(
+    project: Path, loops: Sequence[str], rungs: Sequence[str], *, env: Mapping[str, str], machine: Machine
+) -> tuple[Collected, ...]:
+    """Find the rungs of the loops in a project, in the ladders' order.
+
+    Raises:
+        Unusable: a loop has no file there, the files cannot be collected, or none of the rungs is in them.
+    """
+    refuse_unknown(loops, rungs)
+    groups: dict[str, list[str]] = {}
+    for loop in loops:
+        chosen = chosen_rungs(loop, rungs)
+        if chosen != ():
+            groups.setdefault("all" if chosen is None else ",".join(chosen), []).append(loop)
+    listed = [
+        workload
+        for ladder, together in groups.items()
+        for workload in _listing(project, [_file_of(project, loop) for loop in together], env=env, ladder=ladder)
+    ]
+    found: list[Collected] = []
+    for loop in loops:
+        of_loop = [
+            Collected(loop=loop, rung=rung_of(workload, machine), workload=workload)
+            for workload in listed
+            if workload.id.partition("[")[0] == loop
+        ]
+        wanted = [one for one in of_loop if not rungs or one.rung in rungs]
+        found += sorted(wanted, key=lambda one: _place(one.loop, one.rung))
+    if not found:
+        raise Unusable(f"There is nothing to run: {_listed(loops)} has none of the rungs {_listed(rungs)}.")
+    return tuple(found)
+
+
+def rung_of(workload: Workload, machine: Machine) -> str:
+    """A workload's rung: what stands in its brackets, or on how many GPUs it runs where nothing does."""
+    _, bracket, inner = workload.id.partition("[")
+    if bracket:
+        return inner.removesuffix("]")
+    count = len(machine.gpus)
+    return "no GPU" if not count else f"{count} GPU{'s' if count > 1 else ''}"
+
+
+def _place(loop: str, rung: str) -> int:
+    names = [one.name for one in LADDERS[loop].rungs] if loop in LADDERS else []
+    return names.index(rung) if rung in names else len(names)
+
+
+def _file_of(project: Path, loop: str) -> Path:
+    folder = project / "workloads"
+    file = next(
+        (folder / f"{loop}{end}" for end in (".py", ".yaml", ".yml") if (folder / f"{loop}{end}").exists()), None
+    )
+    if file is None:
+        raise Unusable(f"--workload {loop}: there is no {folder / loop}.py, and no {loop}.yaml beside it.")
+    return file
+
+
+def _listing(project: Path, files: Sequence[Path], *, env: Mapping[str, str], ladder: str) -> tuple[Workload, ...]:
+    done = subprocess.run(
+        [sys.executable, "-P", str(LISTING), str(project), *map(str, files)],
+        cwd=project,
+        env={**env, VARIABLE: ladder},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        said = done.stderr.strip().splitlines() or ["it does not say why"]
+        names = _listed([file.name for file in files])
+        raise Unusable(f"{names}: the workloads cannot be collected ({said[-1].rstrip('.')}).")
+    return tuple(TypeAdapter(list[Workload]).validate_python(json.loads(done.stdout.splitlines()[-1])))
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(dict.fromkeys(names))
+
+
+# Whose turn it is
+
+
+def next_turn(
+    rungs: Sequence[Collected], made: Mapping[tuple[str, str], int], *, runs: int, left_out: Collection[tuple[str, str]]
+) -> Collected | None:
+    """Return the rung of one loop that is to be run next; None where each has its runs, or is left out."""
+    for number in range(runs):
+        in_order = rungs if number % 2 == 0 else rungs[::-1]
+        for one in in_order:
+            if made.get(one.key, 0) <= number and one.key not in left_out:
+                return one
+    return None
+
+
+def expected_s(recording: Recording, one: Collected) -> float:
+    """How long a run of a rung will take: as its last, or as the longest of its loop or of all so far; 0 at first.
+
+    Its first may have taken longer, where compilers keep what they made.
+    """
+    own = recording.of(*one.key)
+    groups = (
+        [] if own is None else own.runs[-1:],
+        [run for rung in recording.rungs if rung.loop == one.loop for run in rung.runs],
+        [run for rung in recording.rungs for run in rung.runs],
+    )
+    return next((max(run.took_s for run in group) for group in groups if group), 0.0)
+
+
+@dataclass(kw_only=True)
+class Turns:
+    """The runs of one invocation: makes them one after another, and saves after each."""
+
+    recording: Recording
+    rungs: Sequence[Collected]
+    runs: int
+    measure: Measure
+    save: Callable[[Recording], None]
+    say: Callable[[str], None]
+    clock: Callable[[], float] = time.monotonic
+    ends: float | None = None
+    """On that clock; None for no limit."""
+    retry: bool = False
+    """Whether a rung that failed in an earlier invocation is tried again."""
+    _left_out: set[tuple[str, str]] = field(default_factory=set)
+    _unsound: dict[tuple[str, str], int] = field(default_factory=dict)
+
+    def take(self) -> Recording:
+        """Make runs until each rung has enough of them, or the time is over; loop after loop.
+
+        Raises:
+            PerfgateError: what is no rung's own fault: no nsys, a GPU that another gate holds, a full disk.
+            Unusable: a rung's recorded runs are of other parameters.
+        """
+        for one in self.rungs:
+            former = self.recording.of(*one.key)
+            if former is None:
+                rung = RecordedRung(loop=one.loop, rung=one.rung, workload=one.workload)
+                self.recording = self.recording.with_rung(rung)
+                continue
+            refuse_other_parameters(former, one.workload)
+            if former.failures and not former.sound and not self.retry:
+                self._left_out.add(one.key)
+                self.say(f"{one.workload.id}: it failed before, and is left out; --retry tries it again")
+        for loop in dict.fromkeys(one.loop for one in self.rungs):
+            of_loop = [one for one in self.rungs if one.loop == loop]
+            while (turn := self._next(of_loop)) is not None:
+                try:
+                    self._take(turn)
+                except OutOfTime:
+                    self.say(f"{turn.workload.id}: stopped, the time is over")
+                    return self.recording
+        return self.recording
+
+    def missing(self) -> tuple[Collected, ...]:
+        """The rungs that do not have their runs."""
+        return tuple(one for one in self.rungs if self._made(one) < self.runs)
+
+    def _next(self, of_loop: Sequence[Collected]) -> Collected | None:
+        made = {one.key: self._made(one) for one in of_loop}
+        late = {one.key for one in of_loop if not self._fits(one)}
+        return next_turn(of_loop, made, runs=self.runs, left_out=self._left_out | late)
+
+    def _made(self, one: Collected) -> int:
+        rung = self.recording.of(*one.key)
+        return 0 if rung is None else len(rung.sound)
+
+    def _fits(self, one: Collected) -> bool:
+        return self.ends is None or max(MARGIN * expected_s(self.recording, one), LEAST_S) <= self.ends - self.clock()
+
+    def _take(self, one: Collected) -> None:
+        rung = self.recording.of(*one.key)
+        assert rung is not None
+        try:
+            taken = self.measure(one, within_s=None if self.ends is None else self.ends - self.clock())
+        except OF_THE_RUNG as failed:
+            self._left_out.add(one.key)
+            self._fail(rung, _reason(failed, subject=one.workload.id))
+            return
+        self.recording, index = self.recording.machine_index(taken.machine)
+        run = taken.run.model_copy(update={"machine": index})
+        rung = rung.model_copy(update={"runs": (*rung.runs, run)})
+        self.recording = self.recording.with_rung(rung)
+        self.save(self.recording)
+        if not run.complaints:
+            step_ms = run.run.value(Metric.STEP_MS)
+            told = "no step time" if step_ms is None else f"{step_ms:.4g} ms a step"
+            self.say(f"{one.workload.id}: run {len(rung.sound)} of {self.runs}, {told}, {run.took_s:.0f} s")
+            return
+        self.say(f"{one.workload.id}: a run that does not count, {'; '.join(run.complaints)}")
+        self._unsound[one.key] = self._unsound.get(one.key, 0) + 1
+        if self._unsound[one.key] >= self.runs:
+            self._left_out.add(one.key)
+            self._fail(rung, f"none of its last {self._unsound[one.key]} runs counts: {run.complaints[0]}")
+
+    def _fail(self, rung: RecordedRung, reason: str) -> None:
+        self.say(f"{rung.workload.id}: failed, {reason}")
+        failed = Failure(at=datetime.now(UTC), reason=reason)
+        self.recording = self.recording.with_rung(rung.model_copy(update={"failures": (*rung.failures, failed)}))
+        self.save(self.recording)
+
+
+def _reason(failed: PerfgateError, *, subject: str) -> str:
+    """What an error says, in a line, without its advice; of a command's exit status also its last line of output."""
+    fact, _, more = str(failed).removeprefix(f"{subject}: ").partition("\n")
+    said = [line.strip().removeprefix("| ") for line in more.splitlines() if line.startswith("  | ")]
+    told = fact.rstrip(".")
+    if said and "exit status" in told:
+        told = f"{told}, after {said[-1]!r}"
+    return told if len(told) <= MOST_REASON else f"{told[:MOST_REASON]}..."
+
+
+# One run
+
+
+@dataclass(frozen=True, kw_only=True)
+class Nsys:
+    """Makes runs under nsys, each in a folder of its own below `folder`."""
+
+    bench: runner.Bench
+    folder: Path
+    rungs: tuple[str, ...]
+    """Those asked for by name; without any, all that need no naming."""
+    keep: bool
+    """Whether logs and exports of the runs are left in `folder`."""
+    commit: str | None
+    say: Callable[[str], None] = print
+    locks: Path | None = None
+    """Where the GPUs' locks lie; by default where all gates of this machine look."""
+
+    def __call__(self, one: Collected, *, within_s: float | None) -> Taken:
+        """Make one run."""
+        chosen = chosen_rungs(one.loop, self.rungs)
+        ladder = "all" if chosen is None else ",".join(chosen)
+        bench = replace(self.bench, env={**self.bench.env, VARIABLE: ladder})
+        limit_s = one.workload.timeout_s if within_s is None else min(one.workload.timeout_s, max(within_s, LEAST_S))
+        workload = one.workload.model_copy(update={"timeout_s": limit_s})
+        stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%f")
+        folder = self.folder / f"{one.loop}-{one.rung}-{stamp}".replace(" ", "-")
+        patience_s = min(bench.settings.lock_timeout_s, limit_s if within_s is not None else math.inf)
+        held = gpu_lock(
+            bench.machine.gpus, timeout_s=patience_s, on_wait=self.say, workload=workload.id, folder=self.locks
+        )
+        try:
+            with held:
+                began = time.monotonic()
+                busy = wait_until_idle(bench.machine.gpus, IDLE_PATIENCE_S)
+                measured = runner.outlasting_crashes(lambda fresh: runner.measure_run(bench, workload, fresh(folder)))
+        except (WorkloadTimedOut, GpuTaken) as late:
+            ours = (
+                patience_s < bench.settings.lock_timeout_s
+                if isinstance(late, GpuTaken)
+                else limit_s < one.workload.timeout_s
+            )
+            if ours:
+                raise OutOfTime from late
+            raise
+        finally:
+            if not self.keep:
+                for made in self.folder.glob(f"{folder.name}*"):
+                    shutil.rmtree(made, ignore_errors=True)
+        run = compact(measured.run)
+        if busy is not None:
+            run = run.model_copy(update={"complaints": (*run.complaints, f"before it started, {busy}")})
+        account, machine = measured.account, bench.machine
+        if account is not None:
+            loaded = {"torch": account.torch, "cuda": account.cuda or machine.cuda, "nvtx": account.nvtx}
+            machine = machine.model_copy(update=loaded)
+        recorded = RecordedRun(
+            run=run,
+            machine=0,
+            took_s=float(f"{time.monotonic() - began:.4g}"),
+            nvtx_sum=top_ranges(measured.reports),
+            code=code_digest(measured.code),
+            commit=self.commit,
+        )
+        return Taken(run=recorded, machine=machine)
+
+
+def bench_of(project: Path, env: Mapping[str, str]) -> runner.Bench:
+    """What all runs in a project share.
+
+    Raises:
+        NsysNotFound, NsysUnsupported, MachineUnreadable, ConfigInvalid: as their names say.
+    """
+    settings = load_settings(project, {})
+    tool = find_nsys(None, env, setting=settings.nsys)
+    options = trace_options(trace_osrt=settings.trace_osrt, graph_trace=settings.cuda_graph_trace)
+    return runner.Bench(
+        root=project,
+        settings=settings,
+        tool=tool,
+        machine=read_machine(env, nsys=str(tool.version), nsys_options=options),
+        env=env,
+        python=sys.executable,
+        pytest_options=(f"--rootdir={project}", "--import-mode=importlib"),
+    )
+
+
+def commit_of(project: Path) -> str | None:
+    """The commit that the project stands at, with a plus where it has changes; None outside a repository."""
+    commit = git.read_commit(project)
+    return None if commit is None else f"{commit.sha[:12]}{'+' if commit.dirty else ''}"
+
+
+def is_small(machine: Machine, env: Mapping[str, str] = os.environ) -> bool:
+    """Whether the loops take their small variants here."""
+    return not machine.gpus or env.get(SMALL) == "1"

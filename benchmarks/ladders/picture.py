@@ -1,0 +1,76 @@
+"""Draws how much faster each rung is than the first of its loop, ours beside the published; measures nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from io import StringIO
+from typing import Final
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+
+from benchmarks.ladders.recording import Recording
+from benchmarks.ladders.speedups import Bar, bars_of
+
+OURS: Final = "#0072b2"
+PUBLISHED: Final = "#e69f00"
+"""Colours of Okabe and Ito, which most colour-blind readers tell apart; the published bars are hatched besides."""
+_HEIGHT: Final = 0.38
+_STYLE: Final = {
+    "svg.hashsalt": "perfgate",
+    "svg.fonttype": "none",
+    "font.family": "sans-serif",
+    "font.size": 9,
+    "hatch.linewidth": 0.6,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": "#888888",
+    "xtick.color": "#444444",
+    "ytick.color": "#444444",
+}
+
+
+def svg(recording: Recording) -> str | None:
+    """Draw a panel a loop, a pair of bars a rung, on white, which dark pages show as well.
+
+    Bars end at the median; a line spans the runs. None where there is nothing to compare.
+    """
+    panels = bars_of(recording)
+    if not panels:
+        return None
+    with mpl.rc_context(_STYLE):
+        sizes = [len(bars) + 1.6 for bars in panels.values()]
+        figure = Figure(figsize=(8.0, 0.42 * sum(sizes)), facecolor="white", layout="constrained")
+        rows = figure.subplots(len(panels), 1, squeeze=False, height_ratios=sizes)[:, 0]
+        for axes, (loop, bars) in zip(rows, panels.items(), strict=True):
+            _panel(axes, loop, bars)
+        text = StringIO()
+        figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
+    return "\n".join(line.rstrip() for line in text.getvalue().splitlines()) + "\n"
+
+
+def _panel(axes: mpl.axes.Axes, loop: str, bars: Sequence[Bar]) -> None:
+    has_published = any(bar.published is not None for bar in bars)
+    for place, bar in enumerate(bars):
+        at = place - _HEIGHT / 2 if has_published else place
+        axes.barh(at, bar.ours, _HEIGHT, color=OURS, label=None if place else "measured here")
+        axes.plot([bar.slowest, bar.fastest], [at, at], color="#1a1a1a", linewidth=1.2)
+        _number(axes, bar.ours, max(bar.ours, bar.fastest), at)
+        if bar.published is not None:
+            at = place + _HEIGHT / 2
+            look = {"facecolor": "white", "edgecolor": PUBLISHED, "hatch": "////"}
+            axes.barh(at, bar.published, _HEIGHT, label=None if place else "published", **look)
+            _number(axes, bar.published, bar.published, at)
+    axes.set_title(loop, loc="left", fontweight="bold", color="#222222")
+    axes.set_yticks(range(len(bars)), [bar.rung for bar in bars])
+    axes.invert_yaxis()
+    axes.axvline(1.0, color="#bbbbbb", linewidth=0.8, linestyle=":", zorder=0)
+    axes.margins(x=0.1)
+    axes.set_xlim(left=0)
+    axes.set_xlabel(f"speed-up over {bars[0].rung}; the line spans the runs", color="#444444")
+    if has_published:
+        axes.legend(loc="upper right", frameon=False, fontsize=8)
+
+
+def _number(axes: mpl.axes.Axes, value: float, end: float, at: float) -> None:
+    axes.text(end, at, f" x{value:.2f}", va="center", color="#222222", fontsize=8)

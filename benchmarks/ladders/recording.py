@@ -1,0 +1,298 @@
+"""The runs of all rungs as one file of plain numbers: reads, writes and joins such files; measures and judges nothing.
+
+A run is kept as perfgate's own record of it, cut to what a table, a judgement and a "where" need.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Final, Literal
+
+from pydantic import Field, ValidationError
+
+from perfgate.model.machine import Machine
+from perfgate.model.metric import METRICS, Kind, Metric
+from perfgate.model.record import Record
+from perfgate.model.reports import Reports
+from perfgate.model.sample import ProcessSample, Run
+from perfgate.model.workload import STEP_RANGE, WAIT_RANGE, WARMUP_RANGE, Workload
+from perfgate.render.samples import range_size
+
+MOST_RANGES: Final = 12
+MOST_KERNELS: Final = 8
+MOST_PERIODS: Final = 60
+"""Of longer runs no periods are kept."""
+MOST_NAME: Final = 100
+"""Characters of a kernel's name."""
+_DIGITS: Final = 6
+_OWN_RANGES: Final = frozenset({STEP_RANGE, WARMUP_RANGE, WAIT_RANGE})
+
+
+class Unusable(Exception):
+    """A file or a word of the command line that cannot be used, as one sentence."""
+
+
+class TopRange(Record):
+    """One range of nsys's own nvtx_sum, over the whole capture."""
+
+    name: str
+    total_ms: float
+    count: int
+
+
+class RecordedRun(Record):
+    """One run of one rung: one fresh process under nsys."""
+
+    run: Run
+    machine: int = Field(ge=0)
+    """Index into the recording's machines."""
+    took_s: float = Field(gt=0)
+    """From the start of nsys until its captures were measured."""
+    nvtx_sum: tuple[TopRange, ...] = ()
+    """The largest by their total time, perfgate's own ranges left out."""
+    code: str | None = None
+    """Digest of the project's files that it loaded."""
+    commit: str | None = None
+
+    @property
+    def complaints(self) -> tuple[str, ...]:
+        """What makes it no measurement."""
+        return (*self.run.conditions.complaints, *self.run.complaints)
+
+
+class Failure(Record):
+    """A try that came to nothing."""
+
+    at: datetime
+    reason: str
+
+
+class RecordedRung(Record):
+    """One rung with all that was tried of it."""
+
+    loop: str
+    rung: str
+    workload: Workload
+    runs: tuple[RecordedRun, ...] = ()
+    failures: tuple[Failure, ...] = ()
+
+    @property
+    def sound(self) -> tuple[RecordedRun, ...]:
+        """The runs that count."""
+        return tuple(run for run in self.runs if not run.complaints)
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Loop and rung."""
+        return self.loop, self.rung
+
+    def values(self, metric: Metric) -> tuple[float, ...]:
+        """One metric over the runs that count and have it."""
+        found = [one.run.value(metric) for one in self.sound]
+        return tuple(value for value in found if value is not None)
+
+
+class Recording(Record):
+    """The whole file."""
+
+    format: Literal[1] = 1
+    """History: 1, the first."""
+    perfgate: str
+    small: bool = False
+    """Whether the loops were the small variants, which nothing published is about."""
+    machines: tuple[Machine, ...] = ()
+    rungs: tuple[RecordedRung, ...] = ()
+
+    def of(self, loop: str, rung: str) -> RecordedRung | None:
+        """One rung."""
+        return next((one for one in self.rungs if one.key == (loop, rung)), None)
+
+    def loops(self) -> tuple[str, ...]:
+        """The loops, in the order in which they were first measured."""
+        return tuple(dict.fromkeys(one.loop for one in self.rungs))
+
+    def machine_index(self, machine: Machine) -> tuple[Recording, int]:
+        """This recording with a machine in it, and the machine's index."""
+        if machine in self.machines:
+            return self, self.machines.index(machine)
+        return self.model_copy(update={"machines": (*self.machines, machine)}), len(self.machines)
+
+    def with_rung(self, rung: RecordedRung) -> Recording:
+        """This recording with one rung replaced, or added at the end."""
+        if self.of(*rung.key) is None:
+            return self.model_copy(update={"rungs": (*self.rungs, rung)})
+        return self.model_copy(update={"rungs": tuple(rung if one.key == rung.key else one for one in self.rungs)})
+
+
+def load(path: Path) -> Recording:
+    """Read a recording.
+
+    Raises:
+        Unusable: there is none, or it is none.
+    """
+    try:
+        return Recording.model_validate_json(path.read_bytes())
+    except OSError as refused:
+        raise Unusable(f"{path}: it cannot be read ({refused.strerror or refused}).") from refused
+    except ValidationError as invalid:
+        first = invalid.errors()[0]
+        where = ".".join(str(part) for part in first["loc"]) or "it"
+        raise Unusable(f"{path}: it is no recording of rungs ({where}: {first['msg']}).") from None
+
+
+def save(recording: Recording, path: Path) -> None:
+    """Write a recording, a run a line; whoever is killed meanwhile leaves the former file whole.
+
+    Raises:
+        Unusable: it cannot be written there.
+    """
+    told = {"format": recording.format, **recording.model_dump(mode="json", exclude_defaults=True)}
+    text = json.dumps(told, separators=(",", ":"), ensure_ascii=False)
+    for start in ('{"loop"', '{"run":', '"machines"', '"rungs"'):
+        text = text.replace(start, f"\n{start}")
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        beside.write_text(text + "\n", encoding="utf-8")
+        beside.replace(path)
+    except OSError as refused:
+        beside.unlink(missing_ok=True)
+        raise Unusable(f"{path}: it cannot be written ({refused.strerror or refused}).") from refused
+
+
+def merge(recordings: Sequence[Recording]) -> Recording:
+    """Return one recording of several; runs that several hold are taken once, and the rest in order of time.
+
+    Raises:
+        Unusable: the parts are of different workloads under one name, or of full-sized and small loops.
+    """
+    if len({one.small for one in recordings}) > 1:
+        raise Unusable("Some parts are of the small loops and some of the full-sized ones: they make no one table.")
+    merged = Recording(perfgate=recordings[0].perfgate, small=recordings[0].small)
+    for recording in recordings:
+        places: dict[int, int] = {}
+        for number, machine in enumerate(recording.machines):
+            merged, places[number] = merged.machine_index(machine)
+        for rung in recording.rungs:
+            moved = tuple(run.model_copy(update={"machine": places[run.machine]}) for run in rung.runs)
+            so_far = merged.of(*rung.key)
+            merged = merged.with_rung(_joined(so_far, rung.model_copy(update={"runs": moved})))
+    return merged
+
+
+def _joined(former: RecordedRung | None, rung: RecordedRung) -> RecordedRung:
+    if former is None:
+        return rung
+    refuse_other_parameters(former, rung.workload)
+    runs = sorted({_identity(run): run for run in (*former.runs, *rung.runs)}.items())
+    failures = {(failure.at, failure.reason): failure for failure in (*former.failures, *rung.failures)}
+    return former.model_copy(
+        update={
+            "runs": tuple(run for _, run in runs),
+            "failures": tuple(failure for _, failure in sorted(failures.items())),
+        }
+    )
+
+
+def _identity(run: RecordedRun) -> tuple[datetime, int, tuple[int, ...]]:
+    return run.run.started_at, run.machine, tuple(process.pid for process in run.run.processes)
+
+
+def refuse_other_parameters(former: RecordedRung, workload: Workload) -> None:
+    """Refuse to join what does other work than what is recorded.
+
+    Raises:
+        Unusable: names what differs.
+    """
+    then, now = former.workload.comparable_parameters(), workload.comparable_parameters()
+    changed = [
+        f"{name} was {then.get(name, 'not there')} and is {now.get(name, 'gone')}"
+        for name in sorted({*then, *now})
+        if then.get(name) != now.get(name)
+    ]
+    if changed:
+        raise Unusable(f"{former.workload.id}: its recorded runs are of other parameters ({', '.join(changed)}).")
+
+
+def compact(run: Run) -> Run:
+    """Cut a run to what is kept of it: counts exact, and of times six digits, far below the noise."""
+    gpus = tuple(
+        gpu.model_copy(
+            update={
+                name: _rounded(value)
+                for name in ("sm_clock_mhz", "temperature_c", "power_w")
+                if (value := getattr(gpu, name)) is not None
+            }
+        )
+        for gpu in run.conditions.gpus
+    )
+    return run.model_copy(
+        update={
+            "folder": None,
+            "wall_s": _rounded(run.wall_s),
+            "conditions": run.conditions.model_copy(update={"gpus": gpus}),
+            "processes": tuple(_compact_process(process) for process in run.processes),
+        }
+    )
+
+
+def _compact_process(process: ProcessSample) -> ProcessSample:
+    ranges = sorted(process.ranges, key=range_size, reverse=True)[:MOST_RANGES]
+    kernels = sorted(process.kernels, key=lambda kernel: kernel.gpu_ms, reverse=True)[:MOST_KERNELS]
+    few = len(process.periods_ms) <= MOST_PERIODS
+    return process.model_copy(
+        update={
+            "values": _clocks_rounded(process.values),
+            "window_ms": _rounded(process.window_ms),
+            "periods_ms": tuple(map(_rounded, process.periods_ms)) if few else (),
+            "devices": (),
+            "ranges": tuple(
+                one.model_copy(
+                    update={
+                        "cpu_ms": _rounded(one.cpu_ms),
+                        "count": _rounded(one.count),
+                        "values": {metric: value for metric, value in _clocks_rounded(one.values).items() if value},
+                    }
+                )
+                for one in ranges
+            ),
+            "kernels": tuple(
+                one.model_copy(
+                    update={
+                        "name": one.name[:MOST_NAME],
+                        "count": _rounded(one.count),
+                        "gpu_ms": _rounded(one.gpu_ms),
+                    }
+                )
+                for one in kernels
+            ),
+        }
+    )
+
+
+def top_ranges(reports: Sequence[Reports]) -> tuple[TopRange, ...]:
+    """Return the largest ranges of nvtx_sum over all captures of a run, but perfgate's own, which hold the others."""
+    totals: defaultdict[str, int] = defaultdict(int)
+    counts: defaultdict[str, int] = defaultdict(int)
+    for row in (row for one in reports for row in one.nvtx_sum):
+        if row.range not in _OWN_RANGES:
+            totals[row.range] += row.total_ns
+            counts[row.range] += row.count
+    largest = sorted(totals, key=lambda name: (-totals[name], name))[:MOST_RANGES]
+    return tuple(
+        TopRange(name=name[:MOST_NAME], total_ms=_rounded(totals[name] / 1e6), count=counts[name]) for name in largest
+    )
+
+
+def _clocks_rounded(values: Mapping[Metric, float]) -> dict[Metric, float]:
+    return {
+        metric: value if METRICS[metric].kind is Kind.COUNT else _rounded(value) for metric, value in values.items()
+    }
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.{_DIGITS}g}")

@@ -1,0 +1,74 @@
+"""What is compared without judging, and how it differs: medians and what their differences are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Final
+
+from perfgate.explain.attribution import attributions
+from perfgate.explain.breakdown import breakdown_of
+from perfgate.explain.names import short
+from perfgate.model.baseline import Result
+from perfgate.model.metric import METRICS, Basis, Kind, Metric
+from perfgate.model.sample import ProcessSample, Run
+from perfgate.model.side import Side
+from perfgate.model.verdict import Attribution, MetricVerdict
+
+WORTH_TELLING: Final = 0.001
+"""A clock that changed by less is taken to be the same, as a fraction in its basis: runs differ by as much."""
+
+
+def side_of_runs(label: str, runs: Sequence[Run]) -> Side:
+    """Take runs, of which nothing else is known."""
+    measured = [run.measured() for run in runs]
+    return Side(
+        label=label,
+        values={m: tuple(run[m] for run in measured) if all(m in run for run in measured) else () for m in METRICS},
+        breakdown=breakdown_of(runs),
+    )
+
+
+def side_of_result(label: str, result: Result) -> Side:
+    """Take a kept result's runs: those that can be blessed."""
+    side = side_of_runs(label, result.runs)
+    return side.model_copy(update={"machine": result.machine, "parameters": result.workload.comparable_parameters()})
+
+
+def side_of_samples(label: str, samples: Sequence[ProcessSample]) -> Side:
+    """Take one capture: the worst value of its processes, and what the most telling of them is made of."""
+    return side_of_runs(label, [Run(started_at=datetime.now(UTC), wall_s=0.0, processes=tuple(samples))])
+
+
+def differences(a: Side, b: Side) -> tuple[MetricVerdict, ...]:
+    """How b's medians differ from a's, a row a metric that either has, in the metrics' order; judged by nobody."""
+    before, after = a.medians(), b.medians()
+    rows: list[MetricVerdict] = []
+    for metric, spec in METRICS.items():
+        was, now = before.get(metric), after.get(metric)
+        if was is None and now is None:
+            continue
+        basis = None if spec.kind is Kind.COUNT else basis_of(metric)
+        change = None if was is None or now is None else spec.change(was, now, step_ms=before.get(Metric.STEP_MS))
+        rows.append(MetricVerdict(metric=metric, outcome=None, baseline=was, now=now, basis=basis, change=change))
+    return tuple(rows)
+
+
+def made_up_of(a: Side, b: Side, rows: Sequence[MetricVerdict], *, full: bool = False) -> tuple[Attribution, ...]:
+    """What the differences are made of that are worth telling: of any count, and of clocks from `WORTH_TELLING` on.
+
+    With `full`, kernels bear their whole names.
+    """
+    return attributions(a.breakdown, b.breakdown, rows, moved=_differs, named=str if full else short)
+
+
+def _differs(row: MetricVerdict) -> bool:
+    if METRICS[row.metric].kind is Kind.COUNT:
+        return row.baseline != row.now
+    return row.change is not None and abs(row.change) >= WORTH_TELLING
+
+
+def basis_of(metric: Metric) -> Basis:
+    """What a clock's change is told in."""
+    clock = METRICS[metric].clock
+    return clock.basis if clock is not None else Basis.LOG

@@ -1,0 +1,38 @@
+"""One of two things that are compared without judging: a baseline, a kept result or a capture."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from statistics import median
+
+from perfgate.model.baseline import Baseline
+from perfgate.model.machine import Machine
+from perfgate.model.metric import METRICS, Metric
+from perfgate.model.record import Record
+from perfgate.model.sample import Breakdown
+
+
+class Side(Record):
+    """One of two things to be compared: its values run by run, what they are made of, and where they come from."""
+
+    label: str
+    values: Mapping[Metric, tuple[float, ...]]
+    """One value a run; of several processes the worst."""
+    machine: Machine | None = None
+    parameters: Mapping[str, str] | None = None
+    breakdown: Breakdown = Breakdown()
+
+    @classmethod
+    def of_baseline(cls, label: str, baseline: Baseline) -> Side:
+        """Take a baseline."""
+        return cls(
+            label=label,
+            values={metric: baseline.values(metric) for metric in METRICS},
+            machine=baseline.machine,
+            parameters=baseline.parameters,
+            breakdown=baseline.breakdown,
+        )
+
+    def medians(self) -> dict[Metric, float]:
+        """Return the median over the runs of every metric that there is."""
+        return {metric: median(values) for metric in METRICS if (values := self.values.get(metric))}

@@ -1,0 +1,109 @@
+"""What moved and where, as text for `perfgate explain`: every part of every change, and what is left over."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from perfgate.model.metric import METRICS, Metric
+from perfgate.model.sample import OUTSIDE_RANGES
+from perfgate.model.side import Side
+from perfgate.model.verdict import Attribution, Axis, MetricVerdict, Part
+from perfgate.render import numbers
+from perfgate.render.page import Cell, Column, Page, Row, inert
+from perfgate.render.records import difference_table, unlike
+
+MOST_PARTS: Final = 10
+"""Rows of a table; smaller parts are told as one."""
+LONGEST: Final = 120
+"""Characters of a name that is not asked for in full."""
+
+TITLES: Final = {
+    Axis.RANGE: "by NVTX range",
+    Axis.KERNEL: "by kernel",
+    Axis.COPY: "by kind of copy",
+    Axis.CALL: "by synchronising call",
+}
+
+
+def explanation_text(
+    a: Side,
+    b: Side,
+    rows: Sequence[MetricVerdict],
+    attributions: Sequence[Attribution],
+    *,
+    width: int,
+    colour: bool,
+    ranks: Sequence[str] = (),
+    full: bool = False,
+) -> str:
+    """Return how b differs from a, and what each difference is made of; with `full`, every part and whole names.
+
+    Args:
+        a: what it is compared with.
+        b: what is explained.
+        rows: their medians.
+        attributions: what the differences are made of; those of one metric together.
+        width: cells of a line.
+        colour: whether escape codes may be used.
+        ranks: what is known of several processes.
+        full: whether nothing is left out.
+    """
+    page = Page(width=width, colour=colour)
+    page.line(Cell(text="a", style="bold"), f": {inert(a.label, longest=1000)}")
+    page.line(Cell(text="b", style="bold"), f": {inert(b.label, longest=1000)}")
+    for warning in unlike(a, b):
+        page.prose(warning, label="not alike", style="yellow")
+    page.blank()
+    if rows:
+        difference_table(page, rows, titles=("a", "b"))
+    else:
+        page.prose("Neither holds a metric that could be compared.")
+    for told in ranks:
+        page.prose(told, label="ranks")
+    for metric in dict.fromkeys(one.metric for one in attributions):
+        own = [one for one in attributions if one.metric is metric]
+        page.blank()
+        page.line(
+            Cell(text=metric, style="bold"),
+            f" {_signed(metric, own[0].change)}{' ms' if METRICS[metric].unit == 'ms' else ''}",
+        )
+        for one in own:
+            _table(page, one, full=full)
+    if rows and not attributions:
+        page.blank()
+        page.prose("Nothing differs of which the captures tell where it lies.")
+    return page.text
+
+
+def _table(page: Page, attribution: Attribution, *, full: bool) -> None:
+    shown = attribution.parts if full else attribution.parts[:MOST_PARTS]
+    hidden = attribution.parts[len(shown) :]
+    rows: list[Row] = [_row(part, attribution, full=full) for part in shown]
+    if hidden:
+        smaller = sum(part.change for part in hidden)
+        rows.append((f"({len(hidden)} smaller parts)", "", "", _signed(attribution.metric, smaller), ""))
+    if abs(attribution.rest) > 1e-9:
+        rows.append(("(not accounted for)", "", "", _signed(attribution.metric, attribution.rest), ""))
+    columns = (
+        Column(title=TITLES[attribution.axis], flexible=not full),
+        Column(title="a", right=True),
+        Column(title="b", right=True),
+        Column(title="b - a", right=True),
+        Column(title="", flexible=True, prose=True),
+    )
+    page.blank()
+    page.table(columns, rows)
+
+
+def _row(part: Part, attribution: Attribution, *, full: bool) -> Row:
+    name = (
+        "(outside any range)" if part.name == OUTSIDE_RANGES else inert(part.name, longest=100_000 if full else LONGEST)
+    )
+    named = name if part.metric is attribution.metric else f"{part.metric} under {name}"
+    before = "" if part.before is None else numbers.value(part.metric, part.before)
+    return (named, before, numbers.value(part.metric, part.now), _signed(part.metric, part.change), inert(part.note))
+
+
+def _signed(metric: Metric, change: float) -> str:
+    return f"{'-' if change < 0 else '+'}{numbers.value(metric, abs(change))}"

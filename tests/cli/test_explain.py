@@ -1,0 +1,147 @@
+"""`perfgate explain`: what moved and where, of a kept result or of any two captures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from support import records
+from support.project import Project
+
+from perfgate.explain.breakdown import breakdown_of, kept
+from perfgate.model.metric import Metric
+from perfgate.model.sample import KernelSample, ProcessSample, RangeSample, Run
+from perfgate.model.verdict import Duet
+
+SPIN = "void at::cuda::(anonymous namespace)::spin_kernel(long)"
+
+
+def process(
+    values: Mapping[Metric, float] | None = None, *, gap_ms: float = 1.541, extra: KernelSample | None = None
+) -> ProcessSample:
+    """Like those of the baseline, but for what is told; the ranges account for the gap that they have."""
+    ranges = [
+        RangeSample(name="data_load", count=1, cpu_ms=0.61, values={Metric.GAP_MS: gap_ms, Metric.KERNEL_MS: 0.0}),
+        RangeSample(name="forward", count=1, cpu_ms=1.2, values={Metric.GAP_MS: 0.31, Metric.KERNEL_MS: 9.1}),
+    ]
+    given = {**records.VALUES, Metric.GAP_MS: gap_ms + 0.31, **(values or {})}
+    kernels = [KernelSample(name="gemm", count=12, gpu_ms=9.1), *([] if extra is None else [extra])]
+    return records.process(given, ranges=ranges, kernels=kernels)
+
+
+def runs(*processes: ProcessSample) -> list[Run]:
+    return [records.run(processes=[one]) for one in processes]
+
+
+def blessed(here: Project) -> None:
+    """A baseline of five such runs."""
+    breakdown = kept(breakdown_of(runs(*[process()] * 5)))
+    here.bless(here.baseline().model_copy(update={"breakdown": breakdown}))
+
+
+def test_a_kept_result_is_explained_against_its_baseline(here: Project) -> None:
+    blessed(here)
+    slow = process(
+        {Metric.STEP_MS: 16.44, Metric.KERNEL_MS: 9.2},
+        gap_ms=5.541,
+        extra=KernelSample(name=SPIN, count=1, gpu_ms=0.1),
+    )
+    here.keep(records.result(of=here.declared(), measured=runs(*[slow] * 3), at=records.NOON.replace(hour=15)))
+    seen = here.perfgate("explain", "loop")
+    assert seen.status == 0
+    lines = seen.out.splitlines()
+    assert lines[0] == "a: baselines/nvidia-h200/loop.json"
+    assert lines[1].startswith("b: .perfgate/results/nvidia-h200/loop/")
+    assert "  step_ms             12.34     16.44  +33.2 %" in lines
+    assert "gap_ms +4.000 ms" in lines
+    words = [line.split() for line in lines]
+    assert ["data_load", "1.541", "5.541", "+4.000"] in words
+    assert ["spin_kernel", "0.1000", "+0.1000", "new,", "1", "a", "step"] in words
+    assert SPIN not in seen.out
+    assert SPIN in here.perfgate("explain", "loop", "--full").out
+
+
+def test_a_result_of_a_duet_is_explained_against_the_other_commits_runs(here: Project) -> None:
+    # Of the baseline the gap would be 4 ms larger: what ran beside it tells that it is not.
+    blessed(here)
+    base = records.result(
+        of=here.declared(), measured=runs(*[process(gap_ms=5.6)] * 3), at=records.NOON.replace(hour=15)
+    )
+    duet = Duet(revision="v1", commit="0123456789abcdef" * 2, pairs=3, screen_runs=0)
+    here.keep(
+        base.model_copy(
+            update={
+                "reference_runs": tuple(runs(*[process(gap_ms=5.5)] * 3)),
+                "verdict": base.verdict.model_copy(update={"duet": duet}),
+            }
+        )
+    )
+    lines = here.perfgate("explain", "loop").out.splitlines()
+    assert lines[0] == "a: 0123456789ab, run beside it"
+    assert "gap_ms +0.1000 ms" in lines
+
+
+def test_ranks_are_told_and_which_is_late(here: Project) -> None:
+    blessed(here)
+    values = {Metric.STEP_MS: 30.0, Metric.KERNEL_MS: 9.1}
+    late = [
+        process({**values, Metric.NCCL_MS: 4.6}, gap_ms=5.2).model_copy(update={"rank": 1, "pid": 2}),
+        process({**values, Metric.NCCL_MS: 16.6}).model_copy(update={"rank": 0, "pid": 1}),
+    ]
+    here.keep(
+        records.result(of=here.declared(), measured=[records.run(processes=late)] * 3, at=records.NOON.replace(hour=15))
+    )
+    told = " ".join(here.perfgate("explain", "loop").out.split())
+    assert "rank 1 is late: the other waits 12 ms a step for it in NCCL kernels; its GPU idles 3.659 ms" in told
+
+
+def test_any_two_captures_can_be_explained(project: Project, capture: Path) -> None:
+    seen = project.perfgate("explain", "mlp.sqlite", "mlp.sqlite", "--step", "step")
+    assert seen.status == 0
+    assert seen.out.splitlines()[:2] == ["a: mlp.sqlite", "b: mlp.sqlite"]
+    assert "  Nothing differs of which the captures tell where it lies." in seen.out.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("words", "says", "status"),
+    [
+        (
+            ["loop"],
+            "perfgate: loop: no result of it is kept. Kept are: none.\nMeasure it first: pytest --perfgate\n",
+            20,
+        ),
+        (
+            ["loop", "nothing"],
+            (
+                "perfgate: loop: there is neither such a file nor such a workload with a baseline. It takes a "
+                "baseline's file, a kept result, a capture, WORKLOAD or WORKLOAD:kept.\n"
+                "See what there is: perfgate show\n"
+            ),
+            18,
+        ),
+    ],
+)
+def test_what_is_not_there_is_said(here: Project, words: list[str], says: str, status: int) -> None:
+    seen = here.perfgate("explain", *words)
+    assert (seen.out, seen.err, seen.status) == ("", says, status)
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["a.sqlite"], "Error: a.sqlite is one capture: name another one before it, to compare it with."),
+        (["a", "b", "c"], "Error: It takes a workload, or two things to compare; these are 3."),
+        ([], "Error: Missing argument 'WORKLOAD | A B'."),
+    ],
+)
+def test_a_wrong_number_of_things_is_a_usage_error(here: Project, words: list[str], says: str) -> None:
+    seen = here.perfgate("explain", *words)
+    assert (seen.err.splitlines()[-1], seen.status) == (says, 2)
+
+
+def test_a_result_without_a_baseline_says_what_to_do(here: Project) -> None:
+    here.keep(records.result(of=here.declared()))
+    seen = here.perfgate("explain", "loop")
+    assert seen.err.startswith("perfgate: loop: it has no baseline on nvidia-h200, so its result was compared with")
+    assert seen.status == 18

@@ -1,0 +1,294 @@
+"""Every slip of `workloads/slips.py` on a real GPU: its metrics catch it, and no metric is blamed without cause.
+
+Each loop is blessed once and gated clean; then each of its slips is gated. That is 6 runs a loop and 3 a gate or more;
+`-k eager` takes one loop, `-k eager-item` one slip. A line is printed for each gate, and a table at the end, which
+SLIPS_TABLE=FILE also writes as JSON after each gate.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from pathlib import Path
+from statistics import median
+from types import ModuleType
+from typing import Any, Final
+
+import pytest
+
+from perfgate.machine import read_machine
+from perfgate.model.errors import PerfgateError
+from perfgate.nsys.tool import find_nsys
+
+WORKLOADS: Final = Path(__file__).parents[2] / "workloads"
+BLESSED_RUNS: Final = 6
+RUNS: Final = 3
+"""Asked for by number, so that a gate does not stop at the first risen count: clocks are then judged as well."""
+SLEPT: Final = (0.6, 1.4)
+"""Share of a planted sleep by which kernel_ms must have risen: of 1 %, a repeat within 0.1 % is a tenth."""
+SETTINGS: Final = """\
+[tool.perfgate]
+duet = "off"  # both of its sides would have the slip
+"""
+
+
+def why_no_gate() -> str | None:
+    """Say why no gate on a GPU can run here, None if one can."""
+    try:
+        if not read_machine(os.environ, nsys=None, nsys_options=()).gpus:
+            return "no NVIDIA GPU on this machine"
+        find_nsys(None, os.environ)
+    except PerfgateError as missing:
+        return f"no gate can run here: {missing.fact}"
+    return None if importlib.util.find_spec("torch") else "no torch here: pip install perfgate[torch]"
+
+
+def load_slips() -> ModuleType:
+    """Import the loops for their table; it is not importable by name."""
+    spec = importlib.util.spec_from_file_location("slips_of_gpu_tests", WORKLOADS / "slips.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("SLIP", raising=False)
+        spec.loader.exec_module(module)
+    return module
+
+
+# Before the loops are imported, and torch with them.
+if (reason := why_no_gate()) is not None:
+    pytest.skip(reason, allow_module_level=True)
+
+pytestmark = [pytest.mark.gpu, pytest.mark.timeout(1200)]
+
+slips = load_slips()
+LOOPS: Final = tuple(dict.fromkeys(slip.workload for slip in slips.SLIPS.values()))
+CASES: Final = [
+    (loop, name)
+    for loop in LOOPS
+    for name in (slips.NONE, *(slip.name for slip in slips.SLIPS.values() if slip.workload == loop))
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gated:
+    """What one gate came to."""
+
+    loop: str
+    slip: str
+    status: int
+    wall_s: float
+    is_first: bool = False
+    """Whether it was made to be blessed."""
+    verdict: Mapping[str, Any] = field(default_factory=dict)
+    """Empty where pytest came to none."""
+    runs: tuple[Mapping[str, Any], ...] = ()
+    planted_ms: float = 0.0
+    """Of a planted sleep: what it was to add to each step."""
+    out: str = ""
+
+    @property
+    def outcome(self) -> str:
+        return str(self.verdict.get("outcome", f"exit {self.status}"))
+
+    @property
+    def changes(self) -> Mapping[str, tuple[float | None, float | None]]:
+        """Every metric's value in the baseline and now."""
+        return {row["metric"]: (row["baseline"], row["now"]) for row in self.verdict.get("metrics", ())}
+
+    @property
+    def regressed(self) -> tuple[str, ...]:
+        return tuple(row["metric"] for row in self.verdict.get("metrics", ()) if row["outcome"] == "REGRESSED")
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """In what it is not what was to be expected of what was planted."""
+        clean = (1, "NO_BASELINE") if self.is_first else (0, "PASSED")
+        expected = clean if self.slip == slips.NONE else (1, "REGRESSED")
+        if (self.status, self.outcome) != expected:
+            return (f"{self.outcome} and exit status {self.status}, expected {expected[1]} and {expected[0]}",)
+        if self.slip == slips.NONE:
+            return ()
+        slip = slips.SLIPS[self.slip]
+        missed = [metric for metric in slip.caught_by if metric not in self.regressed]
+        blamed = [metric for metric in self.regressed if metric not in (*slip.caught_by, *slip.may_follow)]
+        told = [f"{metric} did not catch it" for metric in missed]
+        told += [f"{metric} is blamed without cause" for metric in blamed]
+        before, now = self.changes["kernel_ms"] if slip.share else (None, None)
+        if before is not None and now is not None:
+            found = (now - before) / self.planted_ms
+            if not SLEPT[0] <= found <= SLEPT[1]:
+                told.append(f"kernel_ms rose by {found:.2f} of the {self.planted_ms:.4f} ms that were planted")
+        return tuple(told)
+
+    def line(self) -> str:
+        """The gate as a row of the table."""
+        sizes = ", ".join(f"{metric} {_size(*self.changes[metric])}" for metric in self.regressed)
+        marks = "".join(f"  << {problem}" for problem in self.problems)
+        counted = f"{len(self.runs):>2} runs  {self.wall_s:5.0f} s"
+        return f"{self.loop:<9} {self.slip:<18} {self.outcome:<13} {counted}  {sizes or '-'}{marks}"
+
+    def record(self) -> Mapping[str, object]:
+        """The gate for SLIPS_TABLE."""
+        known = slips.SLIPS.get(self.slip)
+        return {
+            "loop": self.loop,
+            "slip": self.slip,
+            "expected": None if known is None else asdict(known),
+            "exit_status": self.status,
+            "outcome": self.outcome,
+            "reason": self.verdict.get("reason"),
+            "regressed": self.regressed,
+            "problems": self.problems,
+            "planted_ms": self.planted_ms,
+            "wall_s": round(self.wall_s, 1),
+            "metrics": self.verdict.get("metrics", ()),
+            "runs": self.runs,
+        }
+
+
+def _size(before: float | None, now: float | None) -> str:
+    if before is None or now is None:
+        return "?"
+    return f"{before:.4g} -> {now:.4g}" + (f" ({(now - before) / before:+.1%})" if before else "")
+
+
+class Scratch:
+    """A project with a copy of the loops, and what its gates came to."""
+
+    def __init__(self, root: Path, say: Callable[[str], None]) -> None:
+        self.root = root
+        self.say = say
+        self.gates: list[Gated] = []
+        self.machine: object = None
+        self._baselines: dict[str, Gated | None] = {}
+        (root / "workloads").mkdir()
+        (root / "pyproject.toml").write_text(SETTINGS, encoding="utf-8")
+        for name in ("slips.py", "conftest.py"):
+            shutil.copy(WORKLOADS / name, root / "workloads")
+
+    def blessed(self, loop: str) -> Gated:
+        """The gate from which the loop's baseline was blessed; made once, and if it failed not again."""
+        if loop not in self._baselines:
+            self._baselines[loop] = None
+            gated = self._gate(loop, slips.NONE, runs=BLESSED_RUNS, is_first=True)
+            self.say(f"{gated.line()}  {self._values(gated)}")
+            assert gated.problems == (), gated.out
+            command = "from perfgate.cli import main; main()"
+            bless = [sys.executable, "-c", command, "bless", loop, "--reason", "the clean loop"]
+            done = subprocess.run(bless, cwd=self.root, capture_output=True, text=True, timeout=120, check=False)
+            assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+            self._baselines[loop] = gated
+        baseline = self._baselines[loop]
+        assert baseline is not None, f"{loop} has no baseline: see the first test of it"
+        return baseline
+
+    def gate(self, loop: str, slip: str) -> Gated:
+        """Gate a loop with a slip planted against its baseline, and tell of it."""
+        baseline = self.blessed(loop)
+        share = slips.SLIPS[slip].share if slip in slips.SLIPS else 0.0
+        step_ms = median(run["values"]["step_ms"] for run in baseline.runs)
+        gated = self._gate(loop, slip, runs=RUNS, planted_ms=share * step_ms)
+        self.gates.append(gated)
+        self.say(gated.line())
+        self._write()
+        return gated
+
+    @cached_property
+    def cycles_per_ms(self) -> float:
+        """Clock cycles of this GPU at work, as `perfgate selftest` probes them: a sleep kernel timed by CUDA events."""
+        found = self.root / "probe.json"
+        command = [sys.executable, "-m", "perfgate.selftest.probe", str(found)]
+        subprocess.run(command, cwd=self.root, check=True, timeout=120)
+        probed = json.loads(found.read_text(encoding="utf-8"))
+        return float(probed["cycles_per_ms"])
+
+    def table(self) -> str:
+        """All gates, a line each."""
+        return "\n".join(gated.line() for gated in self.gates)
+
+    def _gate(self, loop: str, slip: str, *, runs: int, planted_ms: float = 0.0, is_first: bool = False) -> Gated:
+        document = self.root / "out.json"
+        document.unlink(missing_ok=True)
+        env = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+        env["SLIP"] = slip
+        if planted_ms:
+            env["SLIP_CYCLES"] = str(round(planted_ms * self.cycles_per_ms))
+        options = (f"--perfgate-runs={runs}", f"--perfgate-json={document}", "-p", "no:cacheprovider")
+        began = time.monotonic()
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", "--perfgate", f"workloads/slips.py::{loop}", *options],
+            cwd=self.root,
+            env=env,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=1100,
+            check=False,
+        )
+        told = json.loads(document.read_text(encoding="utf-8")) if document.is_file() else {}
+        self.machine = told.get("machine") or self.machine
+        found: Mapping[str, Any] = next(iter(told.get("workloads", ())), {})
+        return Gated(
+            loop=loop,
+            slip=slip,
+            status=done.returncode,
+            wall_s=time.monotonic() - began,
+            is_first=is_first,
+            verdict=found.get("verdict", {}),
+            runs=tuple(found.get("runs", ())),
+            planted_ms=planted_ms,
+            out=done.stdout,
+        )
+
+    @staticmethod
+    def _values(gated: Gated) -> str:
+        """What the clean loop measured: the median of its runs, and for clocks half the way from least to most."""
+        told = []
+        for metric in gated.runs[0]["values"] if gated.runs else ():
+            values = [run["values"].get(metric, float("nan")) for run in gated.runs]
+            spread = f" +-{(max(values) - min(values)) / 2:.2g}" if metric.endswith("_ms") else ""
+            told.append(f"{metric} {median(values):.4g}{spread}")
+        return ", ".join(told)
+
+    def _write(self) -> None:
+        if file := os.environ.get("SLIPS_TABLE"):
+            baselines = [gated.record() for gated in self._baselines.values() if gated is not None]
+            gates = [gated.record() for gated in self.gates]
+            document = {"machine": self.machine, "baselines": baselines, "gates": gates}
+            Path(file).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def scratch(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scratch]:
+    """A project whose gates tell of themselves while they go on, whatever pytest captures."""
+    capture = request.config.pluginmanager.getplugin("capturemanager")
+
+    def say(text: str) -> None:
+        assert capture is not None
+        with capture.global_and_fixture_disabled():
+            print(f"\n{text}", flush=True)  # noqa: T201  (what is measured here is what this is run for)
+
+    project = Scratch(tmp_path_factory.mktemp("slips"), say)
+    yield project
+    say(project.table())
+
+
+@pytest.mark.parametrize(("loop", "slip"), CASES, ids=[f"{loop}-{slip}" for loop, slip in CASES])
+def test_a_slip_is_caught_by_its_metrics_alone_and_a_clean_loop_passes(scratch: Scratch, loop: str, slip: str) -> None:
+    gated = scratch.gate(loop, slip)
+    print(gated.out)  # noqa: T201  (what the user sees says why)
+    assert gated.problems == ()
+
+
+if __name__ == "__main__":
+    sys.exit(pytest.main([__file__, *sys.argv[1:]]))

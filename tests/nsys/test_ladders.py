@@ -1,0 +1,111 @@
+"""A ladder of two rungs, without a GPU, from the command line to its verdict."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from benchmarks.ladders import __main__ as door
+from benchmarks.ladders.judging import Finding, judge_loop
+from benchmarks.ladders.measuring import Nsys
+from benchmarks.ladders.recording import load
+from perfgate.model.metric import Metric
+from perfgate.model.outcome import Outcome
+from perfgate.nsys.tool import NsysTool
+
+pytestmark = pytest.mark.nsys
+
+LAB = """\
+import os
+import time
+
+import nvtx
+import pytest
+from perfgate import workload
+
+ASKED = os.environ.get("LADDER", "workers").split(",")
+LADDER = [rung for rung in ("cpu", "gpu", "workers") if rung in ASKED or ("all" in ASKED and rung != "gpu")]
+
+
+@workload(steps=8, warmup=1)
+@pytest.mark.parametrize("rung", LADDER)
+def data_load_lab(steps, rung):
+    if rung == "gpu":
+        raise RuntimeError("CUDA out of memory")
+    for _ in steps:
+        with nvtx.annotate("data_load"):
+            time.sleep(0.012 if rung == "cpu" else 0.002)
+        with nvtx.annotate("forward"):
+            time.sleep(0.002)
+"""
+"""Three rungs, of which `all` shows two: the third fails."""
+STRICT = """\
+[tool.perfgate]
+[tool.pytest.ini_options]
+filterwarnings = ["error"]
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nsys_tool: NsysTool) -> Path:
+    """A project with a ladder, whose runs wait for no gate elsewhere on this machine."""
+    (tmp_path / "pyproject.toml").write_text(STRICT, encoding="utf-8")
+    (tmp_path / "workloads").mkdir()
+    (tmp_path / "workloads" / "data_load_lab.py").write_text(LAB, encoding="utf-8")
+    monkeypatch.setenv("PERFGATE_NSYS", str(nsys_tool.path))
+    monkeypatch.setattr(door, "Nsys", partial(Nsys, locks=tmp_path / "locks"))
+    return tmp_path
+
+
+def run(project: Path, *options: str) -> int:
+    return door.main(
+        ["run", str(project / "out.json"), "--project", str(project), "--workload", "data_load_lab", *options]
+    )
+
+
+def test_a_ladder_is_climbed_in_two_goes_and_judged(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(project, "--runs", "1") == 0
+    assert run(project, "--runs", "3", "--seconds", "120") == 0
+    said = [line.partition(",")[0] for line in capsys.readouterr().out.splitlines() if ": run " in line]
+    assert said == [
+        *("data_load_lab[cpu]: run 1 of 1", "data_load_lab[workers]: run 1 of 1"),
+        *("data_load_lab[workers]: run 2 of 3", "data_load_lab[cpu]: run 2 of 3"),
+        *("data_load_lab[cpu]: run 3 of 3", "data_load_lab[workers]: run 3 of 3"),
+    ]
+    recording = load(project / "out.json")
+    assert recording.small
+    (machine,) = recording.machines
+    assert machine.nvtx is not None
+    for rung in recording.rungs:
+        processes = [process for one in rung.sound for process in one.run.processes]
+        assert [process.steps for process in processes] == [8, 8, 8]
+        assert [len(process.periods_ms) for process in processes] == [6, 6, 6]  # between completions, but for the first
+        assert all({top.name for top in one.nvtx_sum} == {"data_load", "forward"} for one in rung.sound)
+        assert len({one.code for one in rung.sound}) == 1
+    assert [one.nvtx_sum[0].name for one in recording.rungs[0].sound] == ["data_load"] * 3
+    (step,) = judge_loop(recording, "data_load_lab")
+    assert (step.rung, step.before) == ("workers", "cpu")
+    assert step.up is not None
+    assert step.down is not None
+    assert (step.up.outcome, step.down.outcome) == (Outcome.IMPROVED, Outcome.REGRESSED)
+    assert {row.metric for row in step.down.metrics if row.outcome is Outcome.REGRESSED} == {Metric.STEP_MS}
+    assert (step.finding, step.why) == (Finding.AS_TAUGHT, ())
+
+
+def test_a_rung_that_fails_is_told_and_kept_apart(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(project, "--runs", "1", "--rung", "gpu") == 1
+    assert "data_load_lab[gpu]: failed, it raised RuntimeError: CUDA out of memory" in capsys.readouterr().out
+    (gpu,) = load(project / "out.json").rungs
+    assert [failure.reason for failure in gpu.failures] == ["it raised RuntimeError: CUDA out of memory"]
+
+
+def test_a_file_that_cannot_be_collected_is_told_in_a_sentence(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (project / "workloads" / "data_load_lab.py").write_text("raise ValueError('no such rung')\n", encoding="utf-8")
+    assert run(project) == 2
+    assert capsys.readouterr().err == (
+        "data_load_lab.py: the workloads cannot be collected (ValueError: no such rung).\n"
+    )

@@ -1,0 +1,108 @@
+"""`perfgate explain` as text: every part, whole names on demand, nothing that hostile names could do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from perfgate.explain.sides import differences, made_up_of
+from perfgate.model.metric import Metric
+from perfgate.model.sample import Breakdown, KernelSample, RangeSample, SyncSample
+from perfgate.model.side import Side
+from perfgate.render.explanation import MOST_PARTS, explanation_text
+
+HOSTILE = "\x1b[2J[bold]\u202eevil<script>" + "x" * 9000
+
+
+def side(label: str, values: Mapping[Metric, float], breakdown: Breakdown) -> Side:
+    return Side(label=label, values={metric: (value,) for metric, value in values.items()}, breakdown=breakdown)
+
+
+def text(a: Side, b: Side, *, width: int = 100, full: bool = False) -> str:
+    rows = differences(a, b)
+    return explanation_text(a, b, rows, made_up_of(a, b, rows, full=full), width=width, colour=False, full=full)
+
+
+def ranges(**gaps: float) -> tuple[RangeSample, ...]:
+    return tuple(RangeSample(name=name, count=1, cpu_ms=1.0, values={Metric.GAP_MS: gap}) for name, gap in gaps.items())
+
+
+BEFORE = side(
+    "before.sqlite",
+    {Metric.STEP_MS: 10.0, Metric.GAP_MS: 1.5, Metric.SYNCS: 0},
+    Breakdown(ranges=ranges(data_load=1.0, forward=0.5)),
+)
+AFTER = side(
+    "after.sqlite",
+    {Metric.STEP_MS: 14.2, Metric.GAP_MS: 5.6, Metric.SYNCS: 1},
+    Breakdown(
+        ranges=ranges(data_load=4.9, forward=0.7),
+        syncs=(SyncSample(call="cudaStreamSynchronize", range="loss_log", count=1, cpu_ms=2.0),),
+    ),
+)
+
+
+def test_what_moved_is_told_with_all_its_parts() -> None:
+    assert (
+        text(BEFORE, AFTER)
+        == """\
+a: before.sqlite
+b: after.sqlite
+
+  metric            a       b  change
+  -----------  ------  ------  --------
+  step_ms       10.00   14.20  +42.0 %
+  gap_ms        1.500   5.600  +41.0 pp
+    gap_share  15.0 %  39.4 %
+  syncs             0       1  +1
+  pp: percentage points of the step of a
+
+step_ms +4.200 ms
+
+  by NVTX range                a       b    b - a
+  ----------------------  ------  ------  -------
+  gap_ms under data_load   1.000   4.900   +3.900
+  gap_ms under forward    0.5000  0.7000  +0.2000
+  (not accounted for)                     +0.1000
+
+gap_ms +4.100 ms
+
+  by NVTX range       a       b    b - a
+  -------------  ------  ------  -------
+  data_load       1.000   4.900   +3.900
+  forward        0.5000  0.7000  +0.2000
+
+syncs +1
+
+  by synchronising call                 b  b - a
+  ------------------------------------  -  -----  ---
+  cudaStreamSynchronize under loss_log  1     +1  new
+"""
+    )
+
+
+def test_many_parts_are_told_as_one_unless_asked_for() -> None:
+    many = {f"r{n}": 0.1 * n for n in range(1, MOST_PARTS + 6)}
+    whole = sum(many.values())
+    b = side("b", {Metric.STEP_MS: 10.0, Metric.GAP_MS: whole}, Breakdown(ranges=ranges(**many)))
+    a = side("a", {Metric.STEP_MS: 10.0, Metric.GAP_MS: 0.1}, Breakdown(ranges=ranges(start=0.1)))
+    assert "(6 smaller parts)" in text(a, b)
+    assert "smaller parts" not in text(a, b, full=True)
+    assert all(name in text(a, b, full=True) for name in many)
+
+
+@pytest.mark.parametrize("width", [80, 200])
+def test_hostile_names_are_inert_and_tables_fit(width: int) -> None:
+    kernel = KernelSample(name=HOSTILE, count=1, gpu_ms=1.0)
+    a = side("a", {Metric.KERNEL_MS: 1.0}, Breakdown(kernels=(KernelSample(name="k", count=1, gpu_ms=1.0),)))
+    b = side(HOSTILE, {Metric.KERNEL_MS: 2.0}, Breakdown(kernels=(kernel, *a.breakdown.kernels)))
+    told = text(a, b, width=width)
+    assert "\x1b" not in told
+    assert "\u202e" not in told
+    assert max(len(line) for line in told.splitlines()[2:]) <= width
+
+
+def test_two_that_share_nothing_say_so() -> None:
+    nothing = side("x", {}, Breakdown())
+    assert text(nothing, nothing).splitlines()[-1] == "  Neither holds a metric that could be compared."

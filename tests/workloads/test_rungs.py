@@ -1,0 +1,208 @@
+"""The tutorial workloads as plain functions: which rungs are collected, and that all of a ladder train alike."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="no torch here: pip install perfgate[torch]")
+
+WORKLOADS = Path(__file__).parents[2] / "workloads"
+RUNGS = {
+    "resnet18_input": ("serial", "workers", "pinned", "overlap", "prefetcher"),
+    "resnet50_cifar": (
+        *("naive", "detached", "pinned", "cudnn_benchmark", "compile", "max_autotune"),
+        *("grad_scaler", "autocast", "channels_last", "exhaustive"),
+    ),
+    "data_load_lab": ("cpu", "gpu", "workers"),
+}
+DEFAULTS = {"resnet18_input": "overlap", "resnet50_cifar": "channels_last", "data_load_lab": "workers"}
+STEPS = 6
+LESS_PRECISE = ("grad_scaler", "autocast", "channels_last", "exhaustive")
+"""Rungs under autocast: their losses differ from the others' by what float16 and bfloat16 round."""
+
+Load = Callable[..., ModuleType]
+
+
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """Give the tiny networks one thread, so that they do not wait for the loaders' processes at every operation."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture
+def load(monkeypatch: pytest.MonkeyPatch) -> Load:
+    """Import a workload or script anew, at its small size and under a LADDER."""
+
+    def load(name: str, ladder: str | None = None) -> ModuleType:
+        monkeypatch.setenv("PERFGATE_SMALL", "1")
+        monkeypatch.delenv("LADDER", raising=False)
+        if ladder is not None:
+            monkeypatch.setenv("LADDER", ladder)
+        spec = importlib.util.spec_from_file_location(Path(name).stem, WORKLOADS / f"{name}.py")
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        monkeypatch.setitem(sys.modules, spec.name, module)
+        spec.loader.exec_module(module)
+        return module
+
+    return load
+
+
+def collected(load: Load, name: str, ladder: str | None) -> tuple[str, ...]:
+    """The rungs that a file offers to pytest under a LADDER."""
+    return tuple(load(name, ladder).LADDER)
+
+
+@pytest.mark.parametrize("name", RUNGS)
+def test_without_a_ladder_one_rung_is_collected(load: Load, name: str) -> None:
+    assert tuple(load(name).RUNGS) == RUNGS[name]
+    assert collected(load, name, None) == (DEFAULTS[name],)
+    assert collected(load, name, "") == (DEFAULTS[name],)
+
+
+def test_all_collects_every_rung_but_the_exhaustive_search(load: Load) -> None:
+    assert collected(load, "resnet18_input", "all") == RUNGS["resnet18_input"]
+    assert collected(load, "data_load_lab", "all") == RUNGS["data_load_lab"]
+    assert collected(load, "resnet50_cifar", "all") == RUNGS["resnet50_cifar"][:-1]
+    assert collected(load, "resnet50_cifar", "all,exhaustive") == RUNGS["resnet50_cifar"]
+    assert collected(load, "resnet50_cifar", "exhaustive") == ("exhaustive",)
+
+
+def test_named_rungs_are_collected_once_and_in_the_order_of_the_ladder(load: Load) -> None:
+    assert collected(load, "resnet18_input", "pinned,serial,pinned") == ("serial", "pinned")
+
+
+@pytest.mark.parametrize("name", RUNGS)
+def test_a_wrong_rung_is_refused_with_the_right_ones(load: Load, name: str) -> None:
+    rungs = ", ".join(RUNGS[name])
+    message = f"LADDER: {name} has no rung fastest, slowest. It has {rungs}, or all."
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        load(name, f"slowest,{RUNGS[name][0]},fastest")
+
+
+def losses_of(module: ModuleType, rung: str, monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Train a few steps on a rung; the loss of each."""
+    losses: list[float] = []
+    forward = torch.nn.CrossEntropyLoss.forward
+
+    def recorded(self: object, logits: object, labels: object) -> object:
+        loss = forward(self, logits, labels)
+        losses.append(loss.detach().item())
+        return loss
+
+    torch._dynamo.reset()
+    with monkeypatch.context() as patch:
+        patch.setattr(torch.nn.CrossEntropyLoss, "forward", recorded)
+        getattr(module, module.__name__)(range(STEPS), rung)
+    return losses
+
+
+@pytest.mark.filterwarnings("default")  # the workloads' own mark, which only pytest --perfgate applies
+@pytest.mark.usefixtures("one_thread")
+@pytest.mark.parametrize("name", RUNGS)
+def test_all_rungs_of_a_ladder_do_the_same_training(load: Load, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = load(name)
+    first, *others = RUNGS[name]
+    expected = losses_of(module, first, monkeypatch)
+    assert len(expected) == STEPS
+    assert len(set(expected)) == STEPS
+    for rung in others:
+        losses = losses_of(module, rung, monkeypatch)
+        # Losses of different batches differ by some per cent.
+        assert losses == pytest.approx(expected, rel=5e-3 if rung in LESS_PRECISE else 1e-3), rung
+        assert rung not in LESS_PRECISE or losses != expected, rung
+
+
+def test_statistics_that_are_fetched_and_those_on_the_device_add_up_alike(load: Load) -> None:
+    module = load("resnet50_cifar")
+    sums = [module.FetchedStats(), module.DeviceStats()]
+    for running in sums:
+        for loss, hits in ((2.5, 3), (1.25, 4)):
+            running.add(torch.tensor(loss, device=module.DEVICE), torch.tensor(hits, device=module.DEVICE))
+    assert [(float(running.loss), float(running.hits)) for running in sums] == [(3.75, 7), (3.75, 7)]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # inductor uses what torch deprecates
+def test_inductor_knows_the_options_of_the_exhaustive_search(load: Load) -> None:
+    options = load("resnet50_cifar").EXHAUSTIVE
+    assert torch._inductor.list_mode_options("max-autotune").items() <= options.items()
+    torch.compile(torch.nn.Identity(), options=options)
+    with pytest.raises(RuntimeError, match="Unexpected optimization option no_such_option"):
+        torch.compile(torch.nn.Identity(), options={"no_such_option": True})
+
+
+@pytest.mark.parametrize(
+    ("name", "network", "error"),
+    [
+        ("resnet18_input", "ResNet-18", RuntimeError),
+        ("resnet50_cifar", "ResNet-50", RuntimeError),
+        ("scripts/resnet50_ddp", "ResNet-50", SystemExit),
+    ],
+)
+def test_a_missing_torchvision_is_told_with_what_to_install(
+    load: Load, name: str, network: str, error: type[BaseException], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = load(name)
+    monkeypatch.setattr(module, "SMALL", False)
+    monkeypatch.setitem(sys.modules, "torchvision.models", None)
+    with pytest.raises(error) as raised:
+        module.network()
+    assert str(raised.value) == (
+        f"{Path(name).stem}: import of torchvision.models halted; None in sys.modules. It trains torchvision's "
+        f"{network}: install the torchvision that goes with torch {torch.__version__}, or set PERFGATE_SMALL=1 to "
+        "train a tiny network instead."
+    )
+
+
+def test_the_ranks_of_a_job_share_the_batch_and_no_image(load: Load) -> None:
+    script = load("scripts/resnet50_ddp")
+    seen: list[set[int]] = []
+    for number in range(2):
+        rank = script.Rank(number=number, world=2, device=torch.device("cpu"))
+        loader = script.loader(rank, batch=8, steps=5)
+        assert loader.batch_size == 4
+        assert len(loader) >= 5 + 2 * 2  # the workers do not run out of batches while any is trained on
+        seen.append(set(loader.sampler))
+    assert seen[0].isdisjoint(seen[1])
+    alone = script.Rank(number=0, world=64, device=torch.device("cpu"))
+    assert script.loader(alone, batch=8, steps=1).batch_size == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("--steps 0", "--steps and --batch must be at least 1, --warmup and --stall-ms at least 0."),
+        ("--warmup -1", "--steps and --batch must be at least 1, --warmup and --stall-ms at least 0."),
+        ("--stall-rank 0", "--stall-rank and --stall-ms go together: who sleeps, and for how long."),
+        ("--stall-ms 5", "--stall-rank and --stall-ms go together: who sleeps, and for how long."),
+        ("--stall-rank 2 --stall-ms 5", "--stall-rank: there is no rank 2, the last of 2 is 1."),
+    ],
+)
+def test_arguments_that_the_ranks_cannot_follow_are_refused(
+    load: Load, arguments: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as left:
+        load("scripts/resnet50_ddp").read_arguments(arguments.split(), world=2)
+    assert left.value.code == 2
+    assert capsys.readouterr().err.splitlines()[-1].endswith(f"error: {message}")
+
+
+def test_arguments_that_the_data_loading_cannot_follow_are_refused(
+    load: Load, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as left:
+        load("scripts/data_load").main(["--batches=0"])
+    assert left.value.code == 2
+    expected = "error: --batches must be at least 1, and --workers at least 0."
+    assert capsys.readouterr().err.splitlines()[-1].endswith(expected)

@@ -1,0 +1,438 @@
+"""The planted slips without a GPU: their table, what each does that a CPU can do as well, and when they are gated."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import multiprocessing
+import shutil
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from support.project import Project
+
+from perfgate.model.metric import METRICS, Metric
+from perfgate.workload import declaration_of
+
+WORKLOADS = Path(__file__).parents[2] / "workloads"
+LOOP_OF = {
+    "item": "eager",
+    "cpu": "eager",
+    "print": "eager",
+    "pageable": "eager",
+    "blocking_copy": "eager",
+    "no_workers": "eager",
+    "synchronize": "eager",
+    "empty_cache": "eager",
+    "unfused_optimizer": "eager",
+    "host_augmentation": "eager",
+    "sleep_1": "eager",
+    "sleep_2": "eager",
+    "sleep_3": "eager",
+    "fp32_matmul": "mixed",
+    "channels_last": "mixed",
+    "recompiles": "compiled",
+    "graph_break": "compiled",
+    "bucket_copies": "ddp",
+}
+LOOPS = sorted(set(LOOP_OF.values()))
+ON_GPU_ONLY = ["pageable", "blocking_copy", "synchronize", "empty_cache", "sleep_1", "sleep_2", "sleep_3"]
+TURNS = 12
+"""More than torch.compile compiles one function for (`recompile_limit`, 8)."""
+
+needs_torch = pytest.mark.skipif(
+    importlib.util.find_spec("torch") is None, reason="no torch here: pip install perfgate[torch]"
+)
+# What the loops do about this, they do by marks, which count for a loop that pytest runs.
+pytestmark = [
+    needs_torch,
+    pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf:UserWarning"),
+    pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning"),
+]
+
+
+class Turns(Sequence[int]):
+    """The `steps` of a loop in this process: as many turns, and what is seen at the end of each."""
+
+    def __init__(self, look: Callable[[], object] = lambda: None) -> None:
+        self.seen: list[object] = []
+        self._look = look
+
+    def __len__(self) -> int:
+        return TURNS
+
+    def __getitem__(self, index: int) -> int:  # type: ignore[override]
+        return range(TURNS)[index]
+
+    def __iter__(self) -> Iterator[int]:
+        for turn in range(TURNS):
+            yield turn
+            self.seen.append(self._look())
+
+
+@pytest.fixture(scope="module")
+def loaded() -> Iterator[ModuleType]:
+    """The loops, on the CPU though there be a GPU, so that what is tested here is the same everywhere."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("SLIP", "SLIP_CYCLES"):
+            patch.delenv(name, raising=False)
+        patch.setattr(importlib.import_module("torch.cuda"), "is_available", lambda: False)
+        spec = importlib.util.spec_from_file_location("slips_of_tests", WORKLOADS / "slips.py")
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        patch.setitem(sys.modules, spec.name, module)
+        spec.loader.exec_module(module)
+        yield module
+
+
+@pytest.fixture
+def play(loaded: ModuleType, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Turns]:
+    """Run a loop here, clean or with a slip planted, from the start of torch.compile's memory."""
+
+    def run(loop: str, slip: str = "none", look: Callable[[], object] = lambda: None) -> Turns:
+        import torch
+
+        torch.compiler.reset()
+        torch._dynamo.utils.counters.clear()
+        monkeypatch.setattr(loaded, "SLIP", slip)
+        turns = Turns(look)
+        getattr(loaded, loop)(turns)
+        assert len(turns.seen) == TURNS
+        return turns
+
+    return run
+
+
+@pytest.fixture
+def operations(play: Callable[..., Turns]) -> Callable[..., Counter[str]]:
+    """What torch did in one late turn of a loop, by the operation's name."""
+
+    def count(loop: str, slip: str = "none") -> Counter[str]:
+        from torch.utils._python_dispatch import TorchDispatchMode
+
+        done: Counter[str] = Counter()
+
+        class Counting(TorchDispatchMode):  # type: ignore[misc, no-untyped-call, unused-ignore]
+            def __torch_dispatch__(
+                self,
+                func: Callable[..., object],
+                types: object,
+                args: tuple[object, ...] = (),
+                kwargs: Mapping[str, object] | None = None,
+            ) -> object:
+                done[str(func)] += 1
+                return func(*args, **(kwargs or {}))
+
+        with Counting():  # type: ignore[no-untyped-call]
+            turns = play(loop, slip, look=lambda: Counter(done))
+        *_, before, after = turns.seen
+        assert isinstance(before, Counter)
+        assert isinstance(after, Counter)
+        return after - before
+
+    return count
+
+
+# The table
+
+
+def test_the_table_has_every_slip_in_its_loop(loaded: ModuleType) -> None:
+    assert {name: slip.workload for name, slip in loaded.SLIPS.items()} == LOOP_OF
+    assert [slip.name for slip in loaded.SLIPS.values()] == list(loaded.SLIPS)
+
+
+def test_the_loops_of_the_table_are_the_workloads_of_the_file(loaded: ModuleType) -> None:
+    declared = {name for name, held in vars(loaded).items() if declaration_of(held) is not None}
+    assert sorted(declared) == LOOPS
+
+
+def test_each_slip_is_caught_by_metrics_that_can_shut_the_gate(loaded: ModuleType) -> None:
+    for slip in loaded.SLIPS.values():
+        named = [Metric(metric) for metric in (*slip.caught_by, *slip.may_follow)]
+        assert slip.caught_by
+        assert len(set(named)) == len(named), slip.name
+        assert all(METRICS[metric].gated for metric in named), slip.name
+        assert slip.does
+
+
+def test_the_sleeps_are_of_one_two_and_three_percent(loaded: ModuleType) -> None:
+    shares = {slip.name: slip.share for slip in loaded.SLIPS.values() if slip.share}
+    assert shares == {"sleep_1": 0.01, "sleep_2": 0.02, "sleep_3": 0.03}
+
+
+# The environment
+
+
+def test_no_name_and_none_are_the_clean_loop(loaded: ModuleType) -> None:
+    assert [loaded.chosen_slip(""), loaded.chosen_slip("none"), loaded.SLIP] == ["none"] * 3
+
+
+def test_an_unknown_slip_is_an_error_that_names_the_known(loaded: ModuleType) -> None:
+    with pytest.raises(ValueError, match="SLIP is 'itme', expected one of: ") as raised:
+        loaded.chosen_slip("itme")
+    assert str(raised.value).split(": ", 1)[1] == f"{', '.join(['none', *loaded.SLIPS])}."
+
+
+@pytest.mark.parametrize(("slip", "told", "cycles"), [("none", None, 100), ("item", "9", 100), ("sleep_2", "9", 9)])
+def test_only_a_planted_sleep_lasts_longer(loaded: ModuleType, slip: str, told: str | None, cycles: int) -> None:
+    assert loaded.sleep_cycles(slip, told) == cycles
+
+
+@pytest.mark.parametrize("told", [None, "", "0", "-5", "1e5", "many"])
+def test_a_sleep_of_no_known_length_is_an_error(loaded: ModuleType, told: str | None) -> None:
+    with pytest.raises(ValueError) as raised:  # noqa: PT011  (its whole text is below)
+        loaded.sleep_cycles("sleep_2", told)
+    assert str(raised.value) == (
+        f"SLIP_CYCLES is {told!r}, expected the clock cycles of SLIP=sleep_2: "
+        "2 % of the blessed step_ms, times the SM clock in cycles per ms."
+    )
+
+
+# What the slips do
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_a_clean_loop_does_the_same_in_every_turn(operations: Callable[..., Counter[str]], loop: str) -> None:
+    assert operations(loop) == operations(loop)
+
+
+@pytest.mark.parametrize("slip", ON_GPU_ONLY)
+def test_a_slip_that_is_nothing_without_cuda_skips_its_loop_and_no_other(
+    loaded: ModuleType, play: Callable[..., Turns], slip: str
+) -> None:
+    with pytest.raises(pytest.skip.Exception, match=f"^the slip {slip} needs CUDA$"):
+        play(LOOP_OF[slip], slip)
+    play("ddp", slip)
+
+
+def test_the_table_says_which_slips_need_cuda(loaded: ModuleType) -> None:
+    assert [name for name, slip in loaded.SLIPS.items() if slip.needs_cuda] == ON_GPU_ONLY
+
+
+@pytest.mark.parametrize("slip", [name for name in LOOP_OF if name not in ON_GPU_ONLY])
+def test_a_loop_stays_clean_with_the_slip_of_another(operations: Callable[..., Counter[str]], slip: str) -> None:
+    other = "mixed" if LOOP_OF[slip] == "ddp" else "ddp"
+    assert operations(other, slip) == operations(other)
+
+
+def test_item_reads_one_number_a_step(operations: Callable[..., Counter[str]]) -> None:
+    assert operations("eager", "item") - operations("eager") == {"aten._local_scalar_dense.default": 1}
+
+
+def test_cpu_takes_the_outputs_to_the_host_each_step(
+    play: Callable[..., Turns], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import torch
+
+    taken: list[torch.Size] = []
+    monkeypatch.setattr(torch.Tensor, "cpu", lambda tensor: taken.append(tensor.shape))
+    play("eager", "cpu")
+    assert taken == [(4, 10)] * TURNS
+
+
+def test_print_prints_the_loss_each_step(play: Callable[..., Turns], capsys: pytest.CaptureFixture[str]) -> None:
+    play("eager", "print")
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == TURNS
+    assert all(line.startswith("tensor(") for line in lines)
+
+
+def test_without_workers_the_training_process_decodes(play: Callable[..., Turns]) -> None:
+    def workers() -> int:
+        return len(multiprocessing.active_children())
+
+    assert set(play("eager", look=workers).seen) == {1}
+    assert set(play("eager", "no_workers", look=workers).seen) == {0}
+
+
+def test_an_unfused_optimizer_takes_one_parameter_after_the_other(
+    play: Callable[..., Turns], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import torch
+
+    made: list[dict[str, object]] = []
+    adam: Callable[..., torch.optim.Optimizer] = torch.optim.Adam
+
+    def noted(parameters: object, **options: object) -> torch.optim.Optimizer:
+        made.append(options)
+        return adam(parameters, **options)
+
+    monkeypatch.setattr(torch.optim, "Adam", noted)
+    play("eager")
+    play("eager", "unfused_optimizer")
+    # Fused where there is a GPU.
+    assert made == [{"fused": False}, {"foreach": False, "fused": False}]
+
+
+def test_host_augmentation_flips_and_normalises_in_the_loader(operations: Callable[..., Counter[str]]) -> None:
+    clean, slipped = operations("eager"), operations("eager", "host_augmentation")
+    assert clean["aten.flip.default"] == 1
+    assert slipped["aten.flip.default"] == 0
+    assert clean["aten.convolution.default"] == slipped["aten.convolution.default"]
+
+
+def test_host_augmentation_makes_a_batch_four_times_as_large(
+    loaded: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def image_bytes(slip: str) -> int:
+        monkeypatch.setattr(loaded, "SLIP", slip)
+        images, _ = loaded.Images(batches=1, size=4, side=8)[0]
+        return int(images.numel() * images.element_size())
+
+    assert image_bytes("none") == 4 * 3 * 8 * 8
+    assert image_bytes("host_augmentation") == 4 * image_bytes("none")
+
+
+def test_a_batch_is_the_same_in_every_run(loaded: ModuleType) -> None:
+    import torch
+
+    first, again, other = (loaded.Images(batches=9, size=4, side=8)[index] for index in (3, 3, 4))
+    assert all(map(torch.equal, first, again))
+    assert not torch.equal(first[0], other[0])
+
+
+def test_a_product_in_float32_saves_casts_so_that_no_count_hides_its_time(
+    operations: Callable[..., Counter[str]],
+) -> None:
+    clean, slipped = operations("mixed"), operations("mixed", "fp32_matmul")
+    assert clean - slipped == {"aten._to_copy.default": 2}
+    assert slipped - clean == {}
+
+
+def test_only_the_planted_product_is_in_float32(
+    play: Callable[..., Turns], monkeypatch: pytest.MonkeyPatch, loaded: ModuleType
+) -> None:
+    import torch
+
+    dtypes: list[torch.dtype] = []
+    linear = loaded.functional.linear
+
+    def noted(inputs: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        outputs: torch.Tensor = linear(inputs, weight)
+        dtypes.append(outputs.dtype)
+        return outputs
+
+    monkeypatch.setattr(loaded.functional, "linear", noted)
+    play("mixed")
+    play("mixed", "fp32_matmul")
+    assert dtypes == [torch.bfloat16] * TURNS + [torch.float32] * TURNS
+
+
+def test_broken_channels_last_copies_in_each_block(operations: Callable[..., Counter[str]]) -> None:
+    # Two blocks; a GPU's convolutions copy back as well.
+    assert operations("mixed", "channels_last") - operations("mixed") == {"aten.clone.default": 2}
+
+
+def test_another_shape_each_step_is_compiled_up_to_the_limit(play: Callable[..., Turns]) -> None:
+    import torch
+
+    def graphs() -> int:
+        return int(torch._dynamo.utils.counters["stats"]["unique_graphs"])
+
+    assert set(play("compiled", look=graphs).seen) == {1}
+    limit = torch._dynamo.config.recompile_limit
+    assert play("compiled", "recompiles", look=graphs).seen == [min(turn + 1, limit) for turn in range(TURNS)]
+
+
+def test_rows_last_for_all_steps_where_each_has_another_number(loaded: ModuleType) -> None:
+    declared = declaration_of(loaded.compiled)
+    assert declared is not None
+    assert loaded.FEWER_ROWS * (declared.warmup + declared.steps) < 1 << 8
+
+
+def test_a_graph_break_makes_two_graphs_of_one(play: Callable[..., Turns]) -> None:
+    import torch
+
+    def graphs() -> tuple[int, int]:
+        counters = torch._dynamo.utils.counters
+        return int(counters["stats"]["unique_graphs"]), sum(counters["graph_break"].values())
+
+    assert play("compiled", look=graphs).seen[-1] == (1, 0)
+    assert play("compiled", "graph_break", look=graphs).seen[-1] == (2, 1)
+
+
+def test_each_gradient_is_copied_out_of_its_bucket(operations: Callable[..., Counter[str]]) -> None:
+    assert operations("ddp", "bucket_copies") - operations("ddp") == {"aten.copy_.default": 2}
+
+
+def test_no_hundredth_iteration_is_measured_in_which_the_reducer_waits(loaded: ModuleType) -> None:
+    declared = declaration_of(loaded.ddp)
+    assert declared is not None
+    assert not [turn for turn in range(declared.warmup, declared.warmup + declared.steps + 1) if turn % 100 == 0]
+
+
+# The gate
+
+
+@pytest.fixture
+def with_slips(project: Project, loaded: ModuleType) -> Project:
+    """A project with the slips beside another workload, and no slip chosen.
+
+    Its gates run in this process, which `loaded` has given torch: what they import first is forgotten after them.
+    """
+    for name in ("slips.py", "conftest.py"):
+        shutil.copy(WORKLOADS / name, project.root / "workloads")
+    project.workload(file="others.py")
+    for name in ("SLIP", "SLIP_CYCLES"):
+        project.patch.delenv(name, raising=False)
+    return project
+
+
+def test_a_plain_gate_leaves_the_slips_out(with_slips: Project) -> None:
+    seen = with_slips.gate("--collect-only", "-q")
+    assert "workloads/others.py::loop" in seen.out
+    assert "slips.py" not in seen.out
+
+
+def test_a_gate_with_a_slip_chosen_takes_them_in(with_slips: Project) -> None:
+    with_slips.patch.setenv("SLIP", "none")
+    seen = with_slips.gate("--collect-only", "-q")
+    assert [loop for loop in LOOPS if f"workloads/slips.py::{loop}" in seen.out] == LOOPS
+
+
+def test_a_gate_with_an_unknown_slip_says_which_there_are(with_slips: Project) -> None:
+    with_slips.patch.setenv("SLIP", "itme")
+    seen = with_slips.gate("--collect-only", "-q")
+    assert seen.status == 2
+    assert f"SLIP is 'itme', expected one of: {', '.join(['none', *LOOP_OF])}." in seen.out
+
+
+def gated(project: Project, *nodes: str) -> dict[str, Any]:
+    """One run of each workload through the gate; the workloads of its document, by id."""
+    project.gate(*nodes, "--perfgate-runs=1", "--perfgate-json=out.json")
+    told = json.loads((project.root / "out.json").read_text(encoding="utf-8"))
+    return {one["verdict"]["workload"]: one for one in told["workloads"]}
+
+
+def measured_steps(project: Project, loop: str) -> int:
+    """Steps of the only process of the only run that was kept last; a busy machine may have made it INVALID."""
+    kept = project.store.latest_result(loop)
+    assert kept is not None
+    ((process,),) = (run.processes for run in kept.result.runs)
+    assert "forward" in [drawn.name for drawn in process.ranges]
+    return process.steps
+
+
+@pytest.mark.nsys
+@pytest.mark.usefixtures("real_nsys")
+def test_every_clean_loop_is_measured_step_by_step(with_slips: Project) -> None:
+    assert sorted(gated(with_slips, "workloads/slips.py")) == LOOPS
+    assert [measured_steps(with_slips, loop) for loop in LOOPS] == [30] * 4
+
+
+@pytest.mark.nsys
+@pytest.mark.usefixtures("real_nsys")
+def test_a_slip_is_measured_in_its_loop_and_one_that_needs_cuda_is_not(with_slips: Project) -> None:
+    with_slips.patch.setenv("SLIP", "graph_break")
+    gated(with_slips, "workloads/slips.py::compiled")
+    assert measured_steps(with_slips, "compiled") == 30
+    with_slips.patch.setenv("SLIP", "pageable")
+    skipped = gated(with_slips, "workloads/slips.py::eager")["eager"]["verdict"]
+    assert skipped["outcome"] == "NOT_MEASURED"
+    assert "the slip pageable needs CUDA" in skipped["reason"]

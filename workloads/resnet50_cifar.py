@@ -1,0 +1,207 @@
+"""ResNet-50 on images of CIFAR's size: the ladder of the training step, from `.item()` to channels_last.
+
+| rung | what it adds |
+|---|---|
+| naive | loss and accuracy are fetched each step: the CPU waits for the GPU |
+| detached | both are added up on the GPU |
+| pinned | copies from pinned memory, which nothing on the CPU waits for |
+| cudnn_benchmark | cuDNN tries its algorithms and keeps the fastest |
+| compile | torch.compile |
+| max_autotune | its mode max-autotune: CUDA graphs, and kernels chosen by trial |
+| grad_scaler | autocast to float16, with a GradScaler, which fetches each step whether a gradient overflowed |
+| autocast | autocast to bfloat16, which needs no scaler |
+| channels_last | weights and images as channels_last |
+| exhaustive | inductor tries every configuration it knows: may take an hour the first time |
+
+LADDER=all in the environment collects every rung but exhaustive, LADDER=naive,detached those two (and all,exhaustive
+really all), otherwise only channels_last is.
+Without a GPU, or with PERFGATE_SMALL=1, a tiny residual network trains, and is compiled by the backend "eager";
+without a GPU there are no pinned memory, cuDNN and GradScaler either, so those rungs do what the one before does.
+"""
+
+import itertools
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import nvtx
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.utils.data import DataLoader, Dataset, Sampler
+
+from perfgate import Steps, workload
+
+RUNGS = (
+    *("naive", "detached", "pinned", "cudnn_benchmark", "compile", "max_autotune"),
+    *("grad_scaler", "autocast", "channels_last", "exhaustive"),
+)
+ASKED = (os.environ.get("LADDER") or "channels_last").split(",")
+LADDER = [rung for rung in RUNGS if rung in ASKED or ("all" in ASKED and rung != "exhaustive")]
+if wrong := sorted(set(ASKED) - {*RUNGS, "all"}):
+    raise ValueError(f"LADDER: resnet50_cifar has no rung {', '.join(wrong)}. It has {', '.join(RUNGS)}, or all.")
+
+CUDA = torch.cuda.is_available()
+DEVICE = "cuda" if CUDA else "cpu"
+SMALL = not CUDA or os.environ.get("PERFGATE_SMALL") == "1"
+CLASSES = 10
+BATCH, WORKERS = (8, 1) if SMALL else (128, 4)
+IMAGES = 16 * BATCH
+"""Images in the set, made at the start; they are gone through again and again."""
+
+EXHAUSTIVE: dict[str, str | int | bool | Callable[..., Any]] = {
+    "max_autotune": True,
+    "triton.cudagraphs": True,
+    "coordinate_descent_tuning": True,
+    "coordinate_descent_check_all_directions": True,
+    "max_autotune_gemm_search_space": "EXHAUSTIVE",
+}
+"""What the mode max-autotune sets, and the wider search."""
+
+
+@workload(steps=50, warmup=20, timeout_s=3600)
+@pytest.mark.parametrize("rung", LADDER)
+@pytest.mark.filterwarnings("default")  # torch's and inductor's advice fails nothing, however strict the project
+def resnet50_cifar(steps: Steps, rung: str) -> None:
+    """SGD and cross-entropy, with running loss and accuracy.
+
+    Compiling, autotuning and recording CUDA graphs end within the first three turns, a GradScaler's first overflows
+    within the first ten.
+    """
+    torch.manual_seed(0)
+    torch.backends.cudnn.benchmark = reached(rung, "cudnn_benchmark")
+    layout = torch.channels_last if reached(rung, "channels_last") else torch.contiguous_format
+    eager = network().to(device=DEVICE, memory_format=layout)  # type: ignore[call-overload]
+    model = compiled(eager, rung)
+    criterion = nn.CrossEntropyLoss()
+    optimizer = torch.optim.SGD(eager.parameters(), lr=0.01, momentum=0.9)
+    precision = torch.float16 if rung == "grad_scaler" else torch.bfloat16
+    scaler = torch.amp.GradScaler(DEVICE, enabled=CUDA and rung == "grad_scaler")
+    running = FetchedStats() if rung == "naive" else DeviceStats()
+    pinned = reached(rung, "pinned")
+    batches = iter(loader(pinned=pinned))
+
+    for _ in steps:
+        with nvtx.annotate("get batch"):
+            on_host = next(batches)
+        with nvtx.annotate("copy batch"):
+            images, labels = (tensor.to(DEVICE, non_blocking=pinned) for tensor in on_host)
+            images = images.to(memory_format=layout)
+        with nvtx.annotate("forward"), torch.autocast(DEVICE, precision, enabled=reached(rung, "grad_scaler")):
+            logits = model(images)
+            loss = criterion(logits, labels)
+        with nvtx.annotate("backward"):
+            scaler.scale(loss).backward()
+        with nvtx.annotate("optimizer"):
+            scaler.step(optimizer)
+            scaler.update()
+            optimizer.zero_grad(set_to_none=True)
+        with nvtx.annotate("loss stats"):
+            running.add(loss.detach(), (logits.detach().argmax(dim=1) == labels).sum())
+
+
+class FetchedStats:
+    """Sums of loss and hits as Python's numbers: each addition waits for the GPU twice."""
+
+    def __init__(self) -> None:
+        self.loss: float = 0.0
+        self.hits: float = 0.0
+
+    def add(self, loss: Tensor, hits: Tensor) -> None:
+        """Fetch and add one batch's."""
+        self.loss += loss.item()
+        self.hits += hits.item()
+
+
+class DeviceStats:
+    """The same sums on the device, for whoever wants them now and then: nothing waits."""
+
+    def __init__(self) -> None:
+        self.loss = torch.zeros((), device=DEVICE)
+        self.hits = torch.zeros((), device=DEVICE)
+
+    def add(self, loss: Tensor, hits: Tensor) -> None:
+        """Add one batch's."""
+        self.loss += loss
+        self.hits += hits
+
+
+class Noise(Dataset[tuple[Tensor, int]]):
+    """Images of CIFAR's shape, made once."""
+
+    def __init__(self) -> None:
+        self._images = torch.randn(IMAGES, 3, 32, 32, generator=torch.Generator().manual_seed(0))
+
+    def __getitem__(self, index: int) -> tuple[Tensor, int]:
+        """Return an image and its label; the set begins again after its end."""
+        return self._images[index % IMAGES], index % CLASSES
+
+
+class Endless(Sampler[int]):
+    """0, 1, 2, ...: the end of an epoch would be a step unlike the others."""
+
+    def __iter__(self) -> Iterator[int]:
+        """Start at 0."""
+        return itertools.count()
+
+
+def loader(*, pinned: bool) -> DataLoader[tuple[Tensor, int]]:
+    """Batches from a few worker processes, as on every rung."""
+    return DataLoader(Noise(), batch_size=BATCH, sampler=Endless(), num_workers=WORKERS, pin_memory=CUDA and pinned)
+
+
+def reached(rung: str, other: str) -> bool:
+    """Whether a rung is the other one or above it, and so does what that one added."""
+    return RUNGS.index(rung) >= RUNGS.index(other)
+
+
+def compiled(model: nn.Module, rung: str) -> Callable[[Tensor], Tensor]:
+    """The model as a rung runs it."""
+    if not reached(rung, "compile"):
+        return model
+    if SMALL:
+        return torch.compile(model, backend="eager")
+    if rung == "exhaustive":
+        return torch.compile(model, options=EXHAUSTIVE)
+    return torch.compile(model, mode="max-autotune" if reached(rung, "max_autotune") else "default")
+
+
+class Residual(nn.Module):
+    """Two convolutions and a way around them."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(channels, channels, 3, padding=1, bias=False)
+        self.first_norm = nn.BatchNorm2d(channels)
+        self.second = nn.Conv2d(channels, channels, 3, padding=1, bias=False)
+        self.second_norm = nn.BatchNorm2d(channels)
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Return features of the same shape."""
+        inner = functional.relu(self.first_norm(self.first(features)))
+        return functional.relu(features + self.second_norm(self.second(inner)))
+
+
+def network() -> nn.Module:
+    """ResNet-50 of torchvision with the stem that is usual for images of 32 x 32, or a tiny relative.
+
+    The stem for larger images would shrink them to 8 x 8 at once, and leave a sixteenth of the work.
+
+    Raises:
+        RuntimeError: torchvision is not there.
+    """
+    if SMALL:
+        stem = nn.Conv2d(3, 8, 3, stride=2, padding=1)
+        return nn.Sequential(stem, Residual(8), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, CLASSES))
+    try:
+        from torchvision.models import resnet50  # type: ignore[import-not-found, unused-ignore]  # noqa: PLC0415
+    except ImportError as missing:
+        raise RuntimeError(
+            f"resnet50_cifar: {missing}. It trains torchvision's ResNet-50: install the torchvision that goes with "
+            f"torch {torch.__version__}, or set PERFGATE_SMALL=1 to train a tiny network instead."
+        ) from missing
+    model: nn.Module = resnet50(num_classes=CLASSES)
+    model.conv1 = nn.Conv2d(3, 64, 3, padding=1, bias=False)
+    model.maxpool = nn.Identity()
+    return model
