@@ -23,6 +23,13 @@ from typing import ClassVar, Final, Protocol
 from perfgate.model.order import Account, Bouts, Ending, Order
 from perfgate.model.workload import STEP_RANGE, WAIT_RANGE, WARMUP_RANGE
 
+SETTLING_TURNS: Final = 5
+"""Warm-up turns that are taken on the one core of an interleaved duet (as many as where its spread was measured,
+`benchmarks/moods`). What comes before needs all cores: imports, compiling, and the other side's start beside it."""
+MEMORY_NODES: Final = Path("/sys/devices/system/node")
+_SWEEPS: Final = 3
+"""How often threads are looked for that are not on the core yet: one that is not there itself may start another."""
+
 
 class ToldWhole(Exception):
     """An end whose message says all; a traceback would only show perfgate's own frames."""
@@ -254,9 +261,11 @@ class MeasuredSteps:
     capture                         |------------------|
     ```
 
-    With `bouts`, in turns with another process, which works only where this one waits:
+    With `bouts`, in turns with another process, which works only where this one waits, and from the last turns of the
+    warm-up on one core, if it names one:
     ```
     warm-up   |w|w|w|   sync, wait, start   |step|step|   sync, wait   |step|step|   sync, wait, stop
+    one core      |----------------------------------------------------------------------|
     ```
     """
 
@@ -276,6 +285,7 @@ class MeasuredSteps:
         self._bout_steps = steps if bouts is None else bouts.steps
         # Now, not at the first turn: the other side is to see it if this one does not come that far.
         self._turns = None if bouts is None else Turns(bouts)
+        self._core = None if bouts is None else bouts.core
         self._find_torch = find_torch or (lambda: sys.modules.get("torch"))
         self._find_nvtx = find_nvtx or (lambda: _import("nvtx"))
         self._started = False
@@ -286,6 +296,8 @@ class MeasuredSteps:
         """Whether the loop ran to the end."""
         self.marked_by: str | None = None
         self.captured_by: str | None = None
+        self.kept_core: int | None = None
+        """The core that it was ordered to, if it was still there after its last step."""
 
     def __len__(self) -> int:
         """Warm-up and measured turns together."""
@@ -297,6 +309,7 @@ class MeasuredSteps:
         Raises:
             StepsMisused: the loop was started before.
             Deaf: no step can be marked; at the first turn.
+            NotPinned: it may not run on its one core; at a turn of the warm-up, or the first after it.
             Abandoned: the other side of the duet is gone; at any turn.
         """
         if self._started:
@@ -333,7 +346,11 @@ class MeasuredSteps:
             self.marked_by = marker.name
             if self._turns is not None:
                 self._turns.begin()
-            for turn in range(self._warmup):
+            settled = min(SETTLING_TURNS, self._warmup)
+            for turn in range(self._warmup - settled):
+                yield from self._one(marker, WARMUP_RANGE, turn)
+            pinned = None if self._core is None else Pinned(self._core)
+            for turn in range(self._warmup - settled, self._warmup):
                 yield from self._one(marker, WARMUP_RANGE, turn)
             # Torch may have been imported by the loop's own first turn.
             capture = choose_capture(torch=self._find_torch())
@@ -350,6 +367,9 @@ class MeasuredSteps:
                 capture.synchronise()
                 if self._turns is not None:
                     self._turns.end()
+                if pinned is not None:
+                    # Neither has a step to take any more: what both still have to do they need not do on one core.
+                    self.kept_core = pinned.core if pinned.let_go() else None
             finally:
                 capture.stop()
             self.finished = True
@@ -401,21 +421,93 @@ class MeasuredSteps:
         )
 
 
-def pin(core: int) -> None:
-    """Keep this process on one core, with all threads that it is yet to start.
+class Pinned:
+    """This process and its children on one core, with all threads that they have and are yet to start.
 
     Raises:
         NotPinned: the platform refuses.
     """
-    try:
-        os.sched_setaffinity(0, {core})
-    except (AttributeError, OSError) as refused:
-        why = (refused.strerror if isinstance(refused, OSError) else None) or "not on this platform"
-        raise NotPinned(f"its process cannot be kept on core {core} ({why}).") from refused
-    # Imported by a conftest.py before, torch has counted more cores than there now are; later it counts one.
-    set_num_threads = getattr(sys.modules.get("torch"), "set_num_threads", None)
-    if set_num_threads is not None:
-        set_num_threads(1)
+
+    def __init__(self, core: int) -> None:
+        self.core = core
+        try:
+            self._before = os.sched_getaffinity(0)
+            os.sched_setaffinity(0, {core})
+        except (AttributeError, OSError) as refused:
+            why = (refused.strerror if isinstance(refused, OSError) else None) or "not on this platform"
+            raise NotPinned(f"its process cannot be kept on core {core} ({why}).") from refused
+        for _ in range(_SWEEPS):
+            if not _move({core}, lambda cores: cores != {core}):
+                break
+        # More threads than cores would spin where they wait for each other. Torch that is imported later counts by
+        # OMP_NUM_THREADS, as it did before.
+        set_num_threads = getattr(sys.modules.get("torch"), "set_num_threads", None)
+        if set_num_threads is not None:
+            set_num_threads(1)
+
+    def let_go(self) -> bool:
+        """Let all that is still there run where it might before; whether this thread was still there."""
+        stayed = os.sched_getaffinity(0) == {self.core}
+        _move(self._before, lambda cores: cores == {self.core})
+        return stayed
+
+
+def stay_near(core: int, *, nodes: Path = MEMORY_NODES) -> None:
+    """Keep this thread, and all that it is yet to start, to those of its CPUs that share their memory with the core.
+
+    Memory lies where it was first written. A process that starts beside another node's memory and is then sent to the
+    core would have its own far away, and the other side of the duet perhaps not.
+    """
+    with contextlib.suppress(AttributeError, OSError, ValueError):
+        here = os.sched_getaffinity(0)
+        for listed in nodes.glob("node[0-9]*/cpulist"):
+            cpus = _cpus(listed.read_text(encoding="utf-8"))
+            if core in cpus and not here <= cpus and here & cpus:
+                os.sched_setaffinity(0, here & cpus)
+
+
+def _cpus(listed: str) -> set[int]:
+    """The CPUs of a list as the kernel prints it: `0-3,8`."""
+    spans = [span.partition("-") for span in listed.strip().split(",") if span]
+    return {cpu for first, _, last in spans for cpu in range(int(first), int(last or first) + 1)}
+
+
+def _move(cores: set[int], wanted: Callable[[set[int]], bool]) -> int:
+    """Let those threads run on `cores` of which, by where they may run, it is wanted; how many were.
+
+    Threads that end meanwhile, or belong to a child of another user, are passed over.
+    """
+    moved = 0
+    for thread in _threads():
+        with contextlib.suppress(OSError):
+            if wanted(os.sched_getaffinity(thread)):
+                moved += 1
+                os.sched_setaffinity(thread, cores)
+    return moved
+
+
+def _threads() -> list[int]:
+    """The threads of this process and of all that it has started, as far as /proc tells."""
+    family, found = {os.getpid()}, 0
+    parents = _parents()
+    while len(family) > found:
+        found = len(family)
+        family |= {child for child, parent in parents.items() if parent in family}
+    threads: list[int] = []
+    for process in family:
+        with contextlib.suppress(OSError):
+            threads += [int(task.name) for task in Path(f"/proc/{process}/task").iterdir()]
+    return threads
+
+
+def _parents() -> dict[int, int]:
+    """The parent of each process on this machine."""
+    parents: dict[int, int] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        # The name, in brackets, may hold anything; after it come the state and the parent.
+        with contextlib.suppress(OSError, IndexError):
+            parents[int(stat.parent.name)] = int(stat.read_text(errors="replace").rpartition(")")[2].split()[1])
+    return parents
 
 
 def tell(
@@ -446,16 +538,10 @@ def tell(
         nvtx=package_version("nvtx"),
         marked_by=steps.marked_by,
         captured_by=steps.captured_by,
-        core=_kept_core(order.bouts),
+        core=steps.kept_core,
         code=loaded_code(Path(order.root)),
     )
     Path(order.account).write_text(account.model_dump_json(indent=2), encoding="utf-8")
-
-
-def _kept_core(bouts: Bouts | None) -> int | None:
-    if bouts is None or bouts.core is None:
-        return None
-    return bouts.core if os.sched_getaffinity(0) == {bouts.core} else None
 
 
 def loaded_code(root: Path) -> dict[str, str]:

@@ -21,7 +21,7 @@ from typing import Final
 
 import perfgate
 from benchmarks.decision import results as found
-from benchmarks.decision.measured import judge_recording
+from benchmarks.decision.measured import judge_recording, tell_recording
 from benchmarks.decision.measured import load as load_recording
 from benchmarks.decision.peers import PEERS, versions
 from benchmarks.decision.picture import svg
@@ -69,6 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 machine=recording.machine,
                 remarks=recording.remarks,
                 found=tuple(judge_recording(recording, PEERS)),
+                told=tuple(tell_recording(recording)),
             )
             results = results.model_copy(update={"measured": measured})
         else:

@@ -14,16 +14,18 @@ from perfgate import Steps, workload
 SLEEP_CYCLES = 100
 """GPU clock cycles that one extra kernel spins for in each step of the GPU-bound loop."""
 SPINS = 0
-"""Turns of an empty Python loop in each step of the CPU-bound loop."""
+"""Turns of an empty Python loop in each step of the CPU-bound loop; without a GPU, of the other one too."""
 
 CUDA = torch.cuda.is_available()
 DEVICE = "cuda" if CUDA else "cpu"
+if not CUDA:
+    torch.set_num_threads(1)
 
 
 @workload(steps=30, warmup=50)
 def gpu_bound(steps: Steps) -> None:
     """An MLP with fused Adam in tf32; the CPU runs ahead, and nothing waits for the GPU."""
-    width, depth, batch = (4096, 4, 1536) if CUDA else (64, 2, 16)
+    width, depth, batch = (4096, 4, 1536) if CUDA else (256, 4, 64)
     torch.manual_seed(0)
     torch.backends.cuda.matmul.allow_tf32 = True
     layers = [layer for _ in range(depth) for layer in (nn.Linear(width, width, device=DEVICE), nn.ReLU())]
@@ -43,12 +45,15 @@ def gpu_bound(steps: Steps) -> None:
             optimizer.step()
         if CUDA:
             torch.cuda._sleep(SLEEP_CYCLES)  # type: ignore[no-untyped-call]
+        else:
+            for _ in range(SPINS):
+                pass
 
 
 @workload(steps=60, warmup=50)
 def cpu_bound(steps: Steps) -> None:
     """A residual MLP of small kernels with unfused SGD and a `loss.item()` a step: launching is what takes the time."""
-    width, depth, batch = (128, 11, 64) if CUDA else (16, 2, 4)
+    width, depth, batch = (128, 11, 64) if CUDA else (16, 11, 4)
     torch.manual_seed(0)
     blocks = nn.ModuleList(
         nn.Sequential(nn.Linear(width, width), nn.GELU(), nn.Linear(width, width)) for _ in range(depth)

@@ -7,9 +7,12 @@ verdict as it was given on the machine, and the values of all runs behind it, in
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Final, Literal, Self
 
 from pydantic import Field, model_validator
@@ -19,6 +22,7 @@ from perfgate.model.metric import GATED_CLOCKS, Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.record import Record
 from perfgate.model.sample import Run
+from perfgate.model.verdict import Stage
 
 if TYPE_CHECKING:
     from benchmarks.decision.peers import Peer  # needs the peers, which a machine that only records has not
@@ -45,20 +49,34 @@ class RecordedBlessing(Record):
     values: Values
 
 
+class RecordedRun(Record):
+    """One run of a gate."""
+
+    values: Values
+    periods_us: tuple[int, ...] = ()
+    """Of its steps, in their order, where it had one process."""
+
+
 class RecordedGate(Record):
     """One gate: what was planted, what was said, and on what numbers."""
 
     slowdown: float = Field(ge=0)
     """Planted in the loop, as a fraction of its step; 0 is an unchanged loop."""
+    planted_ms: float = Field(default=0.0, ge=0)
+    """The same in ms, as it was meant to come out."""
+    at: datetime | None = None
+    """When it began."""
+    took_s: float = Field(default=0.0, ge=0)
     outcome: Outcome
+    stage: Stage | None = None
     regressed: tuple[Metric, ...] = ()
     """Metrics that were called slower, counts included."""
-    reference: tuple[Values, ...] = ()
+    reference: tuple[RecordedRun, ...] = ()
     """Of a duet: the runs of the baseline's commit."""
-    candidate: tuple[Values, ...] = ()
+    candidate: tuple[RecordedRun, ...] = ()
     """All runs of the candidate that may be compared with stored ones: the screen's first, then the duet's."""
-    interleaved: tuple[Values, ...] = ()
-    """The candidate's runs in an interleaved duet."""
+    interleaved: tuple[RecordedRun, ...] = ()
+    """The candidate's runs in an interleaved duet, as many as there are of the reference."""
     runs: int = Field(ge=1)
     """Processes started."""
 
@@ -69,16 +87,28 @@ class RecordedGate(Record):
             raise ValueError("a gate has runs of the candidate")
         if self.runs != given:
             raise ValueError(f"runs is {self.runs}, the values given are of {given} runs")
+        if self.interleaved and len(self.interleaved) != len(self.reference):
+            raise ValueError(f"{len(self.interleaved)} interleaved runs have {len(self.reference)} other sides")
         return self
 
 
+class Spoilt(Record):
+    """A gate that was begun and gave no verdict on speed: it is counted, and judged by nobody."""
+
+    slowdown: float = Field(ge=0)
+    why: str
+
+
 class RecordedLoop(Record):
-    """One loop with its baseline and its gates."""
+    """One loop with its baseline and its gates, on one GPU."""
 
     name: str
     kind: Kind
+    machine: Mapping[str, str] = {}
+    """Facts about where this part was measured; what all parts share is also told of the whole file."""
     baseline: tuple[RecordedBlessing, ...] = Field(min_length=1)
-    gates: tuple[RecordedGate, ...] = Field(min_length=1)
+    gates: tuple[RecordedGate, ...] = ()
+    spoilt: tuple[Spoilt, ...] = ()
 
 
 class Recording(Record):
@@ -90,6 +120,26 @@ class Recording(Record):
     """Facts about where it was measured, by name: GPU, driver, CUDA, torch, nsys, perfgate's commit."""
     remarks: tuple[str, ...] = ()
     loops: tuple[RecordedLoop, ...] = Field(min_length=1)
+
+
+class Told(Record):
+    """What all gates of one loop at one slowdown were like, whatever was said of them."""
+
+    loop: str
+    kind: Kind
+    slowdown: float
+    gates: int = Field(ge=0)
+    spoilt: int = Field(ge=0)
+    """Gates besides, that were begun and gave no verdict."""
+    stages: Mapping[str, int] = {}
+    """How many gates ended at which stage."""
+    runs: float = 0.0
+    took_s: float = 0.0
+    """Mean of a gate."""
+    step_change: float | None = None
+    kernel_change: float | None = None
+    """Median over the gates of what its two sides differ by: the pairs of an interleaved duet, else the medians of an
+    alternate one's sides, else those of the blessed runs and the candidate's."""
 
 
 class Found(Record):
@@ -112,12 +162,14 @@ def load(path: Path) -> Recording:
 
 
 def save(recording: Recording, path: Path) -> None:
-    """Write a recording compactly, a gate or a blessed run a line."""
+    """Write a recording compactly, a gate or a blessed run a line; the file is never seen half written."""
     told = {"format": recording.format, **recording.model_dump(mode="json", exclude_defaults=True)}
     text = json.dumps(told, separators=(",", ":"), ensure_ascii=False)
     for start in ('{"name"', '{"occasion"', '{"slowdown"'):
         text = text.replace(start, f"\n{start}")
-    path.write_text(text + "\n", encoding="utf-8")
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    beside.write_text(text + "\n", encoding="utf-8")
+    beside.replace(path)
 
 
 def blessings_of(baseline: Baseline) -> tuple[RecordedBlessing, ...]:
@@ -129,20 +181,31 @@ def blessings_of(baseline: Baseline) -> tuple[RecordedBlessing, ...]:
     )
 
 
-def gate_of(result: Result, *, slowdown: float, interleaved: Sequence[Run] = ()) -> RecordedGate:
+def gate_of(result: Result, *, slowdown: float, planted_ms: float = 0.0, took_s: float = 0.0) -> RecordedGate:
     """One gate, from its kept result.
 
-    Raises pydantic's ValidationError where runs that the verdict rests on are not among those given.
+    Raises pydantic's ValidationError where runs that the verdict rests on are not among those kept.
     """
     verdict = result.verdict
     return RecordedGate(
         slowdown=slowdown,
+        planted_ms=float(f"{planted_ms:.{_DIGITS}g}"),
+        at=result.measured_at,
+        took_s=round(took_s, 1),
         outcome=verdict.outcome,
+        stage=verdict.stage,
         regressed=tuple(row.metric for row in verdict.metrics if row.outcome is Outcome.REGRESSED),
-        reference=tuple(_rounded(run.measured()) for run in result.reference_runs),
-        candidate=tuple(_rounded(run.measured()) for run in result.runs),
-        interleaved=tuple(_rounded(run.measured()) for run in interleaved),
+        reference=tuple(map(_run_of, result.reference_runs)),
+        candidate=tuple(map(_run_of, result.runs)),
+        interleaved=tuple(map(_run_of, result.interleaved_runs)),
         runs=len(result.reference_runs) + verdict.runs,
+    )
+
+
+def _run_of(run: Run) -> RecordedRun:
+    periods = run.processes[0].periods_ms if len(run.processes) == 1 else ()
+    return RecordedRun(
+        values=_rounded(run.measured()), periods_us=tuple(round(1000 * period_ms) for period_ms in periods)
     )
 
 
@@ -150,8 +213,9 @@ def judge_recording(recording: Recording, peers: Sequence[Peer]) -> list[Found]:
     """Count, by loop and slowdown, what perfgate said there and then, and what each peer says of the same step times.
 
     A loop that is there several times, each with its own baseline, is one loop here. A peer has the blessed runs and
-    the candidate's runs that may be compared with them; what re-runs the baseline's commit has no place here, as most
-    gates never did.
+    the candidate's runs that may be compared with them. Where perfgate's word rests on an interleaved duet there are no
+    such runs, or too few, and a peer has both sides of that duet, the same runs that perfgate had, as two groups that
+    know nothing of pairs.
     """
     found: dict[tuple[str, float, str], Found] = {}
     for loop in recording.loops:
@@ -174,17 +238,70 @@ def judge_recording(recording: Recording, peers: Sequence[Peer]) -> list[Found]:
     return sorted(found.values(), key=lambda one: (order.index(one.loop), one.slowdown))
 
 
+def tell_recording(recording: Recording) -> list[Told]:
+    """What the gates were like, by loop and slowdown."""
+    told: list[Told] = []
+    for name in dict.fromkeys(loop.name for loop in recording.loops):
+        parts = [loop for loop in recording.loops if loop.name == name]
+        slowdowns = {gate.slowdown for part in parts for gate in part.gates}
+        slowdowns |= {spoilt.slowdown for part in parts for spoilt in part.spoilt}
+        told += [_tell(parts, slowdown) for slowdown in sorted(slowdowns)]
+    return told
+
+
+def _tell(parts: Sequence[RecordedLoop], slowdown: float) -> Told:
+    gates = [(part, gate) for part in parts for gate in part.gates if gate.slowdown == slowdown]
+    stages = [str(gate.stage) for _, gate in gates if gate.stage is not None]
+    return Told(
+        loop=parts[0].name,
+        kind=parts[0].kind,
+        slowdown=slowdown,
+        gates=len(gates),
+        spoilt=sum(spoilt.slowdown == slowdown for part in parts for spoilt in part.spoilt),
+        stages={stage: stages.count(stage) for stage in sorted(set(stages))},
+        runs=sum(gate.runs for _, gate in gates) / max(len(gates), 1),
+        took_s=sum(gate.took_s for _, gate in gates) / max(len(gates), 1),
+        step_change=_change(gates, Metric.STEP_MS),
+        kernel_change=_change(gates, Metric.KERNEL_MS),
+    )
+
+
+def _change(gates: Sequence[tuple[RecordedLoop, RecordedGate]], metric: Metric) -> float | None:
+    changes = [_change_of(part, gate, metric) for part, gate in gates]
+    known = [change for change in changes if change is not None]
+    return median(known) if known else None
+
+
+def _change_of(part: RecordedLoop, gate: RecordedGate, metric: Metric) -> float | None:
+    if gate.interleaved:
+        pairs = zip(gate.reference, gate.interleaved, strict=True)
+        sides = [(one.values.get(metric), other.values.get(metric)) for one, other in pairs]
+        ratios = [after / before for before, after in sides if before and after]
+        return median(ratios) - 1 if ratios else None
+    then = [run.values for run in gate.reference or part.baseline]
+    now = [run.values for run in gate.candidate[-len(gate.reference) :]]
+    before, after = ([value for values in side if (value := values.get(metric))] for side in (then, now))
+    return median(after) / median(before) - 1 if before and after else None
+
+
+def samples_of(loop: RecordedLoop, gate: RecordedGate) -> tuple[list[float], list[float], int]:
+    """The step times in ms that a peer has of a gate, before and after, and how many runs the gate made for them."""
+    then = [run.values for run in (gate.reference if gate.interleaved else loop.baseline)]
+    now = [run.values for run in gate.interleaved or gate.candidate]
+    before, after = ([values[Metric.STEP_MS] for values in side if Metric.STEP_MS in values] for side in (then, now))
+    return before, after, len(after) + (len(before) if gate.interleaved else 0)
+
+
 def _judge_gate(loop: RecordedLoop, gate: RecordedGate, peers: Sequence[Peer]) -> dict[str, tuple[bool, int]]:
     """Return by rule whether it called this gate slower, and on how many runs."""
     regressed = gate.outcome is Outcome.REGRESSED
-    before = [run.values[Metric.STEP_MS] for run in loop.baseline]
-    after = [run[Metric.STEP_MS] for run in gate.candidate if Metric.STEP_MS in run]
-    enough = len(after) >= _FEWEST_RUNS
+    before, after, made = samples_of(loop, gate)
+    enough = min(len(before), len(after)) >= _FEWEST_RUNS
     return {
         PERFGATE: (regressed, gate.runs),
         BY_KERNEL: (regressed and Metric.KERNEL_MS in gate.regressed, gate.runs),
         BY_STEP: (regressed and Metric.STEP_MS in gate.regressed, gate.runs),
-        **{peer.name: (enough and peer.slower(before, after), len(after)) for peer in peers if not peer.alongside},
+        **{peer.name: (enough and peer.slower(before, after), made) for peer in peers if not peer.alongside},
     }
 
 

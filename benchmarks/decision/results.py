@@ -11,7 +11,7 @@ from typing import Final, Literal
 from pydantic import Field
 from scipy.stats import binomtest
 
-from benchmarks.decision.measured import Found
+from benchmarks.decision.measured import Found, Told
 from benchmarks.decision.simulate import Cell
 from perfgate.model.record import Record
 
@@ -39,6 +39,7 @@ class Measured(Record):
     machine: Mapping[str, str]
     remarks: tuple[str, ...] = ()
     found: tuple[Found, ...]
+    told: tuple[Told, ...] = ()
 
 
 class Results(Record):

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from benchmarks.decision.measured import BY_KERNEL, BY_STEP, PERFGATE, Found
+from benchmarks.decision.measured import BY_KERNEL, BY_STEP, PERFGATE, Found, Told
 from benchmarks.decision.populations import POPULATIONS
 from benchmarks.decision.results import Measured, Results, Simulated, interval
 from benchmarks.decision.simulate import CLOCKS, SETTING_OF_PEERS, SLOWDOWNS, STORED_ONLY, Cell
@@ -219,38 +219,74 @@ def _beside_peers(cells: Sequence[Cell], population: str) -> Iterator[str]:
 
 def _measured(measured: Measured) -> list[str]:
     machine = ", ".join(f"{name} {value}" for name, value in measured.machine.items())
-    slowdowns = sorted({found.slowdown for found in measured.found})
     lines = [
         "",
         "## Real gates",
         "",
         (
-            f"{machine}. Each cell: gates in which the rule called the loop slower, of all gates, and in brackets the "
-            "mean number of runs. perfgate's words are those it gave on the machine; peers see the step_ms of the "
-            "same blessed runs and of the candidate's runs that may be compared with them (not those of an interleaved "
-            "duet), and call nothing slower on fewer than three."
+            f"{machine}. Made by `python -m benchmarks.decision.collect`, a gate at a time as a user makes one; all "
+            "that were begun are counted. perfgate's words are those it gave there."
         ),
         *(f"\n{remark}" for remark in measured.remarks),
+        "",
+        (
+            "Each cell of a rule: gates in which it called the loop slower, of all gates, with the 95 % interval of "
+            "that share (Clopper and Pearson), and in brackets the mean number of runs. Peers see step_ms of the same "
+            "runs. Where perfgate's word rests on the stored baseline or on alternate runs, they have the blessed runs "
+            "and the candidate's. Where it rests on an interleaved duet, in which steps take another time than in the "
+            "blessed runs, they have both sides of that duet as two groups that know nothing of pairs, as many runs as "
+            "perfgate had there. A peer calls nothing slower on fewer than three runs a side. The budget of step_ms is "
+            "2 %, that of kernel_ms 1 %: what is within them need not be found."
+        ),
         "",
         f"Versions: {_versions(measured.versions)}.",
     ]
     for loop in dict.fromkeys(found.loop for found in measured.found):
-        of_loop = [found for found in measured.found if found.loop == loop]
-        lines += ["", f"### {loop} ({of_loop[0].kind})", ""]
+        found = [one for one in measured.found if one.loop == loop]
+        slowdowns = sorted({one.slowdown for one in found})
+        lines += ["", f"### {loop} ({found[0].kind})", "", " ".join(_sentences(found)), ""]
+        lines += _likeness([told for told in measured.told if told.loop == loop])
         lines.append(_row("rule", *("unchanged" if not s else f"{s:.1%} slower" for s in slowdowns)))
         lines.append(_row("---", *["---:"] * len(slowdowns)))
-        for rule in dict.fromkeys(found.rule for found in of_loop):
-            by_slowdown = {found.slowdown: found for found in of_loop if found.rule == rule}
+        for rule in dict.fromkeys(one.rule for one in found):
+            by_slowdown = {one.slowdown: one for one in found if one.rule == rule}
             name = f"**{rule}**" if rule in (PERFGATE, BY_KERNEL, BY_STEP) else rule
             lines.append(_row(name, *(_times(by_slowdown.get(slowdown)) for slowdown in slowdowns)))
     return lines
+
+
+def _sentences(found: Sequence[Found]) -> Iterator[str]:
+    """What perfgate did, in words."""
+    for one in found:
+        if one.rule == PERFGATE:
+            what = "False alarms" if not one.slowdown else f"Found at {one.slowdown:.1%}"
+            yield f"{what}: {_share(one)}."
+
+
+def _likeness(told: Sequence[Told]) -> Iterator[str]:
+    """What the gates were like: how they went, and what the planted work came to."""
+    if not told:
+        return
+    yield _row("planted", "gates", "without verdict", "ended at", "runs", "time, s", "step_ms rose by", "kernel_ms by")
+    yield _row("---", *["---:"] * 2, "---", *["---:"] * 4)
+    for one in told:
+        stages = ", ".join(f"{stage} {number}" for stage, number in one.stages.items())
+        changes = ("" if change is None else f"{change:+.1%}" for change in (one.step_change, one.kernel_change))
+        numbers = (f"{one.gates}", f"{one.spoilt}", stages, f"{one.runs:.1f}", f"{one.took_s:.0f}")
+        yield _row("none" if not one.slowdown else f"{one.slowdown:.1%}", *numbers, *changes)
+    yield ""
 
 
 def _times(found: Found | None) -> str:
     if found is None:
         return ""
     doubtful = f", {found.inconclusive} INCONCLUSIVE" if found.inconclusive else ""
-    return f"{found.regressed} of {found.gates}{doubtful} ({found.runs / found.gates:.1f})"
+    return f"{_share(found)}{doubtful} ({found.runs / found.gates:.1f})"
+
+
+def _share(found: Found) -> str:
+    low, high = interval(found.regressed, found.gates)
+    return f"{found.regressed} of {found.gates}: {100 * low:.0f}-{100 * high:.0f} %"
 
 
 def _versions(versions: Mapping[str, str]) -> str:

@@ -7,9 +7,11 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from statistics import median
 
+from perfgate.explain.advice import advise, classify, new_advice
 from perfgate.explain.attribution import attributions
 from perfgate.explain.breakdown import breakdown_of
 from perfgate.explain.ranks import told_ranks
+from perfgate.explain.sides import side_of_runs
 from perfgate.explain.where import where
 from perfgate.gate.comparable import parts_of, verdict_of, why_incomparable
 from perfgate.gate.terms import (
@@ -41,6 +43,7 @@ from perfgate.judge.stages import (
 )
 from perfgate.judge.tell import tell_creep
 from perfgate.judge.words import bless_command, listed
+from perfgate.model.advice import Advice
 from perfgate.model.baseline import FEWEST_RUNS, Baseline, BlessedRun, Blessing, Occasion
 from perfgate.model.errors import (
     PerfgateError,
@@ -50,6 +53,7 @@ from perfgate.model.machine import Machine
 from perfgate.model.metric import METRICS, Kind, Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import Run
+from perfgate.model.side import Side
 from perfgate.model.verdict import Creep, Duet, MetricVerdict, Verdict
 
 _INTERLEAVED_PRIORS = {metric: Prior(sd=INTERLEAVED_SD) for metric in (Metric.STEP_MS, Metric.GAP_MS)}
@@ -360,11 +364,14 @@ class _Checking:
         assert compared is not None
         crept = None if stored is None else self._crept(stored)
         circumstances = () if stored is None else _circumstances(stored, self._series.machine)
-        made_up = attributions(compared.breakdown, breakdown_of(self.interleaved_runs or self.runs), verdict.metrics)
+        before, now = Side.of_baseline("", compared), side_of_runs("", self.interleaved_runs or self.runs)
+        made_up = attributions(before.breakdown, now.breakdown, verdict.metrics)
         verdict = verdict.model_copy(
             update={
                 "where": where(made_up),
                 "attributions": made_up,
+                "classified": classify(now.medians(), now.breakdown),
+                "advice": () if verdict.outcome in (Outcome.PASSED, Outcome.IMPROVED) else _advice(before, now),
                 "remarks": (*verdict.remarks, *self._remarks, *circumstances),
                 "runs": len(self.runs) + len(self.interleaved_runs),
                 "duet": duet,
@@ -394,6 +401,11 @@ class _Checking:
             reference_runs=tuple(self.reference_runs),
             interleaved_runs=tuple(self.interleaved_runs),
         )
+
+
+def _advice(before: Side, now: Side) -> tuple[Advice, ...]:
+    told = (advise(side.medians(), side.breakdown) for side in (before, now))
+    return new_advice(*told)
 
 
 def _why_no_screen(baseline: Baseline, machine: Machine) -> str | None:

@@ -23,7 +23,7 @@ class Bouts(Record):
     own: str
     other: str
     core: int | None = Field(default=None, ge=0)
-    """The one core that the process is to run on; None leaves it where it may run."""
+    """The one core that the process is to take its steps on; None leaves it where it may run."""
     patience_s: float = Field(gt=0)
     """How long to wait for one turn: less than a run may take, so that it is the side that hangs which is out of time.
     """
@@ -75,6 +75,6 @@ class Account(Record):
     captured_by: str | None = None
     """`torch`, `libcuda`, or None where no CUDA profiler API exists."""
     core: int | None = None
-    """The one core that it was ordered to, if it still kept to that at its end."""
+    """The one core that it was ordered to, if it still kept to that after its last step."""
     code: Mapping[str, str] = {}
     """SHA-256 by path (POSIX, relative to the root) of the project's files that were loaded."""

@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from pydantic import Field
 
+from perfgate.model.advice import Advice, Classified
 from perfgate.model.metric import Basis, Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.record import Record
@@ -166,6 +167,10 @@ class Verdict(Record):
     """For metrics that moved: under which range, in which kernel or call."""
     attributions: tuple[Attribution, ...] = ()
     """The same as numbers, with every part."""
+    classified: Classified | None = None
+    """What the candidate is bound by; None where its figures do not say."""
+    advice: tuple[Advice, ...] = ()
+    """Where it is not PASSED: what usually helps against what the baseline did not suffer from."""
     ranks: tuple[str, ...] = ()
     """Of a job of several processes: how far they lie apart, and for which of them the others wait."""
     remarks: tuple[str, ...] = ()

@@ -29,6 +29,9 @@ OWN_LINE: Final = re.compile(
     | Import\ Failed\ with\ unexpected\ exception
     | Unable\ to\ retrieve\ the\ importer\ version
     | FATAL\ ERROR:\ .*QuadD
+    | Connection\ to\ Agent\ lost
+    | Please\ refer\ to\ the\ troubleshooting\ section\ of\ the\ docs:
+    | https://docs\.nvidia\.com/nsight-systems/
     | \S*QuadD\S*\(\d+\):\ Throw\ in\ function
     | Dynamic\ exception\ type:
     | std::exception::what:

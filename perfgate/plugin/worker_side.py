@@ -18,18 +18,14 @@ STEPS = pytest.StashKey[worker.MeasuredSteps]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Read the order, and go to the core it names before anything of the workload is imported."""
+    """Read the order, and stay near the core it names before anything of the workload is imported."""
     order = Order.model_validate_json(Path(config.getoption("perfgate_worker")).read_text(encoding="utf-8"))
     steps = worker.MeasuredSteps(
         steps=order.steps, warmup=order.warmup, profiled=worker.profiled(os.environ), bouts=order.bouts
     )
     config.stash[ORDER], config.stash[STEPS] = order, steps
-    try:
-        if order.bouts is not None and order.bouts.core is not None:
-            worker.pin(order.bouts.core)
-    except worker.NotPinned as refused:
-        worker.tell(order, steps, refused.ending, message=str(refused))
-        raise pytest.UsageError(str(refused)) from refused
+    if order.bouts is not None and order.bouts.core is not None:
+        worker.stay_near(order.bouts.core)
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from perfgate.model.advice import Advice, Classified
 from perfgate.model.metric import METRICS, Metric
 from perfgate.model.sample import OUTSIDE_RANGES
 from perfgate.model.side import Side
@@ -35,6 +36,8 @@ def explanation_text(
     width: int,
     colour: bool,
     ranks: Sequence[str] = (),
+    classified: Classified | None = None,
+    advice: Sequence[Advice] = (),
     full: bool = False,
 ) -> str:
     """Return how b differs from a, and what each difference is made of; with `full`, every part and whole names.
@@ -47,6 +50,8 @@ def explanation_text(
         width: cells of a line.
         colour: whether escape codes may be used.
         ranks: what is known of several processes.
+        classified: what b is bound by.
+        advice: what usually helps b.
         full: whether nothing is left out.
     """
     page = Page(width=width, colour=colour)
@@ -61,6 +66,10 @@ def explanation_text(
         page.prose("Neither holds a metric that could be compared.")
     for told in ranks:
         page.prose(told, label="ranks")
+    if classified is not None:
+        page.prose(f"{classified.bound}: {classified.evidence}", label="b is")
+    for found in advice:
+        page.prose(f"{found.evidence}. {found.usually}", label="advice")
     for metric in dict.fromkeys(one.metric for one in attributions):
         own = [one for one in attributions if one.metric is metric]
         page.blank()

@@ -80,6 +80,8 @@ def verdict_table(verdict: Verdict, *, width: int, colour: bool, files: str | No
         page.prose(_told_creep(verdict.creep), label="anchor")
     for told in verdict.ranks:
         page.prose(told, label="ranks")
+    for advice in verdict.advice:
+        page.prose(f"{advice.evidence}. {advice.usually}", label="advice")
     for dropped in verdict.dropped:
         page.prose(told_dropped(dropped), label="set aside")
     for remark in verdict.remarks:

@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import psutil
@@ -30,33 +30,39 @@ from perfgate.model.workload import STEP_RANGE, WAIT_RANGE, WARMUP_RANGE, Captur
 from perfgate.nsys.process import COOKIE
 from perfgate.nsys.tool import NsysTool
 from perfgate.runner import Bench, Measured, ReferenceFailed, Side, at_commit, measure_pair, outlasting_crashes
+from perfgate.worker import SETTLING_TURNS
 
 pytestmark = pytest.mark.nsys
 
 PERFGATE = Path(perfgate.__file__).parents[1]
-CORE = max(os.sched_getaffinity(0))
+CORES = sorted(os.sched_getaffinity(0))
+CORE = CORES[-1]
 SIDES: tuple[Side, ...] = ("reference", "candidate")
+WARMUP = 8
 
 LOOP = """\
 import json, os, pathlib, time
 from perfgate import workload
 from proj import core
 
-@workload(steps=4, warmup=2)
+@workload(steps=4, warmup=8)
 def loop(steps):
     core.before()
-    spans = []
+    spans, cores = [], []
     for turn in steps:
         began = time.monotonic_ns()
         core.work(turn)
         spans.append((turn, began, time.monotonic_ns()))
-    told = {"word": core.WORD, "spans": spans, "cores": sorted(os.sched_getaffinity(0))}
+        cores.append(sorted(os.sched_getaffinity(0)))
+    told = {"word": core.WORD, "spans": spans, "cores": cores, "after": sorted(os.sched_getaffinity(0))}
+    told |= {"threads": os.environ.get("OMP_NUM_THREADS"), "others": core.OTHERS}
     folder = pathlib.Path(os.environ["SPANS"])
     (folder / core.WORD).write_text(json.dumps(told))
 """
 CORE_OF = """\
 import os, pathlib, signal, sys, time
 WORD = {word!r}
+OTHERS = []
 
 def before():
     {before}
@@ -78,7 +84,14 @@ class Told:
     word: str
     spans: list[list[int]]
     """Of each turn: its number, when it began and when it ended."""
-    cores: list[int]
+    cores: list[list[int]]
+    """Where it might run, at the end of each turn."""
+    after: list[int]
+    """Where it might run after the loop."""
+    threads: str | None
+    """OMP_NUM_THREADS, as it saw it."""
+    others: list[list[int]]
+    """What it noted of other threads and processes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,7 +122,7 @@ class Stage:
         """Run HEAD~1 and the project in turns."""
         file = "workloads/loops.py"
         workload = Workload(
-            id="loop", source=file, nodeid=f"{file}::loop", steps=4, warmup=2, capture=CaptureMode.ALL
+            id="loop", source=file, nodeid=f"{file}::loop", steps=4, warmup=WARMUP, capture=CaptureMode.ALL
         ).model_copy(update={"timeout_s": timeout_s})
         with at_commit(self.bench, "HEAD~1") as there:
 
@@ -194,19 +207,22 @@ def test_two_commits_take_turns_on_one_core_and_both_captures_hold_all_steps(sta
     reference, candidate = stage.pair(begins=begins)
     old, new = stage.told("old"), stage.told("new")
     first, second = (old, new) if begins == "reference" else (new, old)
-    warm, bouts = ["a x 2", "b x 2"], ["a x 3", "b x 3"] * 3
+    warm, bouts = ["a x 8", "b x 8"], ["a x 3", "b x 3"] * 3
     assert order_of(first.spans, second.spans) == [*warm, *bouts, "a x 1", "b x 1"]
-    assert old.cores == new.cores == [CORE]
+    free = WARMUP - SETTLING_TURNS
+    for told in (old, new):
+        assert told.cores == [CORES] * free + [[CORE]] * (SETTLING_TURNS + 10)
+        assert (told.after, told.threads) == (CORES, "1")
     for side, measured in zip(SIDES, (reference, candidate), strict=True):
         # Without a GPU all is captured, so that the warm-up is there as well.
-        assert stage.ranges(side) == [*[WARMUP_RANGE] * 2, *[*[STEP_RANGE] * 3, WAIT_RANGE] * 3, STEP_RANGE]
+        assert stage.ranges(side) == [*[WARMUP_RANGE] * WARMUP, *[*[STEP_RANGE] * 3, WAIT_RANGE] * 3, STEP_RANGE]
         (process,) = measured.run.processes
         assert (process.steps, len(process.periods_ms)) == (10, 5)
         assert all(period < 100 for period in process.periods_ms)
         assert measured.run.complaints == ()
         assert measured.run.remarks == process.remarks
         assert measured.account is not None
-        assert (measured.account.turns, measured.account.core) == (12, CORE)
+        assert (measured.account.turns, measured.account.core) == (WARMUP + 10, CORE)
         kept = {"capture-0-reports", "capture-0.sqlite", "order.json", "workload.log", "account.json"}
         assert {path.name for path in (stage.folder / side).iterdir()} == kept
     assert reference.code.keys() == candidate.code.keys()
@@ -219,31 +235,64 @@ def test_without_a_core_both_stay_where_they_may_run(stage: Stage) -> None:
     stage.commit("old")
     stage.commit("new")
     _, candidate = stage.pair(core=None, bout_steps=2, steps=4)
-    assert stage.told("old").cores == stage.told("new").cores == sorted(os.sched_getaffinity(0))
+    old, new = stage.told("old"), stage.told("new")
+    assert old.cores == new.cores == [CORES] * (WARMUP + 4)
+    assert old.threads == new.threads == os.environ.get("OMP_NUM_THREADS")
     assert candidate.account is not None
     assert candidate.account.core is None
 
 
 def test_a_workload_that_goes_to_other_cores_is_remarked_upon(stage: Stage) -> None:
     stage.commit("old")
-    stage.commit("new", before=f"os.sched_setaffinity(0, {os.sched_getaffinity(0)!r})")
+    stage.commit("new", work=f"if turn == {WARMUP}: os.sched_setaffinity(0, {set(CORES)!r})")
     reference, candidate = stage.pair(steps=4)
     remark = f"its process left core {CORE}, where the duet had put it"
     assert (remark in reference.run.remarks, remark in candidate.run.remarks) == (
         False,
-        len(os.sched_getaffinity(0)) > 1,
+        len(CORES) > 1,
     )
 
 
+OTHERS = """\
+    import subprocess, threading
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    child.thread = None
+    def run():
+        child.thread = threading.get_native_id()
+        while not child.stdin.closed:
+            time.sleep(0.001)
+    threading.Thread(target=run, daemon=True).start()
+    globals()["child"] = child
+"""
+NOTE = "OTHERS.append([len(os.sched_getaffinity(other)) for other in (child.pid, child.thread)])"
+
+
+def test_threads_and_children_from_before_the_loop_come_along(stage: Stage) -> None:
+    stage.commit("old")
+    stage.commit("new", before=f"pass\n{OTHERS}", work=f"{NOTE}\n    if turn == {WARMUP + 3}: child.communicate(b'')")
+    stage.pair(steps=4)
+    alone, both = [1, 1], [len(CORES)] * 2
+    free = WARMUP - SETTLING_TURNS
+    assert stage.told("new").others == [both] * free + [alone] * (SETTLING_TURNS + 4)
+
+
+def test_a_number_of_threads_that_the_user_has_set_is_left(stage: Stage) -> None:
+    stage.commit("old")
+    stage.commit("new")
+    bench = replace(stage.bench, env={**stage.bench.env, "OMP_NUM_THREADS": "3"})
+    replace(stage, bench=bench).pair(steps=4)
+    assert (stage.told("old").threads, stage.told("new").threads) == ("3", "3")
+
+
 FAILURES = {
-    "raises": ("if turn == 7: raise ValueError('loss is nan')", "it raised ValueError: loss is nan"),
-    "exits": ("if turn == 7: sys.exit(3)", "it called sys.exit(3) (exit status 3)"),
+    "raises": ("if turn == 13: raise ValueError('loss is nan')", "it raised ValueError: loss is nan"),
+    "exits": ("if turn == 13: sys.exit(3)", "it called sys.exit(3) (exit status 3)"),
     "is gone": (
-        "if turn == 7: os._exit(3)",
+        "if turn == 13: os._exit(3)",
         "its process was gone with exit status 3 before the workload came to its end",
     ),
     "is killed": (
-        "if turn == 7: os.kill(os.getpid(), signal.SIGKILL)",
+        "if turn == 13: os.kill(os.getpid(), signal.SIGKILL)",
         "its process was killed by SIGKILL before the workload came to its end",
     ),
 }
@@ -299,7 +348,7 @@ def failure(stage: Stage, **more: float) -> PerfgateError | ReferenceFailed:
 
 @pytest.mark.parametrize("side", SIDES)
 def test_the_side_that_hangs_is_the_one_out_of_time(stage: Stage, side: Side) -> None:
-    hangs = "if turn == 7: time.sleep(300)"
+    hangs = "if turn == 13: time.sleep(300)"
     stage.commit("old", work=hangs if side == "reference" else "pass")
     stage.commit("new", work=hangs if side == "candidate" else "pass")
     error = failure(stage, timeout_s=6)

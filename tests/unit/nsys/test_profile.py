@@ -754,6 +754,23 @@ def test_what_an_importer_dumps_is_none_of_the_workloads_words(fake: Fake) -> No
     assert outcome.crash == "Importation failed"
 
 
+AGENT_LOST = """
+echo "the workload's own last line"
+cat <<'END'
+Connection to Agent lost. This is most likely a bug. Internal reason: 'Connection reset by peer'.
+Please refer to the troubleshooting section of the docs:
+https://docs.nvidia.com/nsight-systems/UserGuide/index.html#troubleshooting
+END
+"""
+
+
+@pytest.mark.parametrize("status", [0, 1])
+def test_an_agent_that_was_lost_is_an_nsys_that_broke_down(fake: Fake, status: int) -> None:
+    outcome = outcome_of(fake.make(profile=f"{AGENT_LOST}\nexit {status}"), fake)
+    assert outcome.tail == ("the workload's own last line",)
+    assert (outcome.exit_status, outcome.crash) == (None, "Connection to Agent lost")
+
+
 def test_a_brace_that_a_workload_prints_is_its_own(fake: Fake) -> None:
     outcome = outcome_of(fake.make(profile="echo '{'; echo '}'"), fake)
     assert outcome.tail == ("{", "}")

@@ -1,0 +1,47 @@
+"""One step of one run as it ran: what a page draws. Times are microseconds from the step's begin."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from perfgate.model.record import Record
+
+
+class Bar(Record):
+    """One range, GPU operation or idle time; or several neighbours, too small to be drawn apart, as one."""
+
+    start_us: float
+    length_us: float = Field(ge=0)
+    name: str
+    """Of several the one that lasted longest."""
+    count: int = Field(default=1, ge=1)
+    """How many it stands for."""
+    busy_us: float | None = None
+    """Of several: how long they lasted together, without what lies between them; None of one."""
+
+
+class Lane(Record):
+    """Bars that are drawn on one line: they do not overlap."""
+
+    title: str
+    """`CPU`, `GPU 0 stream 7`, `GPU 0 idle`."""
+    kind: Literal["range", "kernel", "nccl", "graph", "copy", "memset", "idle"]
+    bars: tuple[Bar, ...] = ()
+
+
+class StepView(Record):
+    """One step: the ranges of its thread, outermost first, then each GPU's streams and its idle time."""
+
+    label: str
+    """Which it is: `run 2, step 14 of 30`."""
+    length_us: float
+    """From its begin to its completion."""
+    lanes: tuple[Lane, ...]
+    operations: int
+    """Ranges, GPU operations and idle times there were."""
+    drawn: int
+    """Bars that stand for them."""
+    source: str = ""
+    """The capture's file, relative to the project."""
