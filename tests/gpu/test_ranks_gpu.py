@@ -1,0 +1,101 @@
+"""Several ranks on real GPUs: the spread is told, and a planted straggler is named; needs two GPUs of one host.
+
+About two minutes on two H200s.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from perfgate.machine import read_machine
+from perfgate.model.errors import PerfgateError
+from perfgate.nsys.tool import find_nsys
+
+pytestmark = pytest.mark.gpu
+
+WORKLOADS = Path(__file__).parents[2] / "workloads"
+RANKS = 2
+STALL_MS = 5.0
+YAML = """\
+command: [python, -m, torch.distributed.run, --standalone, --nproc-per-node={ranks}, workloads/scripts/resnet50_ddp.py,
+  --warmup=20, --steps=20{more}]
+step: "step \\\\d+"
+steps: 20
+"""
+
+
+def needs_gpus_and_nsys() -> None:
+    try:
+        gpus = read_machine(os.environ, nsys=None, nsys_options=()).gpus
+        if len(gpus) < RANKS:
+            pytest.skip(f"{RANKS} NVIDIA GPUs are needed, this machine shows {len(gpus)}")
+        find_nsys(None, os.environ)
+    except PerfgateError as missing:
+        pytest.skip(f"no gate can run here: {missing.fact}")
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    needs_gpus_and_nsys()
+    root = tmp_path_factory.mktemp("project")
+    (root / "pyproject.toml").write_text("[tool.perfgate]\n")
+    (root / "workloads" / "scripts").mkdir(parents=True)
+    shutil.copy(WORKLOADS / "scripts" / "resnet50_ddp.py", root / "workloads" / "scripts")
+    return root
+
+
+def gated(project: Path, *, stalled: bool, runs: int) -> tuple[int, dict[str, object]]:
+    """Gate both ranks, with a stall of rank 1's host in each step or without; exit status and document."""
+    more = f", --stall-rank=1, --stall-ms={STALL_MS:g}" if stalled else ""
+    (project / "workloads" / "ddp.yaml").write_text(YAML.format(ranks=RANKS, more=more))
+    document = project / "out.json"
+    command = [sys.executable, "-m", "pytest", "--perfgate", "--perfgate-new=allow", f"--perfgate-runs={runs}"]
+    done = subprocess.run(
+        [*command, f"--perfgate-json={document}", "workloads/ddp.yaml"],
+        cwd=project,
+        capture_output=True,
+        text=True,
+        timeout=500,
+        check=False,
+    )
+    print(done.stdout)  # noqa: T201  (what the user sees is worth reading in the log)
+    told: dict[str, object] = json.loads(document.read_text())["workloads"][0]
+    return done.returncode, told
+
+
+def of_ranks(project: Path) -> list[tuple[int, dict[str, float]]]:
+    """Rank and values of each process of the newest kept run."""
+    newest = max((project / ".perfgate" / "results").rglob("result.json"), key=lambda path: path.stat().st_mtime)
+    run = json.loads(newest.read_text())["runs"][-1]
+    return [(process["rank"], process["values"]) for process in run["processes"]]
+
+
+def test_every_rank_is_measured_and_known_by_its_number(project: Path) -> None:
+    _, told = gated(project, stalled=False, runs=2)
+    ranks = of_ranks(project)
+    assert [number for number, _ in ranks] == list(range(RANKS))
+    for _, values in ranks:
+        assert 0 < values["nccl_exposed_ms"] <= values["nccl_ms"]
+        assert 0 < values["kernel_ms"] < values["step_ms"]
+    verdict = told["verdict"]
+    assert isinstance(verdict, dict)
+    assert verdict["ranks"][0].startswith("2 processes took the steps, and each value is the worst of theirs: step_ms ")
+    assert [line for line in verdict["ranks"] if "is late" in line] == []
+
+
+def test_a_straggler_is_named_although_all_ranks_are_as_slow(project: Path) -> None:
+    gated(project, stalled=True, runs=2)
+    (_, first), (_, second) = of_ranks(project)
+    assert abs(first["step_ms"] - second["step_ms"]) < 0.05 * first["step_ms"]
+    newest = max((project / ".perfgate" / "results").rglob("result.json"), key=lambda path: path.stat().st_mtime)
+    (_, late) = json.loads(newest.read_text())["verdict"]["ranks"]
+    assert late.startswith("rank 1 is late: the other waits ")
+    assert "its GPU idles" in late
+    assert "under get batch" in late

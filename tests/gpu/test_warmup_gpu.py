@@ -1,0 +1,83 @@
+"""First-time work on a real GPU: a warm-up that is too short for it is INVALID, and one that is long enough is not.
+
+About one minute on an H200.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from perfgate.machine import read_machine
+from perfgate.model.errors import PerfgateError
+from perfgate.nsys.tool import find_nsys
+
+pytestmark = pytest.mark.gpu
+
+LOOP = """\
+import torch
+from torch import nn
+from perfgate import workload
+
+@workload(steps=30, warmup={warmup})
+def train(steps):
+    torch.backends.cudnn.benchmark = {benchmark}
+    network = nn.Sequential(*[nn.Conv2d(64, 64, 3, padding=1) for _ in range(4)]).cuda()
+    optimizer = torch.optim.SGD(network.parameters(), lr=0.01)
+    images = torch.randn(32, 64, 64, 64, device="cuda")
+    model = torch.compile(network) if {compiled} else network
+    for turn in steps:
+        if turn < {few}:
+            images = torch.randn(32 + turn, 64, 64, 64, device="cuda")
+        loss = model(images).square().mean()
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    try:
+        if not read_machine(os.environ, nsys=None, nsys_options=()).gpus:
+            pytest.skip("no NVIDIA GPU on this machine")
+        find_nsys(None, os.environ)
+    except PerfgateError as missing:
+        pytest.skip(f"no gate can run here: {missing.fact}")
+    (tmp_path / "pyproject.toml").write_text("[tool.perfgate]\n")
+    (tmp_path / "workloads").mkdir()
+    return tmp_path
+
+
+def verdict_of(project: Path, **of_loop: object) -> dict[str, str]:
+    given = {"warmup": 0, "benchmark": False, "compiled": False, "few": 0, **of_loop}
+    (project / "workloads" / "train.py").write_text(LOOP.format(**given))
+    document = project / "out.json"
+    command = [sys.executable, "-m", "pytest", "--perfgate", "--perfgate-runs=1", f"--perfgate-json={document}"]
+    done = subprocess.run(command, cwd=project, capture_output=True, text=True, timeout=280, check=False)
+    print(done.stdout)  # noqa: T201  (what the user sees is worth reading in the log)
+    verdict: dict[str, str] = json.loads(document.read_text())["workloads"][0]["verdict"]
+    return verdict
+
+
+@pytest.mark.parametrize(
+    "of_loop",
+    [{"benchmark": True, "few": 4}, {"compiled": True, "few": 4}],
+    ids=["cuDNN tries its algorithms for new shapes", "torch.compile compiles for new shapes"],
+)
+def test_first_time_work_in_the_measured_steps_is_invalid(project: Path, of_loop: dict[str, object]) -> None:
+    verdict = verdict_of(project, **of_loop)
+    assert verdict["outcome"] == "INVALID"
+    assert "first-time work that belongs in the warm-up; raise warmup by at least" in verdict["reason"]
+
+
+@pytest.mark.parametrize(
+    "of_loop", [{"benchmark": True, "few": 4}, {"compiled": True, "few": 4}], ids=["cuDNN", "compile"]
+)
+def test_with_a_warmup_that_is_long_enough_it_is_measured(project: Path, of_loop: dict[str, object]) -> None:
+    assert verdict_of(project, warmup=10, **of_loop)["outcome"] == "NO_BASELINE"
