@@ -31,6 +31,10 @@ OPTIONS = (
     ),
     ("--perfgate-nsys", {"metavar": "PATH", "help": "the nsys program (default: search for it)"}),
     ("--perfgate-json", {"metavar": "FILE", "help": "write verdicts and measurements to FILE as JSON"}),
+    (
+        "--perfgate-markdown",
+        {"metavar": "FILE", "help": "append verdicts to FILE as Markdown, such as $GITHUB_STEP_SUMMARY"},
+    ),
 )
 """Options that only mean something under --perfgate: flag, arguments of argparse."""
 

@@ -19,7 +19,7 @@ from perfgate import __version__, gate, git, runner
 from perfgate.judge.family import still_sharing
 from perfgate.machine import gpu_lock, read_machine
 from perfgate.model.baseline import Baseline, Result
-from perfgate.model.errors import BaselineUnreadable, PerfgateError, RevisionMissing, StoreFailed
+from perfgate.model.errors import BaselineUnreadable, PerfgateError, RevisionMissing
 from perfgate.model.machine import Machine
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
@@ -30,7 +30,7 @@ from perfgate.nsys.command import trace_options
 from perfgate.nsys.tool import find_nsys
 from perfgate.plugin.progress import Progress
 from perfgate.plugin.series import SHOWN_SHA, InterleavedDuel, Series, WorktreeDuel
-from perfgate.render.document import DocumentRun, DocumentWorkload, GateDocument, document_text
+from perfgate.render.document import DocumentRun, DocumentWorkload, GateDocument
 from perfgate.render.junit import properties
 from perfgate.render.page import Page
 from perfgate.render.text import summary, verdict_table
@@ -419,17 +419,8 @@ class PytestGate:
             page.prose(line, indent=0)
         return "\n".join([*tables, *closed[:-1], *page.text.splitlines(), closed[-1]])
 
-    def document(self, file: Path | None, closing: gate.Closing, *, exit_status: int) -> gate.Closing:
-        """Write everything found as JSON, if asked; a document that cannot be written keeps the gate shut."""
-        if file is None:
-            return closing
-        try:
-            self._write_document(file, closing, exit_status=exit_status)
-        except StoreFailed as refused:
-            return gate.Closing(opens=False, shut_by=(*closing.shut_by, str(refused).replace("\n", " ")))
-        return closing
-
-    def _write_document(self, file: Path, closing: gate.Closing, *, exit_status: int) -> None:
+    def document(self, closing: gate.Closing, *, exit_status: int) -> GateDocument:
+        """Everything found."""
         workloads = tuple(
             DocumentWorkload(
                 verdict=verdict,
@@ -442,7 +433,7 @@ class PytestGate:
             )
             for name, verdict in self.verdicts.items()
         )
-        document = GateDocument(
+        return GateDocument(
             perfgate=__version__,
             started_at=self._started_at,
             ended_at=datetime.now(UTC),
@@ -453,15 +444,6 @@ class PytestGate:
             settings=self.settings,
             workloads=workloads,
         )
-        try:
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(document_text(document), encoding="utf-8")
-        except OSError as refused:
-            raise StoreFailed(
-                subject=str(file),
-                fact=f"the verdicts cannot be written there ({refused.strerror or refused})",
-                next_step="Give --perfgate-json a file that can be written.",
-            ) from refused
 
     def _of(self, workload: str) -> gate.Checked:
         return self._checked.get(workload) or gate.Checked(verdict=self.verdicts[workload])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import threading
@@ -14,16 +13,18 @@ import pytest
 
 from perfgate import git
 from perfgate.gate import Closing
-from perfgate.model.errors import PerfgateError
+from perfgate.model.errors import PerfgateError, StoreFailed
 from perfgate.model.workload import Workload
 from perfgate.plugin.bench import GATE, Against, PytestGate
 from perfgate.plugin.collect import holds_command, holds_workloads, spared_by_timeouts
 from perfgate.plugin.items import CommandCollector, CommandItem, GatedModule, GateShut, WorkloadItem
+from perfgate.plugin.outputs import Outputs
 from perfgate.plugin.progress import Progress
 from perfgate.settings import load_settings
 
 EXPECTED = pytest.StashKey[Sequence[Workload]]()
 CLOSING = pytest.StashKey[Closing]()
+OUTPUTS = pytest.StashKey[Outputs]()
 WHOLE = pytest.StashKey[bool]()
 """Whether all workloads of the project were asked for, so that a missing one is missed."""
 COLLECTED = pytest.StashKey[dict[str, Workload]]()
@@ -55,7 +56,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     except PerfgateError as invalid:
         raise pytest.UsageError(str(invalid)) from None
     choose_arguments(config, config.rootpath / settings.workloads)
-    refuse_unwritable(document_of(config))
+    config.stash[OUTPUTS] = Outputs.of(config)
     end_as_on_ctrl_c(config)
     writer = config.get_terminal_writer()
     config.stash[HIDDEN] = []
@@ -136,41 +137,6 @@ def choose_arguments(config: pytest.Config, workloads: Path) -> None:
             "Make one with a workload in it, or set workloads in [tool.perfgate]."
         )
     config.args = [str(workloads)]
-
-
-def document_of(config: pytest.Config) -> Path | None:
-    """Where `--perfgate-json` wants its document."""
-    given = config.getoption("perfgate_json")
-    return config.invocation_params.dir / given if given else None
-
-
-def refuse_unwritable(document: Path | None) -> None:
-    """Find out before hours of measuring that the document has no place.
-
-    Raises:
-        pytest.UsageError: it cannot be written there.
-    """
-    if document is None:
-        return
-    folder = next(parent for parent in document.parents if parent.exists())
-    if document.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
-        raise pytest.UsageError(
-            f"--perfgate-json: {document} cannot be written. Give it a file in a folder that can be written to."
-        )
-    if document.is_file() and not is_document_or_empty(document.read_bytes()):
-        raise pytest.UsageError(
-            f"--perfgate-json: {document} holds something else than perfgate's verdicts, and would be lost. "
-            "Give it a new file, or delete that one."
-        )
-
-
-def is_document_or_empty(content: bytes) -> bool:
-    """Whether a file's content is nothing to be sorry for: a gate's document of any version, or nothing."""
-    try:
-        held = json.loads(content or b'{"perfgate": ""}')
-    except (ValueError, RecursionError):
-        return False
-    return isinstance(held, dict) and "perfgate" in held
 
 
 def end_as_on_ctrl_c(config: pytest.Config) -> None:
@@ -282,8 +248,12 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     closing = gate.close(config.stash.get(EXPECTED, ()), skipped=skipped, whole=whole)
     closing = with_exit_status(closing, session.exitstatus)
     status = max(int(session.exitstatus), closing.exit_status)
-    config.stash[CLOSING] = gate.document(document_of(config), closing, exit_status=status)
-    session.exitstatus = max(status, config.stash[CLOSING].exit_status)
+    try:
+        config.stash[OUTPUTS].write(gate.document(closing, exit_status=status))
+    except StoreFailed as refused:
+        closing = Closing(opens=False, shut_by=(*closing.shut_by, str(refused).replace("\n", " ")))
+    config.stash[CLOSING] = closing
+    session.exitstatus = max(status, closing.exit_status)
 
 
 def with_exit_status(closing: Closing, status: int) -> Closing:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from pathlib import Path
 from typing import Final, Literal
 
 from pydantic import Field
@@ -95,3 +96,17 @@ def read_document(text: str) -> GateDocument:
         pydantic.ValidationError: the text is not one of this format.
     """
     return GateDocument.model_validate_json(text)
+
+
+SCHEMA_FILE: Final = Path(__file__).with_name("gate.schema.json")
+"""The published schema, as text, so that a change of it is seen in a diff."""
+
+
+def document_schema() -> dict[str, object]:
+    """The JSON Schema of the document as the records have it now; `SCHEMA_FILE` holds it as it is published."""
+    told = GateDocument.model_json_schema(mode="serialization")
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **told,
+        "title": f"perfgate's gate document, format {DOCUMENT_FORMAT}",
+    }

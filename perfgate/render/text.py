@@ -27,7 +27,7 @@ STYLES: Final = {
     Outcome.NOT_MEASURED: "bold red",
 }
 
-_WORST_FIRST: Final = (
+WORST_FIRST: Final = (
     Outcome.REGRESSED,
     Outcome.NOT_MEASURED,
     Outcome.INVALID,
@@ -114,7 +114,7 @@ def summary(
     replaces the reason in the last line where it lies elsewhere, such as in an interrupt.
     """
     page = Page(width=width, colour=colour)
-    ordered = sorted(verdicts, key=lambda verdict: _WORST_FIRST.index(verdict.outcome))
+    ordered = sorted(verdicts, key=lambda verdict: WORST_FIRST.index(verdict.outcome))
     if ordered:
         outcomes = max(len(verdict.outcome) for verdict in ordered)
         names = min(max(len(inert(verdict.workload)) for verdict in ordered), page.width // 3)
@@ -188,7 +188,7 @@ def share_rows(rows: Sequence[MetricVerdict], metric: Metric, *, blanks: int) ->
 
 def _metrics(page: Page, verdict: Verdict) -> None:
     order = list(METRICS)
-    unchanged = [row for row in verdict.metrics if _is_unchanged_count(row)]
+    unchanged = [row for row in verdict.metrics if is_unchanged_count(row)]
     new = [row for row in verdict.metrics if _is_new_count(row, verdict)]
     told = [row for row in verdict.metrics if row not in unchanged and row not in new]
     told.sort(key=lambda row: (_rank(row), order.index(row.metric)))
@@ -196,7 +196,7 @@ def _metrics(page: Page, verdict: Verdict) -> None:
     statistics: list[Row] = []
     for row in told:
         before, now = (_value(row.metric, amount) for amount in (row.baseline, row.now))
-        cells: Row = (row.metric.value, before, now, change_cell(row), _budget(row), _outcome(row, verdict))
+        cells: Row = (row.metric.value, before, now, change_cell(row), budget_cell(row), _outcome(row, verdict))
         p = "" if row.p_value is None else numbers.probability(row.p_value)
         rows.append(cells)
         statistics.append((*cells, p, _could_show(row)))
@@ -243,7 +243,8 @@ def _value(metric: Metric, amount: float | None) -> str:
     return "" if amount is None else numbers.value(metric, amount)
 
 
-def _is_unchanged_count(row: MetricVerdict) -> bool:
+def is_unchanged_count(row: MetricVerdict) -> bool:
+    """Whether a row is a count that is what it was: worth a word, not a line."""
     is_count = METRICS[row.metric].kind is Kind.COUNT
     return is_count and row.outcome is Outcome.PASSED and row.baseline == row.now and row.now is not None
 
@@ -256,7 +257,7 @@ def _is_new_count(row: MetricVerdict, verdict: Verdict) -> bool:
 
 
 def _rank(row: MetricVerdict) -> int:
-    return len(_WORST_FIRST) if row.outcome is None else _WORST_FIRST.index(row.outcome)
+    return len(WORST_FIRST) if row.outcome is None else WORST_FIRST.index(row.outcome)
 
 
 def _outcome(row: MetricVerdict, verdict: Verdict) -> Cell:
@@ -268,7 +269,8 @@ def _outcome(row: MetricVerdict, verdict: Verdict) -> Cell:
     return Cell(text="new" if row.baseline is None else "shown")
 
 
-def _budget(row: MetricVerdict) -> str:
+def budget_cell(row: MetricVerdict) -> str:
+    """Return what a metric may lose; of a count whether it is exact."""
     if METRICS[row.metric].kind is Kind.COUNT:
         return {None: "", True: "exact", False: "varies"}[row.exact]
     return "" if row.budget is None else numbers.limit(row.budget, row.basis or Basis.LOG)

@@ -239,6 +239,25 @@ def test_the_json_document_replaces_an_older_one_and_nothing_else(blessed: Proje
     assert loops.read_text("utf-8") == before
 
 
+def test_the_markdown_is_appended_to_what_others_wrote(blessed: Project) -> None:
+    summary = blessed.write("summary.md", "# The job\n")
+    blessed.measures(MORE_COPIES)
+    assert blessed.gate("--perfgate-markdown=summary.md").status == 1
+    told = summary.read_text("utf-8")
+    assert told.startswith("# The job\n## perfgate: gate \u274c shut\n")
+    assert "| `loop` | \u274c REGRESSED | 12.34 |" in told
+    blessed.gate("--perfgate-markdown=summary.md")
+    assert summary.read_text("utf-8").startswith(told)
+
+
+def test_a_markdown_file_without_a_place_is_refused_before_anything_is_measured(blessed: Project) -> None:
+    made = blessed.measures(MORE_COPIES)
+    seen = blessed.gate("--perfgate-markdown=workloads")
+    assert seen.status == 4
+    assert "--perfgate-markdown: /project/workloads cannot be written." in seen.err
+    assert made == []
+
+
 def test_a_result_is_kept_and_git_is_told_to_leave_it_alone(blessed: Project) -> None:
     blessed.gate()
     kept = blessed.store.latest_result("loop", "nvidia-h200")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
+from typing import Any
 
+import jsonschema
 import pytest
 from pydantic import ValidationError
 from support import records
@@ -13,9 +15,11 @@ from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.settings import Settings
 from perfgate.render.document import (
+    SCHEMA_FILE,
     DocumentRun,
     DocumentWorkload,
     GateDocument,
+    document_schema,
     document_text,
     read_document,
 )
@@ -81,3 +85,36 @@ def test_hostile_names_survive_unchanged() -> None:
     told = document_text(document().model_copy(update={"workloads": (workload,)}))
     assert "\x1b" not in told
     assert read_document(told).workloads[0].verdict.workload == name
+
+
+# The published schema
+
+
+def published() -> dict[str, Any]:
+    held: dict[str, Any] = json.loads(SCHEMA_FILE.read_text(encoding="utf-8"))
+    return held
+
+
+def fields(schema: dict[str, Any]) -> dict[str, set[str]]:
+    """The properties of every record in a schema; how pydantic words the rest differs by its version."""
+    records_of = {"": schema, **schema["$defs"]}
+    return {name: set(of["properties"]) for name, of in records_of.items() if "properties" in of}
+
+
+def test_the_published_schema_is_that_of_the_records() -> None:
+    again = (
+        "The document has changed. Write its schema anew: python -c 'import json; from perfgate.render.document import "
+        "*; SCHEMA_FILE.write_text(json.dumps(document_schema(), indent=1, sort_keys=True) + chr(10))', and say in the "
+        "changelog what has changed."
+    )
+    assert fields(published()) == fields(document_schema()), again
+
+
+def test_documents_are_valid_by_it_and_others_are_not() -> None:
+    validator = jsonschema.Draft202012Validator(published())
+    content = json.loads(document_text(document()))
+    validator.validate(content)
+    for change in ({"format": 2}, {"novelty": 1}, {"opens_gate": "yes"}, {"exit_status": -1}):
+        assert not validator.is_valid({**content, **change}), change
+    del content["workloads"][0]["verdict"]["outcome"]
+    assert not validator.is_valid(content)

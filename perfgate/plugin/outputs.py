@@ -1,0 +1,90 @@
+"""The files that a gate is asked to write beside its terminal: refused before it measures where they have no place."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from perfgate.model.errors import StoreFailed
+from perfgate.render.document import GateDocument, document_text
+from perfgate.render.markdown import gate_markdown
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outputs:
+    """Where the document goes, in which form; None where it was not asked for."""
+
+    json: Path | None
+    markdown: Path | None
+    """Appended to: it may be the summary of a CI job, to which others add as well."""
+
+    @classmethod
+    def of(cls, config: pytest.Config) -> Outputs:
+        """Read the options.
+
+        Raises:
+            pytest.UsageError: a file cannot be written there, or holds what would be lost.
+        """
+
+        def path(option: str) -> Path | None:
+            given = config.getoption(option)
+            return config.invocation_params.dir / given if given else None
+
+        found = cls(json=path("perfgate_json"), markdown=path("perfgate_markdown"))
+        _refuse_unwritable("--perfgate-json", found.json)
+        _refuse_unwritable("--perfgate-markdown", found.markdown)
+        if found.json is not None and found.json.is_file() and not _is_document_or_empty(found.json.read_bytes()):
+            raise pytest.UsageError(
+                f"--perfgate-json: {found.json} holds something else than perfgate's verdicts, and would be lost. "
+                "Give it a new file, or delete that one."
+            )
+        return found
+
+    def write(self, document: GateDocument) -> None:
+        """Write what was asked for.
+
+        Raises:
+            StoreFailed: the disk did not take it.
+        """
+        if self.json is not None:
+            _write(self.json, document_text(document), mode="w", option="--perfgate-json")
+        if self.markdown is not None:
+            _write(self.markdown, gate_markdown(document), mode="a", option="--perfgate-markdown")
+
+
+def _refuse_unwritable(option: str, file: Path | None) -> None:
+    """Find out before hours of measuring that a file has no place."""
+    if file is None:
+        return
+    folder = next(parent for parent in file.parents if parent.exists())
+    taken = file.exists() and not os.access(file, os.W_OK)
+    if file.is_dir() or taken or not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise pytest.UsageError(
+            f"{option}: {file} cannot be written. Give it a file in a folder that can be written to."
+        )
+
+
+def _is_document_or_empty(content: bytes) -> bool:
+    """Whether a file's content is nothing to be sorry for: a gate's document of any version, or nothing."""
+    try:
+        held = json.loads(content or b'{"perfgate": ""}')
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(held, dict) and "perfgate" in held
+
+
+def _write(file: Path, text: str, *, mode: str, option: str) -> None:
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with file.open(mode, encoding="utf-8") as opened:
+            opened.write(text)
+    except OSError as refused:
+        raise StoreFailed(
+            subject=str(file),
+            fact=f"the verdicts cannot be written there ({refused.strerror or refused})",
+            next_step=f"Give {option} a file that can be written.",
+        ) from refused

@@ -1,0 +1,145 @@
+"""One gate as GitHub-flavoured Markdown, for a job summary or a comment; all text from elsewhere is inert.
+
+Names and sentences may come from the code of a stranger's pull request. None of it can end a table cell, open HTML,
+mention a person, refer to an issue or become a link.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from perfgate.model.outcome import Outcome
+from perfgate.model.verdict import MetricVerdict, Verdict
+from perfgate.render import numbers
+from perfgate.render.document import DocumentWorkload, GateDocument
+from perfgate.render.page import inert, inert_prose
+from perfgate.render.text import WORST_FIRST, budget_cell, change_cell, is_unchanged_count, told_dropped
+
+LONGEST: Final = 60_000
+"""Characters of the whole: a comment may have 65,536."""
+LONGEST_SENTENCE: Final = 1500
+LONGEST_CELL: Final = 200
+MOST_LINES: Final = 100
+LONGEST_NAME: Final = 120
+
+MARKS: Final = {
+    Outcome.PASSED: "\u2705",
+    Outcome.IMPROVED: "\u2705",
+    Outcome.INCONCLUSIVE: "\u26a0\ufe0f",
+    Outcome.NO_BASELINE: "\u26a0\ufe0f",
+}
+"""Beside the word, which alone would do; all others have a cross."""
+SHUT_MARK: Final = "\u274c"
+
+_BREAK: Final = "\u200b"
+"""Nothing to see; what it parts is no mention, no reference, no address and no workflow command."""
+_SPECIAL: Final = re.compile(r"([\\`*_{}\[\]()#+\-.!|~$])")
+_LINKING: Final = re.compile(
+    r"(?<=[@#])(?=\S)|(?<=:/)(?=/)|(?<=:)(?=:)|(?<=\bwww)(?=\\?\.)|(?<=\bGH)(?=\\?-)", re.IGNORECASE
+)
+
+
+def gate_markdown(document: GateDocument, *, page: str | None = None) -> str:
+    """Return the gate's outcome, a line a workload, and what there is to say of each that is not PASSED.
+
+    Args:
+        document: all that the gate found.
+        page: an address of the HTML page, trusted; named where it is known.
+    """
+    ordered = sorted(document.workloads, key=lambda one: WORST_FIRST.index(one.verdict.outcome))
+    state = f"{MARKS[Outcome.PASSED]} open" if document.opens_gate else f"{SHUT_MARK} shut"
+    lines = [f"## perfgate: gate {state}", ""]
+    lines += [f"- {prose(reason)}" for reason in document.shut_by]
+    lines += [""] if document.shut_by else []
+    if page is not None:
+        lines += [f"[The page with plots and timelines]({page})", ""]
+    if ordered:
+        lines += ["| workload | outcome | step_ms | change | |", "|---|---|---|---|---|"]
+        lines += [_line(one.verdict) for one in ordered[:MOST_LINES]]
+        if len(ordered) > MOST_LINES:
+            lines += ["", f"and {len(ordered) - MOST_LINES} more, none of them worse."]
+    else:
+        lines += ["No workload was measured."]
+    whole = "\n".join(lines) + "\n"
+    left = [one for one in ordered if one.verdict.outcome is not Outcome.PASSED]
+    for number, one in enumerate(left):
+        told = _details(one)
+        if len(whole) + len(told) > LONGEST:
+            rest = len(left) - number
+            return f"{whole}\n{rest} more workload{'s are' if rest > 1 else ' is'} too long to be told here.\n"
+        whole += told
+    return whole
+
+
+def prose(text: str, *, longest: int = LONGEST_SENTENCE) -> str:
+    """A sentence from elsewhere: one line, every character of it just that character."""
+    told = " ".join(" ".join(inert_prose(text)).split())
+    if len(told) > longest:
+        told = told[:longest] + "..."
+    return _LINKING.sub(_BREAK, html.escape(_SPECIAL.sub(r"\\\1", told), quote=False))
+
+
+def name(text: str) -> str:
+    """A name from elsewhere, as code: inside it nothing has a meaning but its own end and a table's cell."""
+    told = inert(text, longest=LONGEST_NAME).replace("`", "'").replace("|", "\u2758").strip() or " "
+    return f"`{told}`"
+
+
+def _line(verdict: Verdict) -> str:
+    step = next((row for row in verdict.metrics if row.metric == "step_ms"), None)
+    now = "" if step is None or step.now is None else numbers.value(step.metric, step.now)
+    change = "" if step is None else change_cell(step)
+    first = next(iter(verdict.reason.splitlines()), "")
+    mark = MARKS.get(verdict.outcome, SHUT_MARK)
+    cells = (
+        name(verdict.workload),
+        f"{mark} {verdict.outcome}",
+        now,
+        prose(change),
+        prose(first, longest=LONGEST_CELL),
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def _details(one: DocumentWorkload) -> str:
+    verdict = one.verdict
+    lines = ["", f"### {name(verdict.workload)}: {verdict.outcome}", ""]
+    lines += [prose(verdict.reason)] if verdict.reason else []
+    told = [row for row in verdict.metrics if not is_unchanged_count(row)]
+    if told:
+        lines += ["", *_table(told)]
+    lines += _list("where", (f"{metric}: {where}" for metric, where in verdict.where.items()))
+    lines += _list("ranks", verdict.ranks)
+    lines += _list("advice", (f"{advice.evidence}. {advice.usually}" for advice in verdict.advice))
+    lines += _list("set aside", (told_dropped(dropped) for dropped in verdict.dropped))
+    lines += _list("remarks", verdict.remarks)
+    if verdict.next_step:
+        lines += ["", f"**Next:** {prose(verdict.next_step)}"]
+    if one.files is not None:
+        lines += ["", f"Kept in {name(one.files)}"]
+    return "\n".join(lines) + "\n"
+
+
+def _table(rows: Sequence[MetricVerdict]) -> list[str]:
+    ordered = sorted(rows, key=lambda row: len(WORST_FIRST) if row.outcome is None else WORST_FIRST.index(row.outcome))
+    cells = [
+        (
+            row.metric.value,
+            "" if row.baseline is None else numbers.value(row.metric, row.baseline),
+            "" if row.now is None else numbers.value(row.metric, row.now),
+            change_cell(row),
+            budget_cell(row),
+            "" if row.outcome is None else row.outcome.value,
+        )
+        for row in ordered
+    ]
+    head = ["| metric | baseline | now | change | budget | outcome |", "|---|---:|---:|---|---:|---|"]
+    return [*head, *(f"| {' | '.join(prose(cell) for cell in row)} |" for row in cells)]
+
+
+def _list(title: str, sentences: Iterable[str]) -> list[str]:
+    told = [f"- {prose(sentence)}" for sentence in sentences]
+    return ["", f"**{title.capitalize()}**", "", *told] if told else []

@@ -1,0 +1,146 @@
+"""A gate as Markdown: what it says, and that nothing in it from elsewhere is more than text."""
+
+from __future__ import annotations
+
+import html
+import re
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+from support import records
+
+from perfgate.model.advice import Advice, Topic
+from perfgate.model.metric import Metric
+from perfgate.model.outcome import Outcome
+from perfgate.model.settings import Settings
+from perfgate.model.verdict import Verdict
+from perfgate.render.document import DocumentWorkload, GateDocument
+from perfgate.render.markdown import LONGEST, gate_markdown, name, prose
+from perfgate.render.page import inert_prose
+from perfgate.render.text import verdict_table
+
+SLOW = (
+    records.clock(Metric.STEP_MS, Outcome.REGRESSED, was=12.34, now=14.2, change=0.151, around=0.004, p_value=0.00001),
+    records.clock(Metric.KERNEL_MS, Outcome.PASSED, was=9.1, now=9.1, change=0.0, around=0.001, p_value=0.5),
+)
+
+
+def regressed(workload: str = "mlp", **more: object) -> Verdict:
+    told = records.verdict(Outcome.REGRESSED, name=workload).model_copy(update={"metrics": SLOW})
+    return told.model_copy(update=more)
+
+
+def gate(*verdicts: Verdict, opens: bool = False, shut_by: tuple[str, ...] = ()) -> GateDocument:
+    return GateDocument(
+        perfgate="0.1.0",
+        started_at=records.NOON,
+        ended_at=records.NOON + timedelta(minutes=3),
+        opens_gate=opens,
+        exit_status=int(not opens),
+        shut_by=shut_by,
+        settings=Settings(),
+        workloads=tuple(DocumentWorkload(verdict=verdict, opens_gate=opens) for verdict in verdicts),
+    )
+
+
+def rendered(markdown: str) -> str:
+    return MarkdownIt("commonmark").enable(["table", "strikethrough"]).render(markdown)
+
+
+def test_a_shut_gate_is_told_worst_first_with_a_table_of_what_moved() -> None:
+    advice = Advice(topic=Topic.LOADER, range="get batch", evidence="get batch takes 6 ms", usually="Workers help.")
+    verdict = regressed(where={Metric.STEP_MS: "+1.86 ms: gap_ms +1.8 under get batch"}, advice=(advice,))
+    told = gate_markdown(gate(records.verdict(name="fine"), verdict))
+    assert told.startswith("## perfgate: gate \u274c shut\n")
+    page = rendered(told)
+    assert page.index("<code>mlp</code>") < page.index("<code>fine</code>")
+    assert '<td style="text-align:right">14.20</td>' in page
+    assert "gap_ms +1.8 under get batch" in html.unescape(page)
+    assert "get batch takes 6 ms. Workers help." in html.unescape(page)
+    assert "### `fine`" not in told  # of what passed there is nothing more to say
+
+
+def test_an_open_gate_says_so_and_links_the_page() -> None:
+    told = gate_markdown(gate(records.verdict(), opens=True), page="https://example.org/page.html")
+    assert told.startswith("## perfgate: gate \u2705 open\n")
+    assert "[The page with plots and timelines](https://example.org/page.html)" in told
+
+
+def test_a_gate_without_workloads_says_why_it_is_shut() -> None:
+    told = gate_markdown(gate(shut_by=("files that cannot be collected, see above",)))
+    assert "- files that cannot be collected, see above" in told
+    assert "No workload was measured." in told
+
+
+def test_the_numbers_are_those_of_the_terminal() -> None:
+    verdict = regressed()
+    terminal = verdict_table(verdict, width=200, colour=False)
+    shown = html.unescape(re.sub(r"<[^>]+>", " ", rendered(gate_markdown(gate(verdict))))).replace("\u200b", "")
+    for number in ("12.34", "14.20", "+15.1 % [+14.7, +15.5]", "9.100", "2 %"):
+        assert number in terminal, number
+        assert number in shown, number
+
+
+def test_too_much_is_cut_and_counted() -> None:
+    told = gate_markdown(gate(*(regressed(f"w{n}", reason="long " * 300) for n in range(160))))
+    assert len(told) <= LONGEST + 100
+    assert told.count("\n| `w") == 100
+    assert "\nand 60 more, none of them worse.\n" in told
+    assert re.search(r"\n\d+ more workloads are too long to be told here\.\n\Z", told)
+
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "<img src=x onerror=alert(1)>",
+    "[click](https://evil.example)",
+    "![x](https://evil.example/x.png)",
+    "@octocat please",
+    "fixes #1, GH-1, octo/cat#2",
+    "https://evil.example and www.evil.example",
+    "``` \n# heading\n- item\n> quote\n| a | b |\n|---|---|",
+    "a | b | c",
+    "`code` ``more``",
+    "*bold* __bold__ ~~struck~~ $x$",
+    "::error::workflow command\n::set-output name=a::b",
+    "\x1b[2J\u202eevil\x00",
+    "\\`\\[\\",
+    "&lt;b&gt; &amp;",
+    "<!-- comment -->",
+    "x" * 10_000,
+]
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_text_is_only_text(text: str) -> None:
+    verdict = regressed(text, reason=text, next_step=text, where={Metric.STEP_MS: text}, remarks=(text,), ranks=(text,))
+    told = gate_markdown(gate(verdict, shut_by=(text,)))
+    page = rendered(told)
+    assert set(re.findall(r"<(\w+)", page)) <= {
+        *("h2", "h3", "p", "ul", "li", "strong", "code"),
+        *("table", "thead", "tbody", "tr", "th", "td"),
+    }
+    assert page.count("<tr>") == 2 + 1 + len(SLOW)
+    assert page.count("<h2>") == page.count("<h3>") == 1
+    outside_code = html.unescape(re.sub(r"<code>.*?</code>", "", page, flags=re.DOTALL))
+    assert not re.search(r"@[a-z]|#\d|https?://|www\.|GH-\d", outside_code)
+    assert not any(line.startswith("::") for line in told.splitlines())
+    assert "\x1b" not in told
+    assert "\u202e" not in told
+
+
+@given(st.text(max_size=200))
+def test_any_sentence_reads_as_it_is(text: str) -> None:
+    shown = html.unescape(re.sub(r"</?p>", "", MarkdownIt("commonmark").render(prose(text)))).replace("\u200b", "")
+    plain = prose(text)
+    assert "\n" not in plain
+    assert shown.strip() == " ".join(" ".join(inert_prose(text)).split()).replace("\u200b", "")
+
+
+@given(st.text(max_size=200))
+def test_any_name_is_one_piece_of_code(text: str) -> None:
+    page = MarkdownIt("commonmark").enable("table").render(f"| a |\n|---|\n| {name(text)} |\n")
+    assert page.count("<td>") == 1
+    assert page.count("<code>") == 1
