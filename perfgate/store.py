@@ -133,7 +133,7 @@ def baseline_content(baseline: Baseline) -> dict[str, object]:
 def _tidied(value: object, *, exact: bool) -> object:
     match value:
         case dict():
-            return {key: _tidied(item, exact=key in COUNTS) for key, item in value.items()}
+            return {key: _tidied(item, exact=key in (*COUNTS, "bytes")) for key, item in value.items()}
         case list():
             return [_tidied(item, exact=exact) for item in value]
         case float():
