@@ -17,8 +17,10 @@ import click
 from perfgate import __version__, blessing, calibration, git
 from perfgate.demo.replay import play
 from perfgate.doctor import examine
+from perfgate.explain.advice import advise, classify
 from perfgate.explain.ranks import told_ranks
 from perfgate.explain.sides import differences, made_up_of, side_of_result, side_of_samples
+from perfgate.history import read_history
 from perfgate.judge.stages import STORED_PLAN
 from perfgate.machine import read_machine
 from perfgate.metrics.measure import measure
@@ -47,8 +49,10 @@ from perfgate.plugin.listing import collected_workloads
 from perfgate.pytest_door import ending_as_on_ctrl_c, gate_command, run_to_end
 from perfgate.render import numbers
 from perfgate.render.calibration import CalibrationHead, SpreadRow, calibration_text
+from perfgate.render.document import SCHEMA_FILE
 from perfgate.render.explanation import explanation_text
 from perfgate.render.findings import findings_text
+from perfgate.render.history import BLOCKS, history_json, history_text
 from perfgate.render.measurement import measurement_text
 from perfgate.render.page import Column, Page, Row, inert
 from perfgate.render.records import baseline_text, bless_text, comparison_text
@@ -362,6 +366,37 @@ def _list(listed: Sequence[ListedBaseline], *, width: int, colour: bool) -> str:
 
 
 @cli.command()
+@click.argument("workload")
+@click.option(
+    "--metric",
+    type=click.Choice([metric.value for metric in Metric]),
+    metavar="NAME",
+    default=Metric.STEP_MS.value,
+    show_default=True,
+    help="The metric whose changes are told; any of them.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def history(workload: str, *, metric: str, as_json: bool) -> None:
+    """Show the blessed baselines of WORKLOAD through git's history, newest last."""
+    here = project()
+    width, colour = screen()
+    found = read_history(here.root, here.baselines, workload, Metric(metric))
+    if as_json:
+        click.echo(history_json(found.history), nl=False)
+    else:
+        told = history_text(found.history, width=width, colour=colour, blocks=printable(BLOCKS) == BLOCKS)
+        click.echo(printable(told), nl=False)
+    if found.trouble is not None:
+        raise found.trouble
+
+
+def printable(text: str) -> str:
+    """A text as the encoding of what is printed to can hold it; what it cannot is spelled out."""
+    encoding = sys.stdout.encoding or "ascii"
+    return text.encode(encoding, errors="backslashreplace").decode(encoding)
+
+
+@cli.command()
 @click.argument("a")
 @click.argument("b")
 @click.option("--step", help="Of captures: the steps' range, a regular expression.")
@@ -399,7 +434,16 @@ def explain(words: tuple[str, ...], *, step: str | None, full: bool) -> None:
     rows = differences(a, b)
     width, colour = screen()
     told = explanation_text(
-        a, b, rows, made_up_of(a, b, rows, full=full), width=width, colour=colour, ranks=ranks, full=full
+        a,
+        b,
+        rows,
+        made_up_of(a, b, rows, full=full),
+        width=width,
+        colour=colour,
+        ranks=ranks,
+        classified=classify(b.medians(), b.breakdown),
+        advice=advise(b.medians(), b.breakdown),
+        full=full,
     )
     click.echo(told, nl=False)
 
@@ -515,6 +559,12 @@ def inspect(capture: Path, *, step: str | None, warmup: int, as_json: bool) -> N
     click.echo(
         sample_text(samples, source=capture.name, width=width, colour=colour, missing=timeline.missing), nl=False
     )
+
+
+@cli.command()
+def schema() -> None:
+    """Print the JSON Schema of what `pytest --perfgate --perfgate-json FILE` writes."""
+    click.echo(SCHEMA_FILE.read_text(encoding="utf-8"), nl=False)
 
 
 @cli.command()

@@ -193,6 +193,23 @@ class Store:
             )
         return baseline
 
+    def own_baseline(self, path: Path) -> Baseline:
+        """Return the baseline in a file that bears the name of its workload.
+
+        Raises:
+            BaselineMissing: there is no such file.
+            BaselineUnreadable: the file is not a whole, unchanged baseline, or is that of another workload.
+        """
+        return self._own(path, self.read_baseline(path))
+
+    def baseline_in(self, content: bytes, path: Path) -> Baseline:
+        """Return the baseline in what such a file once held; `path` is what messages call it, and tells the workload.
+
+        Raises:
+            BaselineUnreadable: it is not a whole, unchanged baseline, or is that of another workload.
+        """
+        return self._own(path, self._opened(path, content, None))
+
     def baselines(self, slug: str | None = None) -> tuple[ListedBaseline, ...]:
         """Return every baseline of one machine or of all, by folder and name, the unreadable ones with their error.
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import shlex
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
@@ -25,8 +26,8 @@ UNREADABLE: Final = "?"
 WITHOUT: Final = "-"
 
 _PROMINENT: Final = (Metric.STEP_MS, Metric.KERNEL_MS)
-_ROOM: Final = (40, 20, 16)
-"""Cells that the reasons are to have at least: in the widest layout, in those between, in the last."""
+_ROOM: Final = (40, 20, 16, 16, 16)
+"""Cells that the reasons are to have at least, by layout, the widest first; the last is taken whatever they have."""
 _LONGEST_NAME: Final = 10
 """Cells of who blessed, where there is little room."""
 _LONGEST_LIST: Final = 3
@@ -77,10 +78,11 @@ def sparkline(machine: MachineHistory, metric: Metric, *, longest: int, blocks: 
         return ""
     low, high = min(known), max(known)
     span = high - low
-    if METRICS[metric].kind is Kind.CLOCK and span < SMALLEST_SPAN * high:
-        low -= (SMALLEST_SPAN * high - span) / 2
-        span = SMALLEST_SPAN * high
     ramp = BLOCKS if blocks else DIGITS
+    if METRICS[metric].kind is Kind.CLOCK and span < SMALLEST_SPAN * high:
+        # The middle of the values to the middle of a height, so that they do not lie on both sides of an edge.
+        least = SMALLEST_SPAN * high
+        low, span = low - (least - span) / 2 - least / (2 * len(ramp)), least
     return "".join(_height(version, metric, low=low, span=span, ramp=ramp) for version in shown)
 
 
@@ -93,7 +95,7 @@ def _height(version: Version, metric: Metric, *, low: float, span: float, ramp: 
         case _ if metric not in version.values:
             return WITHOUT
         case _ if span <= 0:
-            return ramp[len(ramp) // 2 - 1]
+            return ramp[len(ramp) // 2]
         case _:
             return ramp[min(int((version.values[metric] - low) / span * len(ramp)), len(ramp) - 1)]
 
@@ -106,7 +108,7 @@ def _machine(page: Page, machine: MachineHistory, history: History, *, blocks: b
     shown = [version for version in machine.versions if _is_row(version)]
     if shown:
         _table(page, shown, history.metric)
-    _below(page, machine, shown, history.metric)
+    _below(page, machine)
 
 
 def _summary(machine: MachineHistory) -> str:
@@ -155,21 +157,19 @@ def _table(page: Page, versions: Sequence[Version], metric: Metric) -> None:
     """Write the widest layout in which the reasons still have room."""
     layouts = [_layout(versions, metric, wide=True, extras=_PROMINENT)]
     layouts += [_layout(versions, metric, wide=False, extras=extras) for extras in (_PROMINENT, _PROMINENT[1:], ())]
-    for room, (columns, rows) in zip((_ROOM[0], _ROOM[1], _ROOM[1], _ROOM[2]), layouts, strict=True):
+    layouts.append(_layout(versions, metric, wide=False, extras=(), since=False))
+    for room, (columns, rows) in zip(_ROOM, layouts, strict=True):
         if _needed(columns, rows, room=room) <= page.width:
             break
     page.table(columns, rows, indent=0)
+    _captions(page, metric, {column.title for n, column in enumerate(columns) if any(_text(row[n]) for row in rows)})
 
 
 def _needed(columns: Sequence[Column], rows: Sequence[Row], *, room: int) -> int:
     """Cells of a table whose last column is cut to `room`, one space between its columns."""
-    widths = [
-        max((cell_len(_text(row[n])) for row in rows), default=0) and max(cell_len(_text(row[n])) for row in rows)
-        for n in range(len(columns))
-    ]
-    shown = [max(width, len(column.title)) for width, column in zip(widths, columns, strict=True) if width]
-    shown[-1] = min(shown[-1], room)
-    return sum(shown) + len(shown) - 1
+    widths = [max(cell_len(_text(row[n])) for row in rows) for n in range(len(columns))]
+    shown = [max(width, len(column.title)) for width, column in zip(widths[:-1], columns, strict=False) if width]
+    return sum(shown) + len(shown) + min(widths[-1], room)
 
 
 def _text(cell: str | Cell) -> str:
@@ -177,12 +177,12 @@ def _text(cell: str | Cell) -> str:
 
 
 def _layout(
-    versions: Sequence[Version], metric: Metric, *, wide: bool, extras: Sequence[Metric]
+    versions: Sequence[Version], metric: Metric, *, wide: bool, extras: Sequence[Metric], since: bool = True
 ) -> tuple[list[Column], list[Row]]:
-    """Columns and rows; `extras` are the metrics shown beside the one that the changes are of."""
+    """Columns and rows; `extras` are the metrics beside the one that the changes are of, which `since` adds to."""
     others = [extra for extra in extras if extra is not metric]
-    anchored = any(version.since_anchor is not None for version in versions)
-    first = wide or not anchored
+    anchored = since and any(version.since_anchor is not None for version in versions)
+    first = since and (wide or not anchored)
     columns = [Column(title="blessed"), Column(title="by"), Column(title="commit")]
     columns += [Column(title="code")] if wide else []
     columns += [Column(title=metric.value, right=True), Column(title="change", right=True)]
@@ -192,8 +192,6 @@ def _layout(
     columns += [Column(title="runs", right=True)] if wide else []
     columns.append(Column(title="reason", flexible=True, prose=True))
     rows: list[Row] = []
-    before: dict[Metric, float] = {}
-    start: float | None = None
     for version in versions:
         value = version.values.get(metric)
         style = "" if version.blessing is not None else "yellow"
@@ -201,10 +199,10 @@ def _layout(
         cells: list[str | Cell] = [_when(version, wide=wide), _who(version, wide=wide), _commit(version, wide=wide)]
         cells += [f"{inert(code.sha[:12])}{'+' if code.dirty else ''}" if code is not None else ""] if wide else []
         cells.append(_state(version, value, metric))
-        cells.append(_change(version.change, metric, before.get(metric), value) + _mark(version.unlike))
+        cells.append(_mark(_change(version.change, metric, version.before, value, wide=wide), version.unlike))
         if first:
-            since = _change(version.since_first, metric, start, value)
-            cells.append(since + _mark(version.unlike_first) if since else "")
+            gain = _change(version.since_first, metric, version.first, value, wide=wide)
+            cells.append(_mark(gain, version.unlike_first))
         if anchored:
             cells.append("" if version.since_anchor is None else numbers.change(version.since_anchor, Basis.LOG))
         for other in others:
@@ -212,8 +210,6 @@ def _layout(
         cells += [f"{version.runs}/{version.occasions}" if version.runs else ""] if wide else []
         cells.append(_reason(version))
         rows.append([Cell(text=_text(cell), style=style) for cell in cells])
-        before.update(version.values)
-        start = value if start is None else start
     return columns, rows
 
 
@@ -243,11 +239,16 @@ def _state(version: Version, value: float | None, metric: Metric) -> str:
     return "none" if value is None else _value(metric, value)
 
 
-def _change(fraction: float | None, metric: Metric, before: float | None, now: float | None) -> str:
-    """A change in the metric's own terms: counts by their difference, clocks in per cent or points of a step."""
+def _change(fraction: float | None, metric: Metric, before: float | None, now: float | None, *, wide: bool) -> str:
+    """A change in the metric's own terms; of counts the difference, and where there is room how much that is."""
     if METRICS[metric].kind is Kind.COUNT:
-        return "" if before is None or now is None else numbers.count_change(metric, before, now)
+        told = "" if before is None or now is None else numbers.count_change(metric, before, now)
+        return told if wide else told.partition(" (")[0]
     return "" if fraction is None else numbers.change(fraction, _basis(metric))
+
+
+def _mark(told: str, unlike: Sequence[str]) -> str:
+    return f"{told} *" if told and unlike else told
 
 
 def _basis(metric: Metric) -> Basis:
@@ -255,74 +256,79 @@ def _basis(metric: Metric) -> Basis:
     return clock.basis if clock is not None else Basis.LOG
 
 
-def _mark(unlike: Sequence[str]) -> str:
-    return " *" if unlike else ""
-
-
 def _value(metric: Metric, amount: float) -> str:
     return numbers.value(metric, amount)
 
 
 def _reason(version: Version) -> str:
-    if version.blessing is None:
-        told = version.fault if version.kind is VersionKind.UNREADABLE else version.subject
-        told = told or "not committed"
-    else:
-        told = " ".join(version.blessing.reason.split())
-    said = inert(told, longest=400)
     match version.kind:
-        case VersionKind.RECREATED | VersionKind.RESTORED:
-            return f"{version.kind}: {said}"
+        case VersionKind.UNREADABLE:
+            told = version.fault
+        case VersionKind.DELETED:
+            told = version.subject or "not committed"
         case _:
-            return said
+            told = version.blessing.reason if version.blessing is not None else ""
+    return inert(" ".join(told.split()), longest=400)
 
 
 # Below the table
 
 
-def _below(page: Page, machine: MachineHistory, shown: Sequence[Version], metric: Metric) -> None:
-    _captions(page, shown, metric)
+def _below(page: Page, machine: MachineHistory) -> None:
     for version in machine.versions:
         who = f"{_commit(version, wide=False)}: "
         if version.kind is VersionKind.UNREADABLE:
             page.prose(f"{who}{inert(version.fault, longest=400)}", label="unreadable", style="yellow")
+        if version.kind is VersionKind.RECREATED:
+            page.prose(f"{who}blessed anew after the deletion", label="re-created")
+        if version.kind is VersionKind.RESTORED:
+            page.prose(f"{who}an earlier blessing is the baseline again", label="restored")
         if version.unlike and version.is_point:
             page.prose(f"{who}{'; '.join(inert(one, longest=400) for one in version.unlike)}", label="* not alike")
         if version.moved_from is not None:
             page.prose(f"{who}from {inert(version.moved_from, longest=400)}", label="moved")
         if version.merge:
-            page.prose(f"{who}a merge whose baseline is neither side's", label="merged")
+            page.prose(f"{who}a merge left it as neither side had it", label="merged")
         if version.at_cut:
-            page.prose(f"{who}of then or older; this clone has no more of its history", label="cut")
-    rewritten = [v for v in machine.versions if v.kind is VersionKind.REWRITTEN and v.commit is not None]
+            page.prose(
+                f"{who}this commit or an older one brought it; the clone has no more of its history", label="cut"
+            )
+    rewritten = [v.commit for v in machine.versions if v.kind is VersionKind.REWRITTEN and v.commit is not None]
     if rewritten:
-        page.prose(f"without a new blessing, as by perfgate calibrate: {_list(rewritten)}", label="rewritten")
+        page.prose(f"without a new blessing, as by perfgate calibrate: {_commits(rewritten)}", label="rewritten")
     if machine.dropped:
-        told = ", ".join(inert(sha[:8]) for sha in machine.dropped[:_LONGEST_LIST])
+        told = _commits(machine.dropped)
         page.prose(f"blessed on a branch, and left out when that was merged: {told}", label="dropped")
     if machine.creation is not None:
-        gone = ", ".join(inert(name) for name in machine.creation.deleted)
-        told = f"{inert(machine.creation.commit[:8])} created it and deleted the baseline of {gone}"
-        page.prose(f"{told}: perfgate history shows that one apart", label="renamed?")
+        gone = machine.creation.deleted
+        told = f"{inert(machine.creation.commit[:8])} created it and deleted the baseline of {_names(gone)}"
+        look = f", whose history is its own: perfgate history {shlex.quote(inert(gone[0]))}" if len(gone) == 1 else ""
+        page.prose(f"{told}{look}", label="renamed?")
 
 
-def _captions(page: Page, shown: Sequence[Version], metric: Metric) -> None:
-    told: list[str] = []
-    if any(version.change is not None for version in shown):
-        told.append("change: against the one before")
-    if any(version.since_first is not None for version in shown) and not all(
-        version.since_anchor is not None for version in shown
-    ):
-        told.append("first: against the first")
-    if any(version.since_anchor is not None for version in shown):
-        told.append("anchor: against the best step blessed until then")
-    if METRICS[metric].kind is Kind.CLOCK and _basis(metric) is Basis.STEP and told:
-        told.append("pp: percentage points of the step compared with")
+def _names(names: Sequence[str]) -> str:
+    return ", ".join(inert(name) for name in names)
+
+
+def _captions(page: Page, metric: Metric, titles: Collection[str]) -> None:
+    """Say what the columns are, of those that are shown and do not say it themselves."""
+    told = [f"{title}: {meaning}" for title, meaning in _MEANINGS if title in titles]
+    if "change" in titles and METRICS[metric].kind is Kind.CLOCK and _basis(metric) is Basis.STEP:
+        told.append("pp: percentage points of its step")
     if told:
-        page.prose(f"{'; '.join(told)}", style="dim")
+        page.prose("; ".join(told), style="dim")
 
 
-def _list(versions: Sequence[Version]) -> str:
-    named = ", ".join(_commit(version, wide=False) for version in versions[:_LONGEST_LIST])
-    more = len(versions) - _LONGEST_LIST
+_MEANINGS: Final = (
+    ("change", "against the one before"),
+    ("first", "against the first"),
+    ("anchor", "against the best step blessed until then"),
+    ("code", "checked out then, + if with changes"),
+    ("runs", "of how many occasions"),
+)
+
+
+def _commits(shas: Sequence[str]) -> str:
+    named = ", ".join(inert(sha[:8]) for sha in shas[:_LONGEST_LIST])
+    more = len(shas) - _LONGEST_LIST
     return f"{named} and {more} more" if more > 0 else named

@@ -335,7 +335,9 @@ Commands:
   demo       Replay a gate on captures recorded on an NVIDIA H200.
   doctor     Check all that a first run needs, and say what to do about each failure.
   explain    Say what moved and where, by NVTX range, kernel, copy and call.
+  history    Show the blessed baselines of WORKLOAD through git's history, newest last.
   inspect    Measure any CAPTURE, a .nsys-rep or .sqlite file, whoever made it.
+  schema     Print the JSON Schema of what `pytest --perfgate --perfgate-json FILE` writes.
   selftest   Try the gate on this runner: an unchanged loop must pass, planted slips must fail.
   show       Show the baselines of WORKLOAD, or list all.
 """

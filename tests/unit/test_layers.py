@@ -19,7 +19,9 @@ PACKAGE = Path(perfgate.__file__).parent
 ROOMS = frozenset({"nsys", "metrics", "judge", "explain", "render", "store", "machine", "git"})
 BORDERS = frozenset({"settings", "workload", "workload_file"})
 """Where files of the user become records, and what a workload author writes."""
-HALLS = frozenset({"gate", "duet", "runner", "blessing", "calibration", "doctor", "demo", "selftest", "pytest_door"})
+HALLS = frozenset(
+    {"gate", "duet", "runner", "blessing", "calibration", "history", "doctor", "demo", "selftest", "pytest_door"}
+)
 DOORS = frozenset({"cli", "plugin"})
 
 MAY_IMPORT: Mapping[str, frozenset[str]] = {
@@ -35,6 +37,7 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "duet": frozenset({"model", "git"}),
     "runner": frozenset({"model", "duet", "git", "machine", "metrics", "nsys"}),
     "calibration": frozenset({"model", "judge", "blessing"}),
+    "history": frozenset({"model", "git", "store"}),
     "doctor": frozenset({"model", "git", "machine", "nsys"}),
     "demo": frozenset({"model", "metrics", "nsys", "render", "store", "gate", "blessing"}),
     "pytest_door": frozenset(),
@@ -42,7 +45,7 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
         {"model", "machine", "nsys", "render", "store", "runner", "blessing", "pytest_door", "workload", "perfgate"}
     ),
     "plugin": frozenset({"model", "worker", *ROOMS, *BORDERS, *HALLS})
-    - {"calibration", "doctor", "demo", "selftest", "pytest_door"},
+    - {"calibration", "history", "doctor", "demo", "selftest", "pytest_door"},
     "cli": frozenset({"model", "plugin", *ROOMS, *BORDERS, *HALLS}),
 }
 """By part of the house, the other parts that it may import. All but the first may ask `perfgate` for its version."""
