@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from contextlib import ExitStack
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
@@ -18,8 +18,8 @@ from perfgate import __version__, blessing, calibration, git
 from perfgate.demo.replay import play
 from perfgate.doctor import examine
 from perfgate.explain.advice import advise, classify
-from perfgate.explain.ranks import told_ranks
-from perfgate.explain.sides import differences, made_up_of, side_of_result, side_of_samples
+from perfgate.explain.sides import differences, made_up_of
+from perfgate.explaining import Subject, compared_with, of_capture, of_result, opened, rules_on
 from perfgate.history import read_history
 from perfgate.judge.stages import STORED_PLAN
 from perfgate.machine import read_machine
@@ -31,7 +31,6 @@ from perfgate.model.errors import (
     BaselineMissing,
     BaselineUnreadable,
     CalibrationRefused,
-    CaptureUnreadable,
     ConfigInvalid,
     PerfgateError,
     ResultMissing,
@@ -39,12 +38,8 @@ from perfgate.model.errors import (
 from perfgate.model.metric import Metric
 from perfgate.model.settings import DuetForm, Settings
 from perfgate.model.side import Side
-from perfgate.model.timeline import Timeline
 from perfgate.model.workload import Workload
-from perfgate.nsys.files import fault_of_rep
-from perfgate.nsys.profile import export
-from perfgate.nsys.sqlite import read_timeline
-from perfgate.nsys.tool import find_nsys
+from perfgate.nsys.tool import NsysTool, find_nsys
 from perfgate.plugin.listing import collected_workloads
 from perfgate.pytest_door import ending_as_on_ctrl_c, gate_command, run_to_end
 from perfgate.render import numbers
@@ -407,73 +402,61 @@ def compare(a: str, b: str, *, step: str | None) -> None:
     workload: its baseline, or with `:kept` behind it, its newest kept result.
     """
     width, colour = screen()
-    sides = _sides(project().store, a, b, step)
-    click.echo(comparison_text(*sides, differences(*sides), width=width, colour=colour), nl=False)
+    with ExitStack() as held:
+        first, second = (one.side for one in _subjects(project().store, a, b, step, held))
+    told = comparison_text(first, second, differences(first, second), width=width, colour=colour)
+    click.echo(told, nl=False)
 
 
 @cli.command()
 @click.argument("words", metavar="WORKLOAD | A B", nargs=-1, required=True)
 @click.option("--step", help="Of captures: the steps' range, a regular expression.")
 @click.option("--full", is_flag=True, help="Leave nothing out: every part, and the whole names of kernels.")
-def explain(words: tuple[str, ...], *, step: str | None, full: bool) -> None:
+@click.option(
+    "--rules/--no-rules", default=None, help="Let nsys apply its expert rules, however large the captures; or not."
+)
+def explain(words: tuple[str, ...], *, step: str | None, full: bool, rules: bool | None) -> None:
     """Say what moved and where, by NVTX range, kernel, copy and call.
 
     Of WORKLOAD, in its newest kept result against what that was compared with; or in B against A, each of which is
     what `perfgate compare` takes, also captures that perfgate did not make.
     """
     here = project()
-    match words:
-        case (word,) if not _is_capture(word):
-            a, b, ranks = _explained(here, word)
-        case (first, second):
-            a, b, ranks = *_sides(here.store, first, second, step), ()
-        case (_,):
-            raise click.UsageError(f"{words[0]} is one capture: name another one before it, to compare it with.")
-        case _:
-            raise click.UsageError(f"It takes a workload, or two things to compare; these are {len(words)}.")
-    rows = differences(a, b)
     width, colour = screen()
+    with ExitStack() as held:
+        match words:
+            case (word,) if not _is_capture(word):
+                kept = _latest(here.store, word)
+                b, a = of_result(kept), compared_with(kept, here.store)
+            case (first, second):
+                a, b = _subjects(here.store, first, second, step, held)
+            case (_,):
+                raise click.UsageError(f"{words[0]} is one capture: name another one before it, to compare it with.")
+            case _:
+                raise click.UsageError(f"It takes a workload, or two things to compare; these are {len(words)}.")
+        found = rules_on(a, b, _find_tool, asked=rules)
+    rows = differences(a.side, b.side)
     told = explanation_text(
-        a,
-        b,
+        a.side,
+        b.side,
         rows,
-        made_up_of(a, b, rows, full=full),
+        made_up_of(a.side, b.side, rows, full=full),
         width=width,
         colour=colour,
-        ranks=ranks,
-        classified=classify(b.medians(), b.breakdown),
-        advice=advise(b.medians(), b.breakdown),
+        ranks=b.ranks,
+        classified=classify(b.side.medians(), b.side.breakdown),
+        advice=advise(b.side.medians(), b.side.breakdown),
+        rules=found,
         full=full,
     )
     click.echo(told, nl=False)
-
-
-def _explained(here: Project, workload: str) -> tuple[Side, Side, Sequence[str]]:
-    """A workload's newest kept result, and what it was compared with: the other commit's runs, or its baseline."""
-    kept = _latest(here.store, workload)
-    result, label = kept.result, os.path.relpath(kept.folder)
-    runs = result.interleaved_runs or result.runs
-    if result.reference_runs:
-        commit = "another commit" if result.verdict.duet is None else result.verdict.duet.commit[:12]
-        now = side_of_result(label, result.model_copy(update={"runs": runs}))
-        then = side_of_result(f"{commit}, run beside it", result.model_copy(update={"runs": result.reference_runs}))
-        return then, now, told_ranks(runs)
-    baseline = here.store.load_baseline(result.machine.slug, workload)
-    if baseline is None:
-        raise BaselineMissing(
-            subject=workload,
-            fact=f"it has no baseline on {result.machine.slug}, so its result was compared with nothing",
-            next_step='Bless one first: perfgate bless --reason "...", or name two things: perfgate explain A B',
-        )
-    then = Side.of_baseline(os.path.relpath(here.store.baseline_path(result.machine.slug, workload)), baseline)
-    return then, side_of_result(label, result), told_ranks(runs)
 
 
 def _is_capture(word: str) -> bool:
     return Path(word).suffix in {".sqlite", ".nsys-rep"}
 
 
-def _sides(store: Store, a: str, b: str, step: str | None) -> tuple[Side, Side]:
+def _subjects(store: Store, a: str, b: str, step: str | None, held: ExitStack) -> tuple[Subject, Subject]:
     if step is None and _is_capture(a) != _is_capture(b):
         raise ConfigInvalid(
             subject=a if _is_capture(a) else b,
@@ -481,26 +464,28 @@ def _sides(store: Store, a: str, b: str, step: str | None) -> tuple[Side, Side]:
             expectation="The other side is per step",
             next_step="Name the range of its steps: --step REGEX (of perfgate's own captures: --step step)",
         )
-    return _side(store, a, step), _side(store, b, step)
+    return _subject(store, a, step, held), _subject(store, b, step, held)
 
 
-def _side(store: Store, word: str, step: str | None) -> Side:
+def _subject(store: Store, word: str, step: str | None, held: ExitStack) -> Subject:
     path = Path(word)
     if _is_capture(word):
-        timeline = _timeline(path)
-        return side_of_samples(word, measure(timeline, step=step, is_pattern=True))
+        return of_capture(path, step=step, find_tool=_find_tool, held=held)
     if path.is_dir() or path.name == "result.json":
-        return side_of_result(word, store.load_result(path))
+        folder = path if path.is_dir() else path.parent
+        kept = KeptResult(folder=folder, result=store.load_result(path))
+        return of_result(kept, runs=kept.result.runs, label=word)
     if path.suffix == ".json":
-        return Side.of_baseline(word, store.read_baseline(path))
+        return Subject(side=Side.of_baseline(word, store.read_baseline(path)))
     if word.endswith(":kept"):
-        return side_of_result(word, _latest(store, word.removesuffix(":kept")).result)
+        kept = _latest(store, word.removesuffix(":kept"))
+        return of_result(kept, runs=kept.result.runs, label=word)
     listed = store.baselines()
     found = [one for one in listed if one.workload == word]
     if len(found) == 1:
         if isinstance(found[0].found, BaselineUnreadable):
             raise found[0].found
-        return Side.of_baseline(word, found[0].found)
+        return Subject(side=Side.of_baseline(word, found[0].found))
     if found:
         raise BaselineMissing(
             subject=word,
@@ -516,24 +501,8 @@ def _side(store: Store, word: str, step: str | None) -> Side:
     )
 
 
-def _timeline(capture: Path) -> Timeline:
-    if not capture.is_file():
-        raise CaptureUnreadable(
-            subject=str(capture),
-            fact="this is a folder" if capture.is_dir() else "there is no such file",
-            expectation="It takes a .nsys-rep or .sqlite file",
-            next_step="Check the path.",
-        )
-    if capture.suffix != ".nsys-rep":
-        return read_timeline(capture)
-    # Before nsys is looked for: a pointer to a capture is none, with nsys or without.
-    fault = fault_of_rep(capture)
-    if fault is not None:
-        raise fault
-    tool = find_nsys(None, os.environ, setting=load_settings(find_root(Path.cwd()), {}).nsys)
-    with tempfile.TemporaryDirectory(prefix="perfgate-") as folder:
-        timeline = read_timeline(export(tool, capture, Path(folder)))
-    return replace(timeline, source=capture.name)
+def _find_tool() -> NsysTool:
+    return find_nsys(None, os.environ, setting=load_settings(find_root(Path.cwd()), {}).nsys)
 
 
 def readable(name: str) -> str:
@@ -550,7 +519,8 @@ def inspect(capture: Path, *, step: str | None, warmup: int, as_json: bool) -> N
     """Measure any CAPTURE, a .nsys-rep or .sqlite file, whoever made it."""
     if warmup and step is None:
         raise click.UsageError("--warmup leaves out steps: name them with --step.")
-    timeline = _timeline(capture)
+    with ExitStack() as held:
+        _, timeline = opened(capture, _find_tool, held)
     samples = measure(timeline, step=step, is_pattern=True, warmup=warmup)
     if as_json:
         click.echo(measurement_text(samples, source=readable(capture.name), missing=timeline.missing), nl=False)

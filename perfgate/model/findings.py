@@ -117,3 +117,24 @@ class Placing(Record):
     """Those that have steps, in the order of `Timeline.processes`."""
     elsewhere: Mapping[RuleName, int] = {}
     """Findings of processes without steps."""
+
+
+class RuleChange(Record):
+    """What one rule finds under one range, per step of a process, beside what it found on the other side."""
+
+    rule: RuleName
+    range: str
+    before: PlacedFinding | None = None
+    """None where it found nothing there, or the other side was not asked: see `RuleChanges.compared`."""
+    now: PlacedFinding
+
+
+class RuleChanges(Record):
+    """What nsys's rules find in a capture, beside what they found in another."""
+
+    rows: tuple[RuleChange, ...] = ()
+    """By rule, then by time, descending."""
+    compared: bool = False
+    """Whether the other side was asked as well: what it has not is new then."""
+    why_not: str = ""
+    """Why the rules were not asked, in a phrase; empty where they were."""

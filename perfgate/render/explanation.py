@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from perfgate.model.advice import Advice, Classified
+from perfgate.model.findings import RuleChanges
 from perfgate.model.metric import METRICS, Metric
 from perfgate.model.sample import OUTSIDE_RANGES
 from perfgate.model.side import Side
@@ -38,6 +39,7 @@ def explanation_text(
     ranks: Sequence[str] = (),
     classified: Classified | None = None,
     advice: Sequence[Advice] = (),
+    rules: RuleChanges | None = None,
     full: bool = False,
 ) -> str:
     """Return how b differs from a, and what each difference is made of; with `full`, every part and whole names.
@@ -52,6 +54,7 @@ def explanation_text(
         ranks: what is known of several processes.
         classified: what b is bound by.
         advice: what usually helps b.
+        rules: what nsys's expert rules find in b.
         full: whether nothing is left out.
     """
     page = Page(width=width, colour=colour)
@@ -79,10 +82,42 @@ def explanation_text(
         )
         for one in own:
             _table(page, one, full=full)
+    if rules is not None:
+        _rules(page, rules)
     if rows and not attributions:
         page.blank()
         page.prose("Nothing differs of which the captures tell where it lies.")
     return page.text
+
+
+def _rules(page: Page, rules: RuleChanges) -> None:
+    page.blank()
+    if rules.why_not:
+        page.prose(f"nsys's expert rules were not applied: {rules.why_not}", label="rules")
+        return
+    if not rules.rows:
+        page.prose("nsys's expert rules find nothing in b", label="rules")
+        return
+    told: list[Row] = []
+    for row in rules.rows:
+        before = row.before
+        then = ("", "") if before is None else (numbers.count(before.count), numbers.milliseconds(before.ms))
+        new = "new" if rules.compared and before is None else ""
+        now = (numbers.count(row.now.count), numbers.milliseconds(row.now.ms))
+        told.append((row.rule.value, inert(row.range, longest=LONGEST), then[0], now[0], then[1], now[1], new))
+    columns = (
+        Column(title="nsys's rule"),
+        Column(title="range", flexible=True),
+        Column(title="a", right=True),
+        Column(title="b", right=True),
+        Column(title="a ms", right=True),
+        Column(title="b ms", right=True),
+        Column(title=""),
+    )
+    page.table(columns, told)
+    page.prose(
+        "findings per step, and their time" + ("" if rules.compared else "; a has no capture at hand"), style="dim"
+    )
 
 
 def _table(page: Page, attribution: Attribution, *, full: bool) -> None:

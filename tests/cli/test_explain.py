@@ -145,3 +145,29 @@ def test_a_result_without_a_baseline_says_what_to_do(here: Project) -> None:
     seen = here.perfgate("explain", "loop")
     assert seen.err.startswith("perfgate: loop: it has no baseline on nvidia-h200, so its result was compared with")
     assert seen.status == 18
+
+
+# nsys's expert rules
+
+
+def test_without_nsys_or_a_capture_it_is_said_why_no_rule_was_applied(here: Project, capture: Path) -> None:
+    blessed(here)
+    here.keep(records.result(of=here.declared(), at=records.NOON.replace(hour=15)))
+    lines = here.perfgate("explain", "loop", columns=200).out.splitlines()
+    assert "  rules       nsys's expert rules were not applied: the capture of b is not at hand" in lines
+    here.nsys(version="2020.1.1")
+    lines = here.perfgate("explain", "mlp.sqlite", "mlp.sqlite", "--step", "step", columns=300).out.splitlines()
+    (told,) = [line for line in lines if line.startswith("  rules ")]
+    assert told.startswith("  rules       nsys's expert rules were not applied: nsys 2020.1.1")
+    assert "rules" not in here.perfgate("explain", "mlp.sqlite", "mlp.sqlite", "--step", "step", "--no-rules").out
+
+
+@pytest.mark.nsys
+@pytest.mark.usefixtures("real_nsys")
+def test_what_nsys_itself_finds_is_told_with_its_range(project: Project, capture: Path) -> None:
+    seen = project.perfgate("explain", "mlp.sqlite", "mlp.sqlite", "--step", "step")
+    words = [line.split() for line in seen.out.splitlines()]
+    # One pageable copy a step under h2d, which is a call that waits as well, as the capture's own rows say.
+    assert ["cuda_memcpy_async", "h2d", "1", "1", "0.4203", "0.4203"] in words
+    assert [row[:4] for row in words if row[:2] == ["cuda_api_sync", "h2d"]] == [["cuda_api_sync", "h2d", "1", "1"]]
+    assert "  findings per step, and their time" in seen.out.splitlines()

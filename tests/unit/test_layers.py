@@ -20,7 +20,10 @@ ROOMS = frozenset({"nsys", "metrics", "judge", "explain", "render", "store", "ma
 BORDERS = frozenset({"settings", "workload", "workload_file"})
 """Where files of the user become records, and what a workload author writes."""
 HALLS = frozenset(
-    {"gate", "duet", "runner", "blessing", "calibration", "history", "doctor", "demo", "selftest", "pytest_door"}
+    {
+        *("gate", "duet", "runner", "blessing", "calibration", "history", "explaining"),
+        *("doctor", "demo", "selftest", "pytest_door"),
+    }
 )
 DOORS = frozenset({"cli", "plugin"})
 
@@ -39,6 +42,7 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "calibration": frozenset({"model", "judge", "blessing"}),
     "history": frozenset({"model", "git", "store"}),
     "doctor": frozenset({"model", "git", "machine", "nsys"}),
+    "explaining": frozenset({"model", "explain", "metrics", "nsys", "store"}),
     "demo": frozenset({"model", "metrics", "nsys", "render", "store", "gate", "blessing"}),
     "pytest_door": frozenset(),
     "selftest": frozenset(

@@ -1,0 +1,41 @@
+"""What nsys's rules find beside what they found in another capture."""
+
+from __future__ import annotations
+
+from perfgate.explain.rules import is_new, rule_changes
+from perfgate.model.findings import PlacedFinding, Placing, ProcessFindings, RuleName
+
+ASYNC, SYNC, GAPS = RuleName.CUDA_MEMCPY_ASYNC, RuleName.CUDA_API_SYNC, RuleName.GPU_GAPS
+
+
+def found(rule: RuleName, under: str, count: float, ms: float) -> PlacedFinding:
+    return PlacedFinding(rule=rule, range=under, count=count, ms=ms, steps=20)
+
+
+def placing(*processes: tuple[PlacedFinding, ...]) -> Placing:
+    return Placing(processes=tuple(ProcessFindings(pid=n, steps=20, rows=rows) for n, rows in enumerate(processes)))
+
+
+def test_rows_are_put_beside_those_of_the_same_rule_and_range() -> None:
+    before = placing((found(GAPS, "forward", 3, 0.5), found(SYNC, "log", 1, 2.0)))
+    now = placing((found(GAPS, "forward", 2, 0.4), found(GAPS, "load", 1, 6.0), found(ASYNC, "copy", 1, 2.5)))
+    changes = rule_changes(before, now)
+    told = [(row.rule, row.range, None if row.before is None else row.before.ms, row.now.ms) for row in changes.rows]
+    assert told == [(ASYNC, "copy", None, 2.5), (GAPS, "load", None, 6.0), (GAPS, "forward", 0.5, 0.4)]
+    assert [is_new(row, changes) for row in changes.rows] == [True, True, False]
+
+
+def test_where_the_other_side_was_not_asked_nothing_is_new() -> None:
+    changes = rule_changes(None, placing((found(ASYNC, "copy", 1, 2.5),)))
+    assert not changes.compared
+    assert [is_new(row, changes) for row in changes.rows] == [False]
+
+
+def test_of_several_processes_the_mean_is_told() -> None:
+    now = placing((found(SYNC, "log", 2, 3.0),), (found(SYNC, "log", 1, 1.0),), ())
+    (row,) = rule_changes(None, now).rows
+    assert (row.now.count, row.now.ms, row.now.steps) == (1.0, 4.0 / 3, 20)
+
+
+def test_nothing_found_is_no_row() -> None:
+    assert rule_changes(placing(()), Placing(processes=())).rows == ()
