@@ -43,5 +43,7 @@ class StepView(Record):
     """Ranges, GPU operations and idle times there were."""
     drawn: int
     """Bars that stand for them."""
+    pixel_us: float = 0
+    """Neighbours that begin within this and are each shorter than it are one bar; 0 where none were merged."""
     source: str = ""
     """The capture's file, relative to the project."""
