@@ -34,13 +34,16 @@ from perfgate.model.errors import (
     ConfigInvalid,
     PerfgateError,
     ResultMissing,
+    StoreFailed,
 )
 from perfgate.model.metric import Metric
 from perfgate.model.settings import DuetForm, Settings
 from perfgate.model.side import Side
 from perfgate.model.workload import Workload
 from perfgate.nsys.tool import NsysTool, find_nsys
+from perfgate.pages import Shelf, document_of, page_of
 from perfgate.plugin.listing import collected_workloads
+from perfgate.plugin.outputs import is_page_or_empty
 from perfgate.pytest_door import ending_as_on_ctrl_c, gate_command, run_to_end
 from perfgate.render import numbers
 from perfgate.render.calibration import CalibrationHead, SpreadRow, calibration_text
@@ -48,6 +51,7 @@ from perfgate.render.document import SCHEMA_FILE
 from perfgate.render.explanation import explanation_text
 from perfgate.render.findings import findings_text
 from perfgate.render.history import BLOCKS, history_json, history_text
+from perfgate.render.html import page_html
 from perfgate.render.measurement import measurement_text
 from perfgate.render.page import Column, Page, Row, inert
 from perfgate.render.records import baseline_text, bless_text, comparison_text
@@ -529,6 +533,36 @@ def inspect(capture: Path, *, step: str | None, warmup: int, as_json: bool) -> N
     click.echo(
         sample_text(samples, source=capture.name, width=width, colour=colour, missing=timeline.missing), nl=False
     )
+
+
+@cli.command()
+@click.argument("out", type=click.Path(path_type=Path))
+@click.argument("workloads", nargs=-1)
+def page(out: Path, workloads: tuple[str, ...]) -> None:
+    """Write a page with plots and timelines of each WORKLOAD's newest kept result (default: of all)."""
+    here = project()
+    names = tuple(dict.fromkeys(workloads)) or here.store.kept_workloads()
+    if not names:
+        raise ResultMissing(
+            subject="page",
+            fact="no result is kept in this project",
+            expectation="It shows what a gate has measured",
+            next_step="Measure first: pytest --perfgate",
+        )
+    if out.is_file() and not is_page_or_empty(out.read_bytes()):
+        raise click.UsageError(f"{out} holds something else than perfgate's page, and would be lost.")
+    shelf = Shelf(root=here.root, store=here.store, baselines=here.baselines)
+    kept = [_latest(here.store, name) for name in names]
+    told = page_html(page_of(document_of(kept, here.settings, shelf), shelf))
+    try:
+        out.write_text(told, encoding="utf-8")
+    except OSError as refused:
+        raise StoreFailed(
+            subject=str(out),
+            fact=f"the page cannot be written there ({refused.strerror or refused})",
+            next_step="Give it a file that can be written.",
+        ) from refused
+    click.echo(f"{out}: {len(kept)} workload{'' if len(kept) == 1 else 's'}, {len(told.encode()) / 1e6:.1f} MB")
 
 
 @cli.command()

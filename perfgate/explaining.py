@@ -109,7 +109,7 @@ def of_result(kept: KeptResult, *, runs: Sequence[Run] | None = None, label: str
     result = kept.result
     made = tuple(result.interleaved_runs or result.runs if runs is None else runs)
     told = side_of_result(label or os.path.relpath(kept.folder), result.model_copy(update={"runs": made}))
-    return Subject(side=told, capture=_capture(kept.folder, result.workload, made), ranks=told_ranks(made))
+    return Subject(side=told, capture=typical_capture(kept.folder, result.workload, made), ranks=told_ranks(made))
 
 
 def compared_with(kept: KeptResult, store: Store) -> Subject:
@@ -179,12 +179,12 @@ def _placed(capture: Capture, tool: NsysTool) -> Placing:
 
 def _first_capture(results: Sequence[KeptResult]) -> Capture | None:
     for one in results:
-        if (found := _capture(one.folder, one.result.workload, one.result.runs)) is not None:
+        if (found := typical_capture(one.folder, one.result.workload, one.result.runs)) is not None:
             return found
     return None
 
 
-def _capture(folder: Path, workload: Workload, runs: Sequence[Run]) -> Capture | None:
+def typical_capture(folder: Path, workload: Workload, runs: Sequence[Run]) -> Capture | None:
     """The kept export of the run whose step time is nearest the median of all."""
     at_hand = [
         (run.value(Metric.STEP_MS) or 0.0, path)

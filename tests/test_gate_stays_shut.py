@@ -7,6 +7,7 @@ the border; where it needs a workload that misbehaves, the workload is a real on
 from __future__ import annotations
 
 import errno
+import io
 import os
 import shutil
 import sys
@@ -26,7 +27,7 @@ from perfgate.model.metric import Metric
 from perfgate.model.sample import Run
 from perfgate.nsys import tool
 from perfgate.nsys.sqlite import read_timeline
-from perfgate.plugin import bench, series
+from perfgate.plugin import bench, outputs, series
 
 SMALL = (Metric.STEP_MS, Metric.H2D_COPIES)
 """A clock and a count are enough: tables stay short."""
@@ -224,10 +225,11 @@ def full_disk(project: Project) -> None:
 def unwritable_document(project: Project) -> None:
     blessed(project)
 
-    def write_text(*_arguments: object, **_more: object) -> int:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    class Full(io.StringIO):
+        def write(self, _text: str) -> int:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    project.patch.setattr(bench, "document_text", lambda _document: write_text())
+    project.patch.setattr(outputs, "opened", lambda _file, _mode: Full())
 
 
 def nearly_full_disk(project: Project) -> None:

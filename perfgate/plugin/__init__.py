@@ -31,6 +31,7 @@ OPTIONS = (
     ),
     ("--perfgate-nsys", {"metavar": "PATH", "help": "the nsys program (default: search for it)"}),
     ("--perfgate-json", {"metavar": "FILE", "help": "write verdicts and measurements to FILE as JSON"}),
+    ("--perfgate-html", {"metavar": "FILE", "help": "write a page with plots and timelines to FILE"}),
     (
         "--perfgate-markdown",
         {"metavar": "FILE", "help": "append verdicts to FILE as Markdown, such as $GITHUB_STEP_SUMMARY"},

@@ -28,6 +28,7 @@ from perfgate.model.verdict import Verdict
 from perfgate.model.workload import Workload
 from perfgate.nsys.command import trace_options
 from perfgate.nsys.tool import find_nsys
+from perfgate.pages import Shelf
 from perfgate.plugin.progress import Progress
 from perfgate.plugin.series import SHOWN_SHA, InterleavedDuel, Series, WorktreeDuel
 from perfgate.render.document import DocumentRun, DocumentWorkload, GateDocument
@@ -444,6 +445,11 @@ class PytestGate:
             settings=self.settings,
             workloads=workloads,
         )
+
+    @property
+    def shelf(self) -> Shelf:
+        """Where results and baselines are kept."""
+        return Shelf(root=self.root, store=self.store, baselines=self.settings.baselines)
 
     def _of(self, workload: str) -> gate.Checked:
         return self._checked.get(workload) or gate.Checked(verdict=self.verdicts[workload])

@@ -249,7 +249,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     closing = with_exit_status(closing, session.exitstatus)
     status = max(int(session.exitstatus), closing.exit_status)
     try:
-        config.stash[OUTPUTS].write(gate.document(closing, exit_status=status))
+        config.stash[OUTPUTS].write(gate.document(closing, exit_status=status), gate.shelf)
     except StoreFailed as refused:
         closing = Closing(opens=False, shut_by=(*closing.shut_by, str(refused).replace("\n", " ")))
     config.stash[CLOSING] = closing

@@ -6,11 +6,14 @@ import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal, TextIO
 
 import pytest
 
 from perfgate.model.errors import StoreFailed
+from perfgate.pages import Shelf, page_of
 from perfgate.render.document import GateDocument, document_text
+from perfgate.render.html import page_html
 from perfgate.render.markdown import gate_markdown
 
 
@@ -21,6 +24,7 @@ class Outputs:
     json: Path | None
     markdown: Path | None
     """Appended to: it may be the summary of a CI job, to which others add as well."""
+    html: Path | None
 
     @classmethod
     def of(cls, config: pytest.Config) -> Outputs:
@@ -34,9 +38,14 @@ class Outputs:
             given = config.getoption(option)
             return config.invocation_params.dir / given if given else None
 
-        found = cls(json=path("perfgate_json"), markdown=path("perfgate_markdown"))
-        _refuse_unwritable("--perfgate-json", found.json)
-        _refuse_unwritable("--perfgate-markdown", found.markdown)
+        found = cls(json=path("perfgate_json"), markdown=path("perfgate_markdown"), html=path("perfgate_html"))
+        for option, file in (("json", found.json), ("markdown", found.markdown), ("html", found.html)):
+            _refuse_unwritable(f"--perfgate-{option}", file)
+        if found.html is not None and found.html.is_file() and not is_page_or_empty(found.html.read_bytes()):
+            raise pytest.UsageError(
+                f"--perfgate-html: {found.html} holds something else than perfgate's page, and would be lost. "
+                "Give it a new file, or delete that one."
+            )
         if found.json is not None and found.json.is_file() and not _is_document_or_empty(found.json.read_bytes()):
             raise pytest.UsageError(
                 f"--perfgate-json: {found.json} holds something else than perfgate's verdicts, and would be lost. "
@@ -44,8 +53,8 @@ class Outputs:
             )
         return found
 
-    def write(self, document: GateDocument) -> None:
-        """Write what was asked for.
+    def write(self, document: GateDocument, shelf: Shelf) -> None:
+        """Write what was asked for; the page with what is kept on the shelf.
 
         Raises:
             StoreFailed: the disk did not take it.
@@ -54,6 +63,8 @@ class Outputs:
             _write(self.json, document_text(document), mode="w", option="--perfgate-json")
         if self.markdown is not None:
             _write(self.markdown, gate_markdown(document), mode="a", option="--perfgate-markdown")
+        if self.html is not None:
+            _write(self.html, page_html(page_of(document, shelf)), mode="w", option="--perfgate-html")
 
 
 def _refuse_unwritable(option: str, file: Path | None) -> None:
@@ -68,6 +79,11 @@ def _refuse_unwritable(option: str, file: Path | None) -> None:
         )
 
 
+def is_page_or_empty(content: bytes) -> bool:
+    """Whether a file's content is nothing to be sorry for: an older page, or nothing."""
+    return not content or (content.lstrip().lower().startswith(b"<!doctype html") and b"perfgate" in content[:4096])
+
+
 def _is_document_or_empty(content: bytes) -> bool:
     """Whether a file's content is nothing to be sorry for: a gate's document of any version, or nothing."""
     try:
@@ -77,14 +93,19 @@ def _is_document_or_empty(content: bytes) -> bool:
     return isinstance(held, dict) and "perfgate" in held
 
 
-def _write(file: Path, text: str, *, mode: str, option: str) -> None:
+def _write(file: Path, text: str, *, mode: Literal["w", "a"], option: str) -> None:
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        with file.open(mode, encoding="utf-8") as opened:
-            opened.write(text)
+        with opened(file, mode) as target:
+            target.write(text)
     except OSError as refused:
         raise StoreFailed(
             subject=str(file),
             fact=f"the verdicts cannot be written there ({refused.strerror or refused})",
             next_step=f"Give {option} a file that can be written.",
         ) from refused
+
+
+def opened(file: Path, mode: Literal["w", "a"]) -> TextIO:
+    """Open a file to write text."""
+    return file.open(mode, encoding="utf-8")

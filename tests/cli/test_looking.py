@@ -337,6 +337,7 @@ Commands:
   explain    Say what moved and where, by NVTX range, kernel, copy and call.
   history    Show the blessed baselines of WORKLOAD through git's history, newest last.
   inspect    Measure any CAPTURE, a .nsys-rep or .sqlite file, whoever made it.
+  page       Write a page with plots and timelines of each WORKLOAD's newest kept result...
   schema     Print the JSON Schema of what `pytest --perfgate --perfgate-json FILE` writes.
   selftest   Try the gate on this runner: an unchanged loop must pass, planted slips must fail.
   show       Show the baselines of WORKLOAD, or list all.

@@ -25,6 +25,7 @@ MAY_START_PROCESSES = {
     "nsys/test_tool.py": "asks a stand-in for nsys its version",
     "test_doctor.py": "compiles and runs a trial workload",
     "test_git.py": "asks git",
+    "test_pages.py": "asks git for the history of baselines",
     "test_history.py": "asks git",
     "test_layers.py": "imports in a fresh interpreter",
     "test_pytest_door.py": "starts and ends processes",

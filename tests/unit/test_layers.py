@@ -21,7 +21,7 @@ BORDERS = frozenset({"settings", "workload", "workload_file"})
 """Where files of the user become records, and what a workload author writes."""
 HALLS = frozenset(
     {
-        *("gate", "duet", "runner", "blessing", "calibration", "history", "explaining"),
+        *("gate", "duet", "runner", "blessing", "calibration", "history", "explaining", "pages"),
         *("doctor", "demo", "selftest", "pytest_door"),
     }
 )
@@ -43,6 +43,7 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "history": frozenset({"model", "git", "store"}),
     "doctor": frozenset({"model", "git", "machine", "nsys"}),
     "explaining": frozenset({"model", "explain", "metrics", "nsys", "store"}),
+    "pages": frozenset({"model", "explain", "explaining", "history", "metrics", "nsys", "render", "store", "perfgate"}),
     "demo": frozenset({"model", "metrics", "nsys", "render", "store", "gate", "blessing"}),
     "pytest_door": frozenset(),
     "selftest": frozenset(

@@ -1,0 +1,69 @@
+"""`perfgate page` and `--perfgate-html`: one file of what was kept, which is never written over something else."""
+
+from __future__ import annotations
+
+import pytest
+from support import records
+from support.project import Project
+
+from perfgate.model.metric import Metric
+
+
+def test_a_page_is_written_of_the_newest_kept_results(here: Project) -> None:
+    here.bless(here.baseline())
+    here.keep(records.result(of=here.declared()))
+    seen = here.perfgate("page", "out.html")
+    assert (seen.status, seen.err) == (0, "")
+    assert seen.out.startswith("out.html: 1 workload, ")
+    page = (here.root / "out.html").read_text("utf-8")
+    assert page.lower().startswith("<!doctype html")
+    assert "loop" in page
+    assert "PASSED" in page
+    assert here.perfgate("page", "out.html", "loop").status == 0  # over its own
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says", "status"),
+    [
+        (
+            ["out.html", "other"],
+            "perfgate: other: no result of it is kept. Kept are: loop.\nMeasure it first: pytest --perfgate\n",
+            20,
+        ),
+        (["nowhere/out.html"], "perfgate: nowhere/out.html: the page cannot be written there (No such file or ", 23),
+    ],
+)
+def test_what_cannot_be_shown_or_written_is_said(here: Project, arguments: list[str], says: str, status: int) -> None:
+    here.keep(records.result(of=here.declared()))
+    seen = here.perfgate("page", *arguments)
+    assert seen.err.startswith(says)
+    assert seen.status == status
+
+
+def test_nothing_kept_is_no_page(here: Project) -> None:
+    seen = here.perfgate("page", "out.html")
+    assert seen.err == (
+        "perfgate: page: no result is kept in this project. It shows what a gate has measured.\n"
+        "Measure first: pytest --perfgate\n"
+    )
+    assert not (here.root / "out.html").exists()
+
+
+def test_another_file_is_not_written_over(here: Project) -> None:
+    here.keep(records.result(of=here.declared()))
+    mine = here.write("mine.html", "<!doctype html><title>My notes</title>")
+    seen = here.perfgate("page", "mine.html")
+    assert seen.status == 2
+    assert "mine.html holds something else than perfgate's page, and would be lost." in seen.err
+    refused = here.pytest("--perfgate", "--perfgate-html=mine.html")
+    assert refused.status == 4
+    assert mine.read_text("utf-8") == "<!doctype html><title>My notes</title>"
+
+
+def test_a_gate_writes_its_page(here: Project) -> None:
+    here.bless(here.baseline())
+    here.measures(records.run({Metric.STEP_MS: 13.0, Metric.H2D_COPIES: 4}))
+    assert here.pytest("--perfgate", "--perfgate-html=out/page.html").status == 1
+    page = (here.root / "out" / "page.html").read_text("utf-8")
+    assert "REGRESSED" in page
+    assert here.pytest("--perfgate", "--perfgate-html=out/page.html").status == 1

@@ -1,0 +1,532 @@
+"""The HTML page as text: what stands in it, that names stay names, and what is left out of a large one."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+import zlib
+from collections.abc import Mapping
+from datetime import timedelta
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support import pages, records
+
+from perfgate.model.metric import Metric
+from perfgate.model.outcome import Outcome
+from perfgate.model.pagedata import PageData, PageWorkload
+from perfgate.model.settings import Settings
+from perfgate.model.stepview import Bar, Lane, StepView
+from perfgate.model.verdict import Attribution, Axis, Dropped, Duet, Part
+from perfgate.render.document import DocumentRun, DocumentWorkload, GateDocument
+from perfgate.render.html import page_data, page_html
+from perfgate.render.html.plots import packed_steps, set_aside
+from perfgate.render.html.sections import MOST_PARTS, WORST_FIRST, Placed, identities, section
+from perfgate.render.text import summary
+
+VOID = {"meta", "link", "input", "br"}
+HOSTILE = (
+    "<script>alert(1)</script>",
+    "</script><img src=x onerror=alert(1)>",
+    '"><svg onload=alert(1)>',
+    "<b>bold</b><br>",
+    '<a href="javascript:alert(1)">link</a>',
+    "$title $script ${style} %{customdata}",
+    "x" * 10_000,
+    "abc\u202egnp.exe",
+    "\U0001f525 rocket \U0001f680",
+    "line\u2028end\x00\x1b[31m",
+    "-->]]>{{7*7}}",
+)
+
+
+class Read(HTMLParser):
+    """Elements of a page with their attributes, and the text in each script and in all else."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.elements: list[tuple[str, Mapping[str, str | None]]] = []
+        self.scripts: list[tuple[Mapping[str, str | None], str]] = []
+        self.styles: list[str] = []
+        self.text = ""
+        self._open = ""
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        self._open = tag
+        if tag == "script":
+            self.scripts.append((dict(attrs), ""))
+        if tag == "style":
+            self.styles.append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        self._open = ""
+
+    def handle_data(self, data: str) -> None:
+        match self._open:
+            case "script":
+                attributes, text = self.scripts[-1]
+                self.scripts[-1] = (attributes, text + data)
+            case "style":
+                self.styles[-1] += data
+            case _:
+                self.text += data
+
+    def held(self, identity: str) -> Any:  # noqa: ANN401 - JSON
+        (text,) = (text for attributes, text in self.scripts if attributes.get("id") == identity)
+        return json.loads(text)
+
+
+def steps_in(text: str) -> Any:  # noqa: ANN401 - JSON
+    return json.loads(zlib.decompress(base64.b64decode(text)))
+
+
+def only(workload: PageWorkload) -> Read:
+    return Read(section(Placed(identity="w-x", told=workload)))
+
+
+@pytest.fixture(scope="module")
+def told() -> Read:
+    return Read(page_html(pages.every_outcome()))
+
+
+# One file, and nothing but what it was made of
+
+
+def test_page_names_no_address_to_load_from(told: Read) -> None:
+    loading = [(tag, a) for tag, attributes in told.elements for a in attributes.items() if a[0] in ("src", "href")]
+    assert {value for _, (_, value) in loading if value is not None and not value.startswith("#")} == {"data:,"}
+    assert {tag for tag, _ in told.elements} & {"iframe", "object", "embed", "form", "base", "img"} == set()
+
+
+def test_policy_lets_the_pages_own_script_and_style_run_and_nothing_else(told: Read) -> None:
+    (policy,) = (a["content"] for tag, a in told.elements if tag == "meta" and a.get("http-equiv"))
+    assert policy is not None
+    rules = {name: rest.split() for name, *more in (rule.split(" ", 1) for rule in policy.split("; ")) for rest in more}
+    (run,) = (text for attributes, text in told.scripts if "type" not in attributes)
+    (packed,) = (text for attributes, text in told.scripts if attributes.get("id") == "plotly")
+
+    def named(text: str) -> str:
+        return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+    plotly = zlib.decompress(base64.b64decode(packed)).decode()
+    assert "plotly.js" in plotly[:100]
+    assert rules["default-src"] == ["'none'"]
+    assert rules["script-src"] == [named(run), named(plotly)]
+    assert rules["style-src"] == [named(told.styles[0]), named("")]
+    assert told.styles[1:] == [""] * len(told.styles[1:])
+    assert [a for _, a in told.elements if "style" in a or any(name.startswith("on") for name in a)] == []
+
+
+def test_every_id_is_there_once(told: Read) -> None:
+    found = [attributes["id"] for _, attributes in told.elements if "id" in attributes]
+    assert len(found) == len(set(found))
+    links = {(a["href"] or "")[1:] for tag, a in told.elements if tag == "a"}
+    assert links <= set(found)
+
+
+# Names from elsewhere
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_text_adds_no_element_anywhere(name: str) -> None:
+    def page(text: str) -> str:
+        plain = pages.whole()
+        bar = Bar(start_us=0, length_us=5, name=text)
+        step = StepView(
+            label=text,
+            length_us=9,
+            lanes=(Lane(title=text, kind="kernel", bars=(bar,)),),
+            operations=1,
+            drawn=1,
+            source=text,
+        )
+        verdict = plain.verdict.model_copy(
+            update={
+                "workload": text,
+                "reason": text,
+                "next_step": text,
+                "where": {Metric.GAP_MS: text},
+                "ranks": (text,),
+                "remarks": (text,),
+                "duet": Duet(revision=text, commit=text, pairs=3, screen_runs=0),
+                "attributions": tuple(
+                    one.model_copy(
+                        update={"parts": tuple(p.model_copy(update={"name": text, "note": text}) for p in one.parts)}
+                    )
+                    for one in plain.verdict.attributions
+                ),
+            }
+        )
+        side = plain.candidate
+        assert side is not None
+        change = {
+            "verdict": verdict,
+            "candidate_step": step,
+            "baseline_step": step,
+            "candidate": side.model_copy(update={"label": text}),
+            "history": tuple(point.model_copy(update={"by": text, "reason": text}) for point in plain.history),
+            "commands": (),
+            "baseline_file": text,
+            "files": text,
+        }
+        return page_html(pages.page(plain.model_copy(update=change), shut_by=[text]))
+
+    def skeleton(text: str) -> list[tuple[str, tuple[str, ...]]]:
+        # A reason of several lines has a break between them, and what cannot be copied has no button.
+        return [
+            (tag, tuple(sorted(attributes)))
+            for tag, attributes in Read(
+                re.sub(r'<div class="command">.*?</div>|<p><bdi><code>.*?</p>', "", text)
+            ).elements
+            if tag != "br"
+        ]
+
+    assert skeleton(page(name)) == skeleton(page("plain"))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.text(max_size=60))
+def test_any_name_is_one_line_of_text(name: str) -> None:
+    verdict = records.verdict(name=name, metrics=())
+    told = only(PageWorkload(verdict=verdict, opens_gate=True))
+    assert [tag for tag, _ in told.elements] == [
+        "details",
+        "summary",
+        "span",
+        "span",
+        "h3",
+        "bdi",
+        "span",
+        "p",
+        "bdi",
+        "script",
+    ]
+    assert not {"\u202e", "\u2028", "\x00", "\x1b"} & set(told.text)
+
+
+def test_long_name_keeps_both_ends() -> None:
+    told = only(PageWorkload(verdict=records.verdict(name="begin" + "x" * 10_000 + "end"), opens_gate=True))
+    assert "beginxxx" in told.text
+    assert "xxxend" in told.text
+    assert len(told.text) < 3000
+
+
+def test_data_cannot_end_its_script() -> None:
+    text = section(Placed(identity="w-x", told=pages.whole().model_copy(update={"history": hostile_history()})))
+    data = text[text.index("<script") :]
+    assert data.count("</script>") == 1
+    assert Read(text).held("data-w-x")["history"]["reason"][0] == "</script><!--\\u2028"
+
+
+def hostile_history() -> tuple[Any, ...]:
+    return tuple(point.model_copy(update={"reason": "</script><!--\u2028"}) for point in pages.history())
+
+
+def test_command_with_hidden_characters_is_not_offered_for_copying() -> None:
+    plain = pages.whole()
+    told = only(plain.model_copy(update={"commands": ("rm -rf \u202e/", "pytest --perfgate")}))
+    copied = [attributes["aria-label"] for tag, attributes in told.elements if tag == "button"]
+    assert copied == ["Copy pytest --perfgate", "Copy perfgate explain transformer --full"]
+    assert "rm -rf \\u202e/ (holds characters that cannot be seen" in told.text
+
+
+@given(st.lists(st.text(max_size=12), max_size=12))
+def test_ids_are_words_and_differ(names: list[str]) -> None:
+    found = identities(names)
+    assert len(set(found)) == len(names)
+    assert all(re.fullmatch(r"w-[A-Za-z0-9_-]+", identity) for identity in found)
+
+
+def test_ids_are_readable() -> None:
+    assert identities(["resnet18_input[pinned]", "a b", "a-b", "\U0001f525"]) == [
+        "w-resnet18_input-pinned",
+        "w-a-b",
+        "w-a-b-2",
+        "w-workload",
+    ]
+
+
+# What it says
+
+
+def test_worst_stands_first_as_in_the_terminal(told: Read) -> None:
+    verdicts = [workload.verdict for workload in pages.every_outcome().workloads]
+    lines = summary(verdicts, opens=False, width=200, colour=False).splitlines()
+    assert [line.split()[0] for line in lines[:-1]] == [outcome.value for outcome in WORST_FIRST]
+    assert set(WORST_FIRST) == set(Outcome)
+    order = [(a["href"] or "")[1:] for tag, a in told.elements if tag == "a" and (a["href"] or "").startswith("#w-")]
+    assert order[0] == "w-transformer"
+    assert [a["id"] for tag, a in told.elements if tag == "details" and a.get("class") == "workload"] == order
+
+
+def test_passing_workloads_are_closed_and_others_open(told: Read) -> None:
+    closed = {a["id"] for tag, a in told.elements if a.get("class") == "workload" and "open" not in a}
+    assert closed == {"w-resnet18_input-pinned", "w-mlp"}
+
+
+def test_gate_says_why_it_is_shut(told: Read) -> None:
+    assert "GATE SHUT 1 REGRESSED, 1 NOT_MEASURED, 1 INVALID, 1 INCOMPARABLE, 1 NO_BASELINE of 8 workloads" in told.text
+    assert "hung is NOT_MEASURED" in told.text
+
+
+def test_open_gate_says_so() -> None:
+    told = Read(page_html(pages.page(pages.whole(outcome=Outcome.PASSED), opens=True)))
+    assert "GATE OPEN 1 PASSED" in told.text
+
+
+def test_workload_without_numbers_tells_its_output_and_draws_nothing() -> None:
+    told = only(pages.unmeasured())
+    assert "It did not end in 600 s. Its output ended:step 3    loss <nan> & more" in told.text
+    assert {tag for tag, _ in told.elements} & {"figure", "table"} == set()
+
+
+def test_page_without_workloads_is_a_page() -> None:
+    told = Read(page_html(pages.page()))
+    assert "No workload was measured." in told.text
+    assert "GATE SHUT no workload was measured" in told.text
+
+
+def test_every_table_has_a_caption_and_heads_of_rows_and_columns(told: Read) -> None:
+    tables = [tag for tag, _ in told.elements if tag == "table"]
+    assert len(tables) > 20
+    assert len([tag for tag, _ in told.elements if tag == "caption"]) == len(tables)
+    assert {a.get("scope") for tag, a in told.elements if tag == "th"} == {"col", "row"}
+
+
+def test_every_plot_says_in_words_what_it_shows(told: Read) -> None:
+    canvases = [a for _, a in told.elements if a.get("class") == "canvas"]
+    assert len(canvases) == len([tag for tag, _ in told.elements if tag == "figure"]) == 12
+    assert all(a["role"] == "img" and len(a["aria-label"] or "") > 40 for a in canvases)
+    (first,) = {a["aria-label"] for a in canvases if "REGRESSED" in (a["aria-label"] or "")}
+    assert first is not None
+    assert first.startswith("Changes against budgets. step_ms +3.4 % [+2.3, +4.5], budget 2 %, REGRESSED; kernel_ms ")
+
+
+def test_attribution_adds_up_with_its_smaller_parts_and_what_is_left() -> None:
+    parts = tuple(
+        Part(name=f"k{n}", before=1.0, now=2.0, change=1.0, metric=Metric.KERNEL_MS) for n in range(MOST_PARTS + 2)
+    )
+    one = Attribution(metric=Metric.KERNEL_MS, axis=Axis.KERNEL, change=MOST_PARTS + 5.0, parts=parts, rest=3.0)
+    verdict = records.verdict(Outcome.REGRESSED).model_copy(update={"attributions": (one,)})
+    told = only(PageWorkload(verdict=verdict, opens_gate=False)).text
+    assert f"k{MOST_PARTS - 1}" in told
+    assert f"k{MOST_PARTS}" not in told
+    assert "(2 smaller parts)+2.000" in told
+    assert "(not accounted for)+3.000" in told
+    assert "all+35.00" in told
+
+
+def test_step_is_taken_apart_whether_or_not_anything_moved() -> None:
+    plain = pages.whole(outcome=Outcome.PASSED)
+    side = plain.candidate
+    assert side is not None
+    forward, *others = records.RANGES
+    grown = forward.model_copy(update={"values": {Metric.KERNEL_MS: 3.5, Metric.LAUNCHES: 15}})
+    new = forward.model_copy(update={"name": "checkpoint"})
+    changed = side.breakdown.model_copy(update={"ranges": (grown, new, *others)})
+    told = only(plain.model_copy(update={"candidate": side.model_copy(update={"breakdown": changed})})).text
+    assert "rangekernel_msgap_msh2d_mslaunchessyncs" in told
+    assert "forward3.020 → 3.50015 → 15" in told
+    assert "checkpoint3.02015" in told
+    assert "Host-to-Devicepageable238.54 MB1.389" in told
+    assert "cudaStreamSynchronizedata_load10.4000" in told
+
+
+def test_settings_tell_what_is_not_the_default(told: Read) -> None:
+    assert "runs53" in told.text.replace("\n", "")
+    assert f"max_runs{Settings().max_runs}as is" in told.text
+
+
+# What the plots are drawn from
+
+
+def test_intervals_are_in_each_metrics_basis() -> None:
+    data = only(pages.whole()).held("data-w-x")["intervals"]
+    assert data["name"] == ["step_ms (%)", "kernel_ms (%)", "gap_ms (pp)", "h2d_ms (pp)"]
+    assert (data["change"][0], data["low"][0], data["high"][0], data["budget"][0]) == (3.4, 2.3, 4.5, 2.0)
+    assert data["outcome"] == ["REGRESSED", "PASSED", "REGRESSED", "PASSED"]
+    assert data["told"][2] == "+3.4 pp [+3.0, +3.8], budget 1 pp"
+
+
+def test_runs_are_drawn_side_by_side_and_those_that_moved_first() -> None:
+    data = only(pages.whole()).held("data-w-x")["runs"]
+    assert data["sides"] == ["baseline", "other commit", "candidate"]
+    assert [one["name"] for one in data["metrics"][:2]] == ["step_ms", "gap_ms"]
+    assert data["metrics"][0]["values"] == [
+        [12.34, 12.31, 12.36, 12.33, 12.35],
+        [12.32, 12.33, 12.37],
+        [12.75, 12.78, 16.1],
+    ]
+    assert data["metrics"][0]["aside"] == [[], [], [2]]
+
+
+def test_run_that_was_set_aside_is_none_of_the_median() -> None:
+    told = only(pages.whole())
+    assert "step_mscandidate12.7712.7512.7816.10 (set aside)" in told.text
+
+
+@pytest.mark.parametrize(
+    ("side", "duet", "marked"),
+    [
+        ("baseline", False, ["baseline"]),
+        ("baseline", True, ["other commit"]),
+        ("candidate", True, ["candidate"]),
+        ("pair", True, ["other commit", "candidate"]),
+        ("pair", False, ["baseline", "candidate"]),
+    ],
+)
+def test_set_aside_is_marked_on_the_side_that_was_judged(side: str, duet: bool, marked: list[str]) -> None:
+    plain = pages.whole()
+    dropped = Dropped(side=side, index=1, metric=Metric.STEP_MS, distance=0.3)
+    told = plain.model_copy(
+        update={
+            "verdict": plain.verdict.model_copy(update={"dropped": (dropped,)}),
+            "other": plain.other if duet else None,
+        }
+    )
+    sides = ["baseline", "other commit", "candidate"]
+    assert [called for called in sides if set_aside(called, Metric.STEP_MS, told) == {1}] == marked
+    assert [called for called in sides if set_aside(called, Metric.GAP_MS, told)] == []
+
+
+LANES = st.lists(
+    st.lists(
+        st.tuples(st.floats(0, 50), st.floats(0, 90), st.sampled_from(["a", "b<", "c\u202e"]), st.integers(1, 9)),
+        max_size=8,
+    ),
+    max_size=4,
+)
+
+
+@given(LANES)
+def test_packed_step_is_the_step_to_a_nanosecond(lanes: list[list[tuple[float, float, str, int]]]) -> None:
+    made: list[Lane] = []
+    for gaps in lanes:
+        at = 0.0
+        bars: list[Bar] = []
+        for gap, length, name, count in gaps:
+            bars.append(
+                Bar(
+                    start_us=at + gap,
+                    length_us=length,
+                    name=name,
+                    count=count,
+                    busy_us=length / 2 if count > 1 else None,
+                )
+            )
+            at += gap + length
+        made.append(Lane(title="GPU 0 stream 7", kind="kernel", bars=tuple(bars)))
+    view = StepView(label="x", length_us=1000, lanes=tuple(made), operations=1, drawn=1)
+    told = steps_in(packed_steps({"candidate": view}))
+    for lane, packed in zip(made, told["views"][0]["lanes"], strict=True):
+        at_ns = 0
+        for number, bar in enumerate(lane.bars):
+            start = at_ns + packed["start"][number]
+            at_ns = start + packed["length"][number]
+            assert abs(start - bar.start_us * 1000) <= 0.5 + 1e-6
+            assert abs(packed["length"][number] - bar.length_us * 1000) <= 0.5 + 1e-6
+            assert told["names"][packed["name"][number]] == bar.name.replace("\u202e", "\\u202e")
+            assert packed["count"].get(str(number), 1) == bar.count
+            busy = packed["busy"].get(str(number))
+            assert (busy is None) == (bar.busy_us is None)
+            assert bar.busy_us is None or abs(busy - bar.busy_us * 1000) <= 0.5 + 1e-6
+    assert len(set(told["names"])) == len(told["names"])
+
+
+# A large page
+
+
+def kept_timelines(html: str) -> list[str]:
+    return re.findall(r'id="steps-(w-[^"]+)"', html)
+
+
+def three() -> PageData:
+    outcomes = (Outcome.PASSED, Outcome.REGRESSED, Outcome.IMPROVED)
+    return pages.page(*(pages.whole(f"loop{n}", outcome, bars=400) for n, outcome in enumerate(outcomes)))
+
+
+def test_timelines_of_passing_workloads_are_left_out_first_and_the_page_says_so() -> None:
+    whole = page_html(three())
+    assert kept_timelines(whole) == ["w-loop1", "w-loop2", "w-loop0"]
+    assert "left out" not in whole
+    size = len(whole.encode())
+
+    one_less = page_html(three(), most_bytes=size - 100)
+    assert kept_timelines(one_less) == ["w-loop1", "w-loop2"]
+    assert len(one_less.encode()) <= size - 100
+    assert "the timelines of 1 passing workload are left out" in one_less
+    assert one_less.count("Its timeline is left out of this page") == 1
+
+    none = page_html(three(), most_bytes=1)
+    assert kept_timelines(none) == []
+    assert "the timelines of 2 passing and 1 other workloads are left out" in none
+    assert "Lanes of both steps" in none
+
+
+# From a gate's document
+
+
+def test_document_makes_a_page_of_its_own() -> None:
+    lame = records.run(absent={Metric.KERNEL_MS: "no kernels"}, throttled=["thermal slowdown"])
+    verdict = records.verdict(Outcome.INVALID, metrics=pages.rows(Outcome.PASSED))
+    document = GateDocument(
+        perfgate="0.1.0",
+        started_at=records.NOON,
+        ended_at=records.NOON + timedelta(minutes=3),
+        opens_gate=False,
+        exit_status=1,
+        shut_by=("mlp is INVALID",),
+        machine=records.machine(),
+        settings=Settings(),
+        workloads=(
+            DocumentWorkload(
+                verdict=verdict,
+                opens_gate=False,
+                runs=(DocumentRun.of(records.run()), DocumentRun.of(lame)),
+                reference_runs=(DocumentRun.of(records.run({Metric.STEP_MS: 12.0})),),
+                baseline="baselines/nvidia-h200/mlp.json",
+                files=".perfgate/results/x",
+            ),
+        ),
+    )
+    data = page_data(document)
+    (workload,) = data.workloads
+    assert workload.candidate is not None
+    assert workload.other is not None
+    assert workload.candidate.values[Metric.STEP_MS] == (12.34, 12.34)
+    assert workload.candidate.values[Metric.KERNEL_MS] == (9.1,)
+    assert workload.other.values[Metric.STEP_MS] == (12.0,)
+    told = Read(page_html(data)).text
+    assert "GPU GPU-0 was throttled (thermal slowdown)" in told
+    assert "without kernel_ms: no kernels" in told
+    assert "baselines/nvidia-h200/mlp.json" in told
+    assert data.model_copy(update={"workloads": ()}) == pages.page(shut_by=["mlp is INVALID"]).model_copy(
+        update={"settings": Settings()}
+    )
+
+
+def test_interleaved_runs_are_those_that_were_judged() -> None:
+    one, other = DocumentRun.of(records.run()), DocumentRun.of(records.run({Metric.STEP_MS: 13.0}))
+    workload = DocumentWorkload(
+        verdict=records.verdict(), opens_gate=True, runs=(one,), interleaved_runs=(other, other)
+    )
+    document = GateDocument(
+        perfgate="0.1.0",
+        started_at=records.NOON,
+        ended_at=records.NOON,
+        opens_gate=True,
+        exit_status=0,
+        settings=Settings(),
+        workloads=(workload,),
+    )
+    (told,) = page_data(document).workloads
+    assert told.candidate is not None
+    assert told.candidate.values[Metric.STEP_MS] == (13.0, 13.0)
