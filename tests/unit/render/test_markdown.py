@@ -47,7 +47,7 @@ def gate(*verdicts: Verdict, opens: bool = False, shut_by: tuple[str, ...] = ())
 
 
 def rendered(markdown: str) -> str:
-    return MarkdownIt("commonmark").enable(["table", "strikethrough"]).render(markdown)
+    return str(MarkdownIt("commonmark").enable(["table", "strikethrough"]).render(markdown))
 
 
 def test_a_shut_gate_is_told_worst_first_with_a_table_of_what_moved() -> None:
