@@ -18,7 +18,7 @@ from perfgate.explain.sides import side_of_result, side_of_samples
 from perfgate.metrics.measure import measure
 from perfgate.metrics.placing import place
 from perfgate.model.baseline import Result
-from perfgate.model.errors import BaselineMissing, CaptureUnreadable, PerfgateError
+from perfgate.model.errors import BaselineMissing, CaptureUnreadable, NsysNotFound, PerfgateError
 from perfgate.model.findings import Placing, RuleChanges
 from perfgate.model.metric import Metric
 from perfgate.model.sample import Run
@@ -160,8 +160,10 @@ def rules_on(before: Subject, now: Subject, find_tool: FindTool, *, asked: bool 
         tool = find_tool()
         placed = _placed(now.capture, tool)
         return rule_changes(None if before.capture is None else _placed(before.capture, tool), placed)
+    except NsysNotFound:
+        return RuleChanges(why_not="no nsys is here; perfgate doctor says where it is looked for")
     except PerfgateError as failed:
-        return RuleChanges(why_not=str(failed).splitlines()[0].rstrip("."))
+        return RuleChanges(why_not=f"{failed.subject}: {failed.fact}".rstrip("."))
 
 
 def _placed(capture: Capture, tool: NsysTool) -> Placing:
