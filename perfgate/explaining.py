@@ -33,7 +33,10 @@ from perfgate.nsys.tool import NsysTool
 from perfgate.store import KeptResult, Store
 
 LARGEST_ASKED: Final = 48_000_000
-"""Bytes of an export up to which nsys's rules are asked without being told to: some 400,000 operations, about 10 s."""
+"""Bytes of an export up to which nsys's rules are asked without being told to.
+
+For a million operations, 119 MB of export, nsys 2024.2 took some 30 s.
+"""
 
 FindTool = Callable[[], NsysTool]
 """Finds nsys when it is needed.
