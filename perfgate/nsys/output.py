@@ -30,6 +30,7 @@ OWN_LINE: Final = re.compile(
     | Unable\ to\ retrieve\ the\ importer\ version
     | FATAL\ ERROR:\ .*QuadD
     | Connection\ to\ Agent\ lost
+    | End\ of\ file$
     | Please\ refer\ to\ the\ troubleshooting\ section\ of\ the\ docs:
     | https://docs\.nvidia\.com/nsight-systems/
     | \S*QuadD\S*\(\d+\):\ Throw\ in\ function
@@ -55,8 +56,11 @@ NOT_STARTED: Final = re.compile(
 )
 
 
-CRASHED: Final = re.compile("Local Endpoint is not available|Connection to Agent lost|Importation failed")
-"""nsys itself broke down: it does now and then on a busy machine, and not again at once."""
+CRASHED: Final = re.compile("Local Endpoint is not available|Connection to Agent lost|Importation failed|^End of file$")
+"""nsys itself broke down: it does now and then on a busy machine, and not again at once.
+
+`End of file` is all that 2024.2 says where its agent is gone before it could report (exit status 1, no capture).
+"""
 
 
 class Output:

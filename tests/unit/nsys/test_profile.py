@@ -771,6 +771,11 @@ def test_an_agent_that_was_lost_is_an_nsys_that_broke_down(fake: Fake, status: i
     assert (outcome.exit_status, outcome.crash) == (None, "Connection to Agent lost")
 
 
+def test_an_nsys_that_says_end_of_file_and_no_more_broke_down(fake: Fake) -> None:
+    outcome = outcome_of(fake.make(profile="echo 'End of file' >&2; exit 1"), fake)
+    assert (outcome.exit_status, outcome.tail, outcome.crash) == (None, (), "End of file")
+
+
 def test_a_brace_that_a_workload_prints_is_its_own(fake: Fake) -> None:
     outcome = outcome_of(fake.make(profile="echo '{'; echo '}'"), fake)
     assert outcome.tail == ("{", "}")
