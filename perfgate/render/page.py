@@ -86,8 +86,9 @@ def cut(text: str, longest: int) -> str:
 
 
 def _start(text: str, cells: int) -> str:
-    start = text[: max(cells, 0)]
-    while cell_len(start) > cells:
+    room = max(cells, 0)
+    start = text[:room]
+    while cell_len(start) > room:
         start = start[:-1]
     return start
 

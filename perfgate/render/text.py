@@ -12,6 +12,8 @@ from perfgate.model.verdict import Creep, Dropped, MetricVerdict, Stage, Verdict
 from perfgate.render import numbers
 from perfgate.render.page import HELD, Cell, Column, Page, Row, inert, shortened
 
+SHORTEST_NAME: Final = 24
+"""Cells that a workload's name is left with beside its outcome, however long the line becomes."""
 INTERVAL: Final = "95 %, adjusted for looking more than once"
 SHARES: Final = {Metric.GAP_MS: "gap_share", Metric.H2D_MS: "h2d_share"}
 """Metrics that are shown with their share of the step."""
@@ -55,7 +57,7 @@ def verdict_table(verdict: Verdict, *, width: int, colour: bool, files: str | No
     """
     page = Page(width=width, colour=colour)
     runs = f" ({_runs(verdict)})" if verdict.runs else ""
-    room = page.width - len(verdict.outcome) - len(runs) - 2
+    room = max(page.width - len(verdict.outcome) - len(runs) - 2, SHORTEST_NAME)
     name = Cell(text=inert(verdict.workload, longest=room), style="bold")
     page.line(name, ": ", Cell(text=verdict.outcome, style=STYLES[verdict.outcome]), runs)
     if verdict.reason:

@@ -90,3 +90,9 @@ def test_ends_of_a_very_long_name_are_told() -> None:
 
 def test_control_characters_of_prose_are_spelled_out() -> None:
     assert inert_prose("a\x1b[2J\x00b\u202ec") == ("a\\x1b[2J\\x00b\\u202ec",)
+
+
+@pytest.mark.parametrize("longest", [-40, -1, 0, 1, 2, 3])
+@pytest.mark.parametrize("text", ["a workload's name", "\u6a21" * 9])
+def test_a_name_without_any_room_is_shortened_all_the_same(text: str, longest: int) -> None:
+    assert shortened(text, longest) == "..."

@@ -9,7 +9,7 @@ from support import records
 
 from perfgate.model.metric import METRICS, Kind, Metric
 from perfgate.model.outcome import OnInconclusive, OnNew, Outcome
-from perfgate.model.verdict import Dropped, MetricVerdict, Verdict
+from perfgate.model.verdict import Dropped, Duet, MetricVerdict, Stage, Verdict
 from perfgate.render.text import render_verdicts, summary, told_dropped, verdict_table
 
 FILES = ".perfgate/results/nvidia-h200/mlp/20260302T120000.000000Z-abcdef"
@@ -465,3 +465,15 @@ def test_summary_in_colour_says_the_same() -> None:
     plain, coloured = (summary([slip(), first()], opens=False, width=80, colour=colour) for colour in (False, True))
     assert without_escapes(coloured) == plain
     assert "\x1b[1;31mGATE SHUT\x1b[0m" in coloured
+
+
+@pytest.mark.parametrize("width", [20, 78, 80])
+def test_a_long_account_of_the_runs_leaves_the_name_some_room(width: int) -> None:
+    duet = Duet(revision="0123456789abcdef" * 4, commit="0123456789abcdef" * 2, pairs=12, screen_runs=3)
+    verdict = records.verdict(Outcome.INCONCLUSIVE, name="n" * 60).model_copy(
+        update={"duet": duet, "stage": Stage.INTERLEAVED}
+    )
+    first = verdict_table(verdict, width=width, colour=False).splitlines()[0]
+    assert first.startswith("nnnnnnnnnnnn")
+    assert "...nnn" in first
+    assert ": INCONCLUSIVE (12 interleaved pairs with 0123456789abcdef" in first
