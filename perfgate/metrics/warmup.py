@@ -39,8 +39,8 @@ def unsettled(timeline: Timeline, steps: Steps, done: Ints, counted: Flags, kern
 
     Such a step takes longer than every step of the later half, and either than `BEYOND` times their median, while the
     process makes more setup calls in it than in any of those, or than `FAR_BEYOND` times, as all counted ones before
-    it, `AT_LEAST` in all. Kernel time alone also shows a step of the first kind: an autotuner's kernels run beside
-    others.
+    it, `AT_LEAST` in all and a quarter of the window at most (never in an interleaved duet). Kernel time alone also
+    shows a step of the first kind: an autotuner's kernels run beside others.
 
     Args:
         timeline: the capture.
@@ -60,7 +60,8 @@ def unsettled(timeline: Timeline, steps: Steps, done: Ints, counted: Flags, kern
         return None
     far = _beyond(period[:half], later, FAR_BEYOND)
     leading = np.logical_and.accumulate(far | ~counted[:half]) & counted[:half]
-    leading &= leading.sum() >= AT_LEAST
+    # In turns with another process, steps are slow or fast by the bout; and a change of pace outlasts a start.
+    leading &= AT_LEAST <= leading.sum() <= len(steps) // 4 and not steps.resumes.any()
     calls = _setup_calls(timeline, steps)
     usual = max(calls[index].total() for index in range(half, len(steps)))
     with_calls = np.array([calls[index].total() > usual for index in range(half)], np.bool_) & suspects

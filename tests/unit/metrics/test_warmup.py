@@ -9,6 +9,7 @@ from support.timelines import Call, Op, Range, build
 
 from perfgate.metrics.measure import measure
 from perfgate.model.timeline import Timeline
+from perfgate.model.workload import WAIT_RANGE
 
 MS = 1_000_000
 USUAL = 10
@@ -87,6 +88,7 @@ def test_steps_far_slower_at_the_very_start_are_told_without_such_calls() -> Non
         pytest.param(steps(10, 10, 10, 10, 60), {}, id="one slow step within"),
         pytest.param(steps(10, 10, 60, 50), {}, id="two slow steps at the start"),
         pytest.param(steps(10, 10, 19, 18), {}, id="a pace that changes"),
+        pytest.param(steps(*[30.0] * 8), {}, id="a pace that changes for longer than a start lasts"),
         pytest.param([*steps(10, 10, 30, of=19), 35], {}, id="as slow later"),
         pytest.param(steps(10, 10, 12, 12), {2: ["cuModuleLoadData"]}, id="hardly slower"),
         pytest.param(steps(10, 10, 10, 60), {3: ["cudaMallocAsync_v11020"]}, id="memory in the order of a stream"),
@@ -118,3 +120,17 @@ def test_the_calls_of_another_process_prove_nothing() -> None:
     ]
     samples = measure(build(kernels=slow, calls=calls, ranges=[*ranges, *late]), step="step", steps=1000)
     assert [sample.complaints for sample in samples] == [(), ()]
+
+
+def test_in_turns_with_another_process_a_slow_first_bout_proves_nothing() -> None:
+    slow, usual = 30, 10
+    ranges, at = [], 0
+    for bout in range(4):
+        for _ in range(5):
+            length = (slow if bout == 0 else usual) * MS
+            ranges.append(Range(start=at, end=at + length))
+            at += length
+        ranges.append(Range(start=at, end=at + 100 * MS, name=WAIT_RANGE))
+        at += 100 * MS
+    assert complaint(build(ranges=ranges)) is None
+    assert complaint(loop([slow] * 5 + [usual] * 15)) is not None
