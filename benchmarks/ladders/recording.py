@@ -21,7 +21,6 @@ from perfgate.model.record import Record
 from perfgate.model.reports import Reports
 from perfgate.model.sample import ProcessSample, Run
 from perfgate.model.workload import STEP_RANGE, WAIT_RANGE, WARMUP_RANGE, Workload
-from perfgate.render.samples import range_size
 
 MOST_RANGES: Final = 12
 MOST_KERNELS: Final = 8
@@ -241,7 +240,7 @@ def compact(run: Run) -> Run:
 
 
 def _compact_process(process: ProcessSample) -> ProcessSample:
-    ranges = sorted(process.ranges, key=range_size, reverse=True)[:MOST_RANGES]
+    ranges = sorted(process.ranges, key=lambda row: row.size_ms, reverse=True)[:MOST_RANGES]
     kernels = sorted(process.kernels, key=lambda kernel: kernel.gpu_ms, reverse=True)[:MOST_KERNELS]
     few = len(process.periods_ms) <= MOST_PERIODS
     return process.model_copy(

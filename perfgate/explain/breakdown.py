@@ -24,8 +24,6 @@ from perfgate.model.sample import (
 MOST_KEPT: Final = 12
 """Rows of each table in a baseline, besides the one for all others: enough to say where, few enough for a diff."""
 
-_ON_GPU: Final = (Metric.KERNEL_MS, Metric.NCCL_MS, Metric.H2D_MS, Metric.GAP_MS)
-
 
 def telling(run: Run) -> ProcessSample | None:
     """The process of a run that tells most: the one that the others wait for, else the slowest; None without any."""
@@ -54,7 +52,7 @@ def kept(whole: Breakdown) -> Breakdown:
     """What a baseline keeps: the largest rows, the others as one, so that sums stay the same; kernels by their key."""
     kernels = [row if row.name == OTHER_KERNELS else _renamed(row) for row in whole.kernels if row.kind == "kernel"]
     return Breakdown(
-        ranges=_cut(whole.ranges, range_size, lambda row: row.name != OTHER_RANGES, _other_ranges),
+        ranges=_cut(whole.ranges, lambda row: row.size_ms, lambda row: row.name != OTHER_RANGES, _other_ranges),
         kernels=(
             *_cut(
                 kernels,
@@ -72,11 +70,6 @@ def kept(whole: Breakdown) -> Breakdown:
             lambda rest: _sync(OTHER_SYNCS, OTHER_RANGES, rest),
         ),
     )
-
-
-def range_size(sample: RangeSample) -> float:
-    """What a range is ranked by: ms on the CPU, or of kernels, copies and idle GPU under it."""
-    return max(sample.cpu_ms, sum(sample.values.get(metric, 0.0) for metric in _ON_GPU))
 
 
 Row = TypeVar("Row", bound=RangeSample | KernelSample | CopySample | SyncSample)

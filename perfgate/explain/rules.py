@@ -19,11 +19,6 @@ def rule_changes(before: Placing | None, now: Placing) -> RuleChanges:
     return RuleChanges(rows=tuple(rows), compared=before is not None)
 
 
-def is_new(row: RuleChange, changes: RuleChanges) -> bool:
-    """Whether the other side was asked and has nothing of the kind there."""
-    return changes.compared and row.before is None
-
-
 def _by_place(placing: Placing) -> dict[tuple[RuleName, str], PlacedFinding]:
     found: defaultdict[tuple[RuleName, str], list[PlacedFinding]] = defaultdict(list)
     for process in placing.processes:

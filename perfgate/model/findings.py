@@ -138,3 +138,7 @@ class RuleChanges(Record):
     """Whether the other side was asked as well: what it has not is new then."""
     why_not: str = ""
     """Why the rules were not asked, in a phrase; empty where they were."""
+
+    def is_new(self, row: RuleChange) -> bool:
+        """Whether the other side was asked and has nothing of the kind there."""
+        return self.compared and row.before is None

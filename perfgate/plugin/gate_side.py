@@ -13,13 +13,14 @@ import pytest
 
 from perfgate import git
 from perfgate.gate import Closing
-from perfgate.model.errors import PerfgateError, StoreFailed
+from perfgate.model.errors import PerfgateError
 from perfgate.model.workload import Workload
 from perfgate.plugin.bench import GATE, Against, PytestGate
 from perfgate.plugin.collect import holds_command, holds_workloads, spared_by_timeouts
 from perfgate.plugin.items import CommandCollector, CommandItem, GatedModule, GateShut, WorkloadItem
 from perfgate.plugin.outputs import Outputs
 from perfgate.plugin.progress import Progress
+from perfgate.render.document import GateDocument
 from perfgate.settings import load_settings
 
 EXPECTED = pytest.StashKey[Sequence[Workload]]()
@@ -247,13 +248,13 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     skipped: set[str] = config.stash[SKIPPED]
     closing = gate.close(config.stash.get(EXPECTED, ()), skipped=skipped, whole=whole)
     closing = with_exit_status(closing, session.exitstatus)
-    status = max(int(session.exitstatus), closing.exit_status)
-    try:
-        config.stash[OUTPUTS].write(gate.document(closing, exit_status=status), gate.shelf)
-    except StoreFailed as refused:
-        closing = Closing(opens=False, shut_by=(*closing.shut_by, str(refused).replace("\n", " ")))
-    config.stash[CLOSING] = closing
-    session.exitstatus = max(status, closing.exit_status)
+    ended = int(session.exitstatus)
+
+    def documented(told: Closing) -> GateDocument:
+        return gate.document(told, exit_status=max(ended, told.exit_status))
+
+    config.stash[CLOSING] = config.stash[OUTPUTS].write(documented, closing, gate.shelf)
+    session.exitstatus = max(ended, config.stash[CLOSING].exit_status)
 
 
 def with_exit_status(closing: Closing, status: int) -> Closing:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TextIO
 
 import pytest
 
+from perfgate.gate import Closing
 from perfgate.model.errors import StoreFailed
 from perfgate.pages import Shelf, page_of
 from perfgate.render.document import GateDocument, document_text
@@ -53,18 +55,51 @@ class Outputs:
             )
         return found
 
-    def write(self, document: GateDocument, shelf: Shelf) -> None:
-        """Write what was asked for; the page with what is kept on the shelf.
+    def write(self, documented: Callable[[Closing], GateDocument], closing: Closing, shelf: Shelf) -> Closing:
+        """Write what was asked for, and return the closing: a file that cannot be written keeps the gate shut.
 
-        Raises:
-            StoreFailed: the disk did not take it.
+        What is written says so as well: files are written again, and the Markdown, which cannot be, comes last.
+
+        Args:
+            documented: the gate as it is with a closing.
+            closing: what the gate has come to.
+            shelf: what the page shows beside it.
         """
-        if self.json is not None:
-            _write(self.json, document_text(document), mode="w", option="--perfgate-json")
+
+        def html(document: GateDocument) -> str:
+            return page_html(page_of(document, shelf))
+
+        files = {
+            option: (file, text)
+            for option, file, text in (("json", self.json, document_text), ("html", self.html, html))
+            if file is not None
+        }
+        closing = _written(files, documented, closing)
         if self.markdown is not None:
-            _write(self.markdown, gate_markdown(document), mode="a", option="--perfgate-markdown")
-        if self.html is not None:
-            _write(self.html, page_html(page_of(document, shelf)), mode="w", option="--perfgate-html")
+            try:
+                _write(self.markdown, gate_markdown(documented(closing)), mode="a", option="markdown")
+            except StoreFailed as refused:
+                closing = _written(files, documented, _shut(closing, refused))
+        return closing
+
+
+def _written(
+    files: Mapping[str, tuple[Path, Callable[[GateDocument], str]]],
+    documented: Callable[[Closing], GateDocument],
+    closing: Closing,
+) -> Closing:
+    """Write files, by their option, until all that can be written say what the closing has become."""
+    for option, (file, text) in files.items():
+        try:
+            _write(file, text(documented(closing)), mode="w", option=option)
+        except StoreFailed as refused:
+            others = {name: one for name, one in files.items() if name != option}
+            return _written(others, documented, _shut(closing, refused))
+    return closing
+
+
+def _shut(closing: Closing, refused: StoreFailed) -> Closing:
+    return Closing(opens=False, shut_by=(*closing.shut_by, str(refused).replace("\n", " ")))
 
 
 def _refuse_unwritable(option: str, file: Path | None) -> None:
@@ -102,7 +137,7 @@ def _write(file: Path, text: str, *, mode: Literal["w", "a"], option: str) -> No
         raise StoreFailed(
             subject=str(file),
             fact=f"the verdicts cannot be written there ({refused.strerror or refused})",
-            next_step=f"Give {option} a file that can be written.",
+            next_step=f"Give --perfgate-{option} a file that can be written.",
         ) from refused
 
 

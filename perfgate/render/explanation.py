@@ -102,7 +102,7 @@ def _rules(page: Page, rules: RuleChanges) -> None:
     for row in rules.rows:
         before = row.before
         then = ("", "") if before is None else (numbers.count(before.count), numbers.milliseconds(before.ms))
-        new = "new" if rules.compared and before is None else ""
+        new = "new" if rules.is_new(row) else ""
         now = (numbers.count(row.now.count), numbers.milliseconds(row.now.ms))
         told.append((row.rule.value, inert(row.range, longest=LONGEST), then[0], now[0], then[1], now[1], new))
     columns = (

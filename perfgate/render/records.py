@@ -14,7 +14,7 @@ from perfgate.model.side import Side
 from perfgate.model.verdict import MetricVerdict
 from perfgate.render import numbers
 from perfgate.render.page import Cell, Column, Page, Row, inert
-from perfgate.render.samples import kernels_table, range_size, ranges_table
+from perfgate.render.samples import kernels_table, ranges_table
 from perfgate.render.text import change_cell, share_rows
 
 MOST_MOVED: Final = 8
@@ -80,8 +80,8 @@ def comparison_text(a: Side, b: Side, rows: Sequence[MetricVerdict], *, width: i
     _moved(
         page,
         "range, ms",
-        {row.name: range_size(row) for row in a.breakdown.ranges},
-        {row.name: range_size(row) for row in b.breakdown.ranges},
+        {row.name: row.size_ms for row in a.breakdown.ranges},
+        {row.name: row.size_ms for row in b.breakdown.ranges},
     )
     _moved(
         page,

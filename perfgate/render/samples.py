@@ -140,7 +140,7 @@ def ranges_table(page: Page, ranges: Sequence[RangeSample], unit: str) -> None:
     """Write the largest ranges, by their time on the CPU or the GPU; times in ms."""
     if not ranges:
         return
-    ordered = sorted(ranges, key=range_size, reverse=True)
+    ordered = sorted(ranges, key=lambda sample: sample.size_ms, reverse=True)
     columns = [
         Column(title="range", flexible=True),
         Column(title=unit, right=True),
@@ -163,12 +163,6 @@ def ranges_table(page: Page, ranges: Sequence[RangeSample], unit: str) -> None:
     page.table(columns, rows)
     if len(ordered) > MOST_RANGES:
         page.prose(f"and {len(ordered) - MOST_RANGES} smaller ranges", style="dim")
-
-
-def range_size(sample: RangeSample) -> float:
-    """Return what a range is ranked by: ms on the CPU, or of kernels, copies and idle GPU under it."""
-    gpu = (Metric.KERNEL_MS, Metric.NCCL_MS, Metric.H2D_MS, Metric.GAP_MS)
-    return max(sample.cpu_ms, sum(sample.values.get(metric, 0.0) for metric in gpu))
 
 
 def kernels_table(page: Page, kernels: Sequence[KernelSample], unit: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import pty
@@ -13,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal, TextIO
 from xml.etree import ElementTree
 
 import psutil
@@ -23,6 +25,7 @@ from support.project import LOOP, Project
 from perfgate.machine import gpu_lock
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
+from perfgate.plugin import outputs
 from perfgate.render.document import read_document
 
 MORE_COPIES = records.run({Metric.H2D_COPIES: 3})
@@ -256,6 +259,24 @@ def test_a_markdown_file_without_a_place_is_refused_before_anything_is_measured(
     assert seen.status == 4
     assert "--perfgate-markdown: /project/workloads cannot be written." in seen.err
     assert made == []
+
+
+@pytest.mark.parametrize("full", ["gate.html", "gate.md"])
+def test_a_file_that_cannot_be_written_shuts_the_gate_in_those_that_can(blessed: Project, full: str) -> None:
+    def opened(file: Path, mode: Literal["w", "a"]) -> TextIO:
+        if file.name == full:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return file.open(mode, encoding="utf-8")
+
+    blessed.patch.setattr(outputs, "opened", opened)
+    asked = ("--perfgate-json=gate.json", "--perfgate-html=gate.html", "--perfgate-markdown=gate.md")
+    assert blessed.gate(*asked).status == 1
+    document = read_document((blessed.root / "gate.json").read_text("utf-8"))
+    assert (document.opens_gate, document.exit_status) == (False, 1)
+    (why,) = document.shut_by
+    assert full in why
+    others = [blessed.root / name for name in ("gate.html", "gate.md") if name != full]
+    assert all("shut" in file.read_text("utf-8").lower() for file in others)
 
 
 def test_a_result_is_kept_and_git_is_told_to_leave_it_alone(blessed: Project) -> None:

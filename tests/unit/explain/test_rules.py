@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from perfgate.explain.rules import is_new, rule_changes
+from perfgate.explain.rules import rule_changes
 from perfgate.model.findings import PlacedFinding, Placing, ProcessFindings, RuleName
 
 ASYNC, SYNC, GAPS = RuleName.CUDA_MEMCPY_ASYNC, RuleName.CUDA_API_SYNC, RuleName.GPU_GAPS
@@ -22,13 +22,13 @@ def test_rows_are_put_beside_those_of_the_same_rule_and_range() -> None:
     changes = rule_changes(before, now)
     told = [(row.rule, row.range, None if row.before is None else row.before.ms, row.now.ms) for row in changes.rows]
     assert told == [(ASYNC, "copy", None, 2.5), (GAPS, "load", None, 6.0), (GAPS, "forward", 0.5, 0.4)]
-    assert [is_new(row, changes) for row in changes.rows] == [True, True, False]
+    assert [changes.is_new(row) for row in changes.rows] == [True, True, False]
 
 
 def test_where_the_other_side_was_not_asked_nothing_is_new() -> None:
     changes = rule_changes(None, placing((found(ASYNC, "copy", 1, 2.5),)))
     assert not changes.compared
-    assert [is_new(row, changes) for row in changes.rows] == [False]
+    assert [changes.is_new(row) for row in changes.rows] == [False]
 
 
 def test_of_several_processes_the_mean_is_told() -> None:
