@@ -15,7 +15,7 @@ import pytest
 from support import records
 from support.project import LOOP, Project
 
-from perfgate import cli
+from perfgate.cli import repeating
 from perfgate.model.baseline import Baseline, Result, code_digest
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
@@ -29,7 +29,7 @@ Process = list[Sequence[str]]
 def on_its_machine(project: Project) -> None:
     """Let the command see the machine that gates of the project see."""
     machine = project.machine
-    project.patch.setattr(cli, "read_machine", lambda *_arguments, **_options: machine)
+    project.patch.setattr(repeating, "read_machine", lambda *_arguments, **_options: machine)
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def commands(calibrated: Project) -> Process:
         with redirect_stdout(io.StringIO()):
             return calibrated.pytest(*command[3:]).status
 
-    calibrated.patch.setattr(cli, "run_to_end", run_to_end)
+    calibrated.patch.setattr(repeating, "run_to_end", run_to_end)
     return asked
 
 
@@ -296,7 +296,7 @@ def test_a_measurement_on_another_gpu_calibrates_nothing(calibrated: Project, co
 
 
 def test_a_pytest_that_measures_nothing_is_told_by_its_exit_status(calibrated: Project) -> None:
-    calibrated.patch.setattr(cli, "run_to_end", lambda *_arguments, **_options: 4)
+    calibrated.patch.setattr(repeating, "run_to_end", lambda *_arguments, **_options: 4)
     assert refused(calibrated) == (
         (
             "perfgate: calibrate: the gate that was to measure the repeats ended with exit status 4. "
@@ -308,7 +308,7 @@ def test_a_pytest_that_measures_nothing_is_told_by_its_exit_status(calibrated: P
 
 def test_a_gate_that_leaves_no_result_calibrates_nothing(calibrated: Project) -> None:
     kept(calibrated, 1, *STEPS)
-    calibrated.patch.setattr(cli, "run_to_end", lambda *_arguments, **_options: 1)
+    calibrated.patch.setattr(repeating, "run_to_end", lambda *_arguments, **_options: 1)
     assert refused(calibrated) == (
         (
             "perfgate: loop: the gate left no result of it. Its runs were to be the repeats.\n"

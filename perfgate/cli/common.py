@@ -1,0 +1,80 @@
+"""What commands share: the project they stand in, the screen they print to, and what is kept."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from perfgate.model.baseline import Baseline, Result
+from perfgate.model.errors import (
+    ResultMissing,
+)
+from perfgate.model.settings import Settings
+from perfgate.nsys.tool import NsysTool, find_nsys
+from perfgate.settings import find_root, load_settings
+from perfgate.store import KeptResult, Store
+
+
+@dataclass(frozen=True, kw_only=True)
+class Project:
+    """What every command needs of the project it stands in."""
+
+    root: Path
+    store: Store
+    settings: Settings
+
+    @property
+    def baselines(self) -> str:
+        """The folder of the baselines, relative to the root."""
+        return self.settings.baselines
+
+
+def project() -> Project:
+    """The project around the working directory."""
+    root = find_root(Path.cwd())
+    settings = load_settings(root, {})
+    return Project(root=root, store=Store(root, settings.baselines), settings=settings)
+
+
+def screen() -> tuple[int, bool]:
+    """Width and colour of what is printed to."""
+    terminal = sys.stdout.isatty()
+    width = shutil.get_terminal_size(fallback=(100, 24)).columns
+    return width, terminal and "NO_COLOR" not in os.environ
+
+
+def latest(store: Store, workload: str) -> KeptResult:
+    latest = store.latest_result(workload)
+    if latest is None:
+        kept = ", ".join(store.kept_workloads()) or "none"
+        raise ResultMissing(
+            subject=workload,
+            fact="no result of it is kept",
+            expectation=f"Kept are: {kept}",
+            next_step="Measure it first: pytest --perfgate",
+        )
+    return latest
+
+
+def kept_results(store: Store, baseline: Baseline) -> list[Result]:
+    """What is kept of a baseline's workload on its machine, newest first."""
+    listed = store.results(baseline.workload, baseline.machine.slug)
+    return [one.found for one in listed if isinstance(one.found, Result)]
+
+
+def printable(text: str) -> str:
+    """A text as the encoding of what is printed to can hold it; what it cannot is spelled out."""
+    encoding = sys.stdout.encoding or "ascii"
+    return text.encode(encoding, errors="backslashreplace").decode(encoding)
+
+
+def find_tool() -> NsysTool:
+    return find_nsys(None, os.environ, setting=load_settings(find_root(Path.cwd()), {}).nsys)
+
+
+def readable(name: str) -> str:
+    """A file's name as text: its bytes need not be UTF-8."""
+    return os.fsencode(name).decode(errors="replace")

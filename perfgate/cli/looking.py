@@ -1,0 +1,284 @@
+"""Commands that look at what there is and change nothing: baselines, kept results, captures."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from statistics import median
+
+import click
+
+from perfgate.cli.common import find_tool, latest, printable, project, readable, screen
+from perfgate.explain.advice import advise, classify
+from perfgate.explain.sides import differences, made_up_of
+from perfgate.explaining import Subject, compared_with, of_capture, of_result, opened, rules_on
+from perfgate.history import read_history
+from perfgate.metrics.measure import measure
+from perfgate.model.baseline import Baseline
+from perfgate.model.errors import (
+    BaselineMissing,
+    BaselineUnreadable,
+    ConfigInvalid,
+    ResultMissing,
+    StoreFailed,
+)
+from perfgate.model.metric import Metric
+from perfgate.model.side import Side
+from perfgate.pages import Shelf, document_of, page_of
+from perfgate.plugin.outputs import is_page_or_empty
+from perfgate.render import numbers
+from perfgate.render.document import SCHEMA_FILE
+from perfgate.render.explanation import explanation_text
+from perfgate.render.history import BLOCKS, history_json, history_text
+from perfgate.render.html import page_html
+from perfgate.render.measurement import measurement_text
+from perfgate.render.page import Column, Page, Row, inert
+from perfgate.render.records import baseline_text, comparison_text
+from perfgate.render.samples import sample_text
+from perfgate.store import KeptResult, ListedBaseline, Store
+
+
+@click.command()
+@click.argument("workload", required=False)
+def show(workload: str | None) -> None:
+    """Show the baselines of WORKLOAD, or list all."""
+    here = project()
+    width, colour = screen()
+    listed = [one for one in here.store.baselines() if workload in (None, one.workload)]
+    if not listed:
+        known = ", ".join(sorted({one.workload for one in here.store.baselines()}))
+        raise BaselineMissing(
+            subject=workload or here.baselines,
+            fact="there is no baseline",
+            expectation=f"There are baselines of: {known}" if known else "",
+            next_step='Make one: pytest --perfgate, then perfgate bless --reason "..."',
+        )
+    broken = [one.found for one in listed if isinstance(one.found, BaselineUnreadable)]
+    if workload is None:
+        click.echo(_list(listed, width=width, colour=colour), nl=False)
+    for one in listed:
+        if workload is not None and isinstance(one.found, Baseline):
+            path = os.path.relpath(one.path)
+            click.echo(baseline_text(one.found, width=width, colour=colour, path=path), nl=False)
+    if broken:
+        raise broken[0]
+
+
+LIST = (
+    Column(title="machine"),
+    Column(title="workload"),
+    Column(title="step_ms", right=True),
+    Column(title="runs", right=True),
+    Column(title="blessed"),
+    Column(title="reason", flexible=True, prose=True),
+)
+
+
+def _list(listed: Sequence[ListedBaseline], *, width: int, colour: bool) -> str:
+    """A line a baseline; what cannot be read is in the list as well."""
+    page = Page(width=width, colour=colour)
+    rows: list[Row] = []
+    for one in listed:
+        if isinstance(one.found, Baseline):
+            steps = one.found.values(Metric.STEP_MS)
+            step = numbers.value(Metric.STEP_MS, median(steps)) if steps else "none"
+            day, why = f"{one.found.blessing.at:%Y-%m-%d}", inert(one.found.blessing.reason)
+            rows.append((one.slug, inert(one.workload), step, str(len(one.found.runs)), day, why))
+        else:
+            rows.append((one.slug, inert(one.workload), "", "", "", f"unreadable: {one.found.fact}"))
+    page.table(LIST, rows, indent=0)
+    return page.text
+
+
+@click.command()
+@click.argument("workload")
+@click.option(
+    "--metric",
+    type=click.Choice([metric.value for metric in Metric]),
+    metavar="NAME",
+    default=Metric.STEP_MS.value,
+    show_default=True,
+    help="The metric whose changes are told; any of them.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def history(workload: str, *, metric: str, as_json: bool) -> None:
+    """Show the blessed baselines of WORKLOAD through git's history, newest last."""
+    here = project()
+    width, colour = screen()
+    found = read_history(here.root, here.baselines, workload, Metric(metric))
+    if as_json:
+        click.echo(history_json(found.history), nl=False)
+    else:
+        told = history_text(found.history, width=width, colour=colour, blocks=printable(BLOCKS) == BLOCKS)
+        click.echo(printable(told), nl=False)
+    if found.trouble is not None:
+        raise found.trouble
+
+
+@click.command()
+@click.argument("a")
+@click.argument("b")
+@click.option("--step", help="Of captures: the steps' range, a regular expression.")
+def compare(a: str, b: str, *, step: str | None) -> None:
+    """Show how B differs from A, without judging.
+
+    Each is a baseline file, a kept result (file or folder), a capture (.nsys-rep or .sqlite), or the name of a
+    workload: its baseline, or with `:kept` behind it, its newest kept result.
+    """
+    width, colour = screen()
+    with ExitStack() as held:
+        first, second = (one.side for one in _subjects(project().store, a, b, step, held))
+    told = comparison_text(first, second, differences(first, second), width=width, colour=colour)
+    click.echo(told, nl=False)
+
+
+@click.command()
+@click.argument("words", metavar="WORKLOAD | A B", nargs=-1, required=True)
+@click.option("--step", help="Of captures: the steps' range, a regular expression.")
+@click.option("--full", is_flag=True, help="Leave nothing out: every part, and the whole names of kernels.")
+@click.option(
+    "--rules/--no-rules", default=None, help="Let nsys apply its expert rules, however large the captures; or not."
+)
+def explain(words: tuple[str, ...], *, step: str | None, full: bool, rules: bool | None) -> None:
+    """Say what moved and where, by NVTX range, kernel, copy and call.
+
+    Of WORKLOAD, in its newest kept result against what that was compared with; or in B against A, each of which is
+    what `perfgate compare` takes, also captures that perfgate did not make.
+    """
+    here = project()
+    width, colour = screen()
+    with ExitStack() as held:
+        match words:
+            case (word,) if not _is_capture(word):
+                kept = latest(here.store, word)
+                b, a = of_result(kept), compared_with(kept, here.store)
+            case (first, second):
+                a, b = _subjects(here.store, first, second, step, held)
+            case (_,):
+                raise click.UsageError(f"{words[0]} is one capture: name another one before it, to compare it with.")
+            case _:
+                raise click.UsageError(f"It takes a workload, or two things to compare; these are {len(words)}.")
+        found = rules_on(a, b, find_tool, asked=rules)
+    rows = differences(a.side, b.side)
+    told = explanation_text(
+        a.side,
+        b.side,
+        rows,
+        made_up_of(a.side, b.side, rows, full=full),
+        width=width,
+        colour=colour,
+        ranks=b.ranks,
+        classified=classify(b.side.medians(), b.side.breakdown),
+        advice=advise(b.side.medians(), b.side.breakdown),
+        rules=found,
+        full=full,
+    )
+    click.echo(told, nl=False)
+
+
+def _is_capture(word: str) -> bool:
+    return Path(word).suffix in {".sqlite", ".nsys-rep"}
+
+
+def _subjects(store: Store, a: str, b: str, step: str | None, held: ExitStack) -> tuple[Subject, Subject]:
+    if step is None and _is_capture(a) != _is_capture(b):
+        raise ConfigInvalid(
+            subject=a if _is_capture(a) else b,
+            fact="without --step, a capture is measured as one window",
+            expectation="The other side is per step",
+            next_step="Name the range of its steps: --step REGEX (of perfgate's own captures: --step step)",
+        )
+    return _subject(store, a, step, held), _subject(store, b, step, held)
+
+
+def _subject(store: Store, word: str, step: str | None, held: ExitStack) -> Subject:
+    path = Path(word)
+    if _is_capture(word):
+        return of_capture(path, step=step, find_tool=find_tool, held=held)
+    if path.is_dir() or path.name == "result.json":
+        folder = path if path.is_dir() else path.parent
+        kept = KeptResult(folder=folder, result=store.load_result(path))
+        return of_result(kept, runs=kept.result.runs, label=word)
+    if path.suffix == ".json":
+        return Subject(side=Side.of_baseline(word, store.read_baseline(path)))
+    if word.endswith(":kept"):
+        kept = latest(store, word.removesuffix(":kept"))
+        return of_result(kept, runs=kept.result.runs, label=word)
+    listed = store.baselines()
+    found = [one for one in listed if one.workload == word]
+    if len(found) == 1:
+        if isinstance(found[0].found, BaselineUnreadable):
+            raise found[0].found
+        return Subject(side=Side.of_baseline(word, found[0].found))
+    if found:
+        raise BaselineMissing(
+            subject=word,
+            fact=f"it has {len(found)} baselines",
+            expectation="One of them can be compared",
+            next_step="Name its file: " + ", ".join(os.path.relpath(one.path) for one in found),
+        )
+    raise BaselineMissing(
+        subject=word,
+        fact="there is neither such a file nor such a workload with a baseline",
+        expectation="It takes a baseline's file, a kept result, a capture, WORKLOAD or WORKLOAD:kept",
+        next_step="See what there is: perfgate show",
+    )
+
+
+@click.command()
+@click.argument("capture", type=click.Path(path_type=Path))
+@click.option("--step", help="The steps' NVTX range, a regular expression. Without: the whole captured window.")
+@click.option("--warmup", type=click.IntRange(min=0), default=0, show_default=True, help="Steps to leave out at first.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def inspect(capture: Path, *, step: str | None, warmup: int, as_json: bool) -> None:
+    """Measure any CAPTURE, a .nsys-rep or .sqlite file, whoever made it."""
+    if warmup and step is None:
+        raise click.UsageError("--warmup leaves out steps: name them with --step.")
+    with ExitStack() as held:
+        _, timeline = opened(capture, find_tool, held)
+    samples = measure(timeline, step=step, is_pattern=True, warmup=warmup)
+    if as_json:
+        click.echo(measurement_text(samples, source=readable(capture.name), missing=timeline.missing), nl=False)
+        return
+    width, colour = screen()
+    click.echo(
+        sample_text(samples, source=capture.name, width=width, colour=colour, missing=timeline.missing), nl=False
+    )
+
+
+@click.command()
+@click.argument("out", type=click.Path(path_type=Path))
+@click.argument("workloads", nargs=-1)
+def page(out: Path, workloads: tuple[str, ...]) -> None:
+    """Write a page with plots and timelines of each WORKLOAD's newest kept result (default: of all)."""
+    here = project()
+    names = tuple(dict.fromkeys(workloads)) or here.store.kept_workloads()
+    if not names:
+        raise ResultMissing(
+            subject="page",
+            fact="no result is kept in this project",
+            expectation="It shows what a gate has measured",
+            next_step="Measure first: pytest --perfgate",
+        )
+    if out.is_file() and not is_page_or_empty(out.read_bytes()):
+        raise click.UsageError(f"{out} holds something else than perfgate's page, and would be lost.")
+    shelf = Shelf(root=here.root, store=here.store, baselines=here.baselines)
+    kept = [latest(here.store, name) for name in names]
+    told = page_html(page_of(document_of(kept, here.settings, shelf), shelf))
+    try:
+        out.write_text(told, encoding="utf-8")
+    except OSError as refused:
+        raise StoreFailed(
+            subject=str(out),
+            fact=f"the page cannot be written there ({refused.strerror or refused})",
+            next_step="Give it a file that can be written.",
+        ) from refused
+    click.echo(f"{out}: {len(kept)} workload{'' if len(kept) == 1 else 's'}, {len(told.encode()) / 1e6:.1f} MB")
+
+
+@click.command()
+def schema() -> None:
+    """Print the JSON Schema of what `pytest --perfgate --perfgate-json FILE` writes."""
+    click.echo(SCHEMA_FILE.read_text(encoding="utf-8"), nl=False)

@@ -1,0 +1,172 @@
+"""`perfgate calibrate`: measures how far unchanged repeats differ."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import click
+
+from perfgate import calibration, git
+from perfgate.cli.common import Project, kept_results, project, screen
+from perfgate.judge.stages import STORED_PLAN
+from perfgate.machine import read_machine
+from perfgate.model.baseline import Baseline
+from perfgate.model.errors import (
+    BaselineMissing,
+    CalibrationRefused,
+    ConfigInvalid,
+    PerfgateError,
+)
+from perfgate.model.settings import DuetForm
+from perfgate.model.workload import Workload
+from perfgate.plugin.listing import collected_workloads
+from perfgate.pytest_door import ending_as_on_ctrl_c, gate_command, run_to_end
+from perfgate.render.calibration import CalibrationHead, SpreadRow, calibration_text
+from perfgate.runner import code_now
+
+REPEATS = 5
+"""Runs that `calibrate` measures of a workload: enough to tell the SD between runs, in about a minute."""
+MEASURED = (0, 1)
+"""Exit statuses of a pytest that has judged workloads: the gate is open, or shut."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """A workload to calibrate."""
+
+    workload: Workload
+    baseline: Baseline
+
+
+@click.command()
+@click.argument("workloads", nargs=-1)
+@click.option("--runs", type=click.IntRange(1, 10), help=f"Runs to measure of each WORKLOAD.  [default: {REPEATS}]")
+@click.option("--kept", is_flag=True, help="Measure nothing: take the repeats that are kept.")
+def calibrate(workloads: tuple[str, ...], *, runs: int | None, kept: bool) -> None:
+    """Measure how far unchanged repeats of each WORKLOAD (default: of all) differ.
+
+    Writes the SDs between runs and between occasions into its baseline, by which the gate then judges, and says how
+    small a slowdown the gate can see. Run it again at other times of day: 5 occasions are wanted.
+    """
+    if kept and runs is not None:
+        raise click.UsageError("--kept measures nothing: leave --runs out.")
+    here = project()
+    targets = _targets(here, workloads)
+    since = None if kept else _measure_again(here, targets, runs=runs or REPEATS)
+    refusals: list[PerfgateError] = []
+    for target in targets:
+        try:
+            click.echo(_calibrated(here, target, since=since), nl=False)
+        except PerfgateError as refused:
+            refusals.append(refused)
+    for refusal in refusals[:-1]:
+        click.echo(f"perfgate: {refusal}", err=True)
+    if refusals:
+        raise refusals[-1]
+    click.echo("Commit the baselines in a commit of their own.")
+
+
+def _targets(here: Project, names: Sequence[str]) -> list[Target]:
+    """The named workloads with their baselines on this machine; without names, all that have one."""
+    slug = read_machine(os.environ, nsys=None, nsys_options=()).slug
+    known = {workload.id: workload for workload in collected_workloads(here.root)}
+    targets: list[Target] = []
+    for name in dict.fromkeys(names) or known:
+        if name not in known:
+            raise ConfigInvalid(
+                subject=name,
+                fact="there is no such workload",
+                expectation=f"There are: {', '.join(sorted(known)) or 'none'}",
+                next_step="See them all: pytest --perfgate --collect-only -q",
+            )
+        baseline = here.store.load_baseline(slug, name)
+        if baseline is not None:
+            calibration.refuse_parameters(baseline, known[name])
+            targets.append(Target(workload=known[name], baseline=baseline))
+        elif names:
+            raise _nothing_blessed(name, slug)
+    if not targets:
+        raise _nothing_blessed(here.baselines, slug)
+    return targets
+
+
+def _nothing_blessed(subject: str, slug: str) -> BaselineMissing:
+    return BaselineMissing(
+        subject=subject,
+        fact=f"there is no baseline of this machine ({slug})",
+        expectation="It is of a baseline that the SDs are told, and there that they are kept",
+        next_step='Make one: pytest --perfgate, then perfgate bless --reason "..."',
+    )
+
+
+def _measure_again(here: Project, targets: Sequence[Target], *, runs: int) -> datetime:
+    """Gate the workloads once more, all runs in one look, and return when that began."""
+    commit = git.read_commit(here.root, baselines=here.baselines)
+    for target in targets:
+        calibration.refuse_changed(
+            target.baseline,
+            target.workload,
+            kept_results(here.store, target.baseline),
+            code_now=lambda paths: code_now(paths, here.root),
+            commit=commit,
+        )
+    selected = [target.workload.nodeid or f"{target.workload.source}::{target.workload.id}" for target in targets]
+    options = (f"--perfgate-runs={runs}", f"--perfgate-max-runs={runs}", *selected)
+    started_at = datetime.now(UTC)
+    with ending_as_on_ctrl_c():
+        status = run_to_end(gate_command(sys.executable, *options, root=here.root), cwd=here.root, env=os.environ)
+    if status not in MEASURED:
+        raise CalibrationRefused(
+            subject="calibrate",
+            fact=f"the gate that was to measure the repeats ended with exit status {status}",
+            expectation="The baselines are as they were",
+            next_step="See what pytest says above.",
+        )
+    return started_at
+
+
+def _calibrated(here: Project, target: Target, *, since: datetime | None) -> str:
+    """Write what is found of one workload into its baseline, and return what is told of it.
+
+    Where it was measured again since a moment, that must have left a repeat.
+    """
+    results = kept_results(here.store, target.baseline)
+    if since is not None:
+        calibration.refuse_fresh(target.baseline, next((r for r in results if r.measured_at >= since), None))
+    duet = here.settings.duet is not DuetForm.OFF and bool(calibration.clean_commits(target.baseline))
+    found = calibration.calibrate(
+        target.baseline,
+        results,
+        at=datetime.now(UTC),
+        budgets={**here.settings.budgets, **target.workload.budgets},
+        duet=duet,
+    )
+    path = here.store.save_baseline(found.baseline, replacing=target.baseline)
+    repeats = found.repeats
+    head = CalibrationHead(
+        workload=target.workload.id,
+        machine=found.baseline.machine.gpu_name,
+        runs=repeats.runs,
+        occasions=len(repeats.occasions),
+        first=repeats.first,
+        last=repeats.last,
+        gate_runs=STORED_PLAN.fewest_to_fail,
+        in_the_end="in a duet" if duet else f"with {STORED_PLAN.most_runs} runs",
+    )
+    rows = [
+        SpreadRow(
+            metric=clock.metric,
+            spread=clock.spread,
+            budget=clock.budget,
+            smallest=clock.smallest,
+            in_the_end=clock.in_the_end,
+        )
+        for clock in found.clocks
+    ]
+    width, colour = screen()
+    shown = os.path.relpath(path)
+    return calibration_text(head, rows, width=width, colour=colour, remarks=found.remarks, path=shown)

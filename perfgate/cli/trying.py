@@ -1,0 +1,93 @@
+"""Commands that try perfgate on this machine: doctor, demo, selftest."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import click
+
+from perfgate.cli.common import screen
+from perfgate.demo.replay import play
+from perfgate.doctor import examine
+from perfgate.machine import read_machine
+from perfgate.model.errors import (
+    EXIT_OPEN,
+    EXIT_SHUT,
+    ConfigInvalid,
+    PerfgateError,
+)
+from perfgate.model.settings import Settings
+from perfgate.nsys.tool import find_nsys
+from perfgate.plugin.listing import collected_workloads
+from perfgate.pytest_door import ending_as_on_ctrl_c
+from perfgate.render.findings import findings_text
+from perfgate.selftest.play import Runner
+from perfgate.selftest.play import play as play_selftest
+from perfgate.settings import find_root, load_settings
+from perfgate.store import Store
+
+
+@click.command()
+def doctor() -> None:
+    """Check all that a first run needs, and say what to do about each failure."""
+    root = find_root(Path.cwd())
+    settings = load_settings(root, {})
+    width, colour = screen()
+    orphans: list[str] = []
+    broken: PerfgateError | None = None
+    try:
+        orphans = _orphans(root, settings)
+    except ConfigInvalid as uncollected:
+        broken = uncollected
+    findings = examine(root=root, settings=settings, env=os.environ, kept=root / ".perfgate", orphans=orphans)
+    told = [(f.check, f.ok, f.fact, f.advice) for f in findings]
+    if broken is not None:
+        # Without knowing all workloads nobody knows which baselines have none.
+        told = [*told[:-1], (broken.subject, False, broken.fact, broken.next_step)]
+    click.echo(findings_text(told, width=width, colour=colour), nl=False)
+    sys.exit(EXIT_SHUT if any(ok is False for _, ok, _, _ in told) else EXIT_OPEN)
+
+
+def _orphans(root: Path, settings: Settings) -> list[str]:
+    """Files of baselines without a workload. Raises ConfigInvalid where the workloads cannot be collected."""
+    there = (root / settings.workloads).is_dir()
+    known = {workload.id for workload in collected_workloads(root)} if there else set()
+    listed = Store(root, settings.baselines).baselines()
+    return sorted(os.path.relpath(one.path, root) for one in listed if one.workload not in known)
+
+
+@click.command()
+@click.option("--keep", type=click.Path(path_type=Path), help="Keep the demo's folder here, which must not exist.")
+def demo(keep: Path | None) -> None:
+    """Replay a gate on captures recorded on an NVIDIA H200. Needs neither a GPU nor nsys."""
+    width, colour = screen()
+    sys.exit(play(click.echo, width=width, colour=colour, keep=keep))
+
+
+@click.command()
+@click.option("--nsys", help="The nsys program (default: search for it).")
+@click.option("--keep", type=click.Path(path_type=Path), help="Keep the folder here, which must not exist.")
+@click.option("--cpu", is_flag=True, help="Try only the path from nsys to a verdict, without a GPU.")
+def selftest(*, nsys: str | None, keep: Path | None, cpu: bool) -> None:
+    """Try the gate on this runner: an unchanged loop must pass, planted slips must fail.
+
+    Each slip must be caught by the metric that is there for it. Takes some 4 minutes on a GPU. Works in a project of
+    its own, and writes nothing into this one.
+    """
+    machine = read_machine(os.environ, nsys=None, nsys_options=())
+    if not machine.gpus and not cpu:
+        click.echo(NO_SELFTEST)
+        sys.exit(EXIT_SHUT)
+    tool = find_nsys(nsys, os.environ, setting=load_settings(find_root(Path.cwd()), {}).nsys)
+    runner = Runner(machine=machine, nsys=tool, python=sys.executable, env=os.environ)
+    width, colour = screen()
+    with ending_as_on_ctrl_c():
+        sys.exit(play_selftest(runner, click.echo, width=width, colour=colour, keep=keep, cpu=cpu))
+
+
+NO_SELFTEST = """\
+This machine has no GPU that a workload would see, so nothing can be shown of a gate on it.
+Run on a machine with one (perfgate doctor says what is missing), or try only the path: perfgate selftest --cpu\
+"""
