@@ -6,9 +6,11 @@ it, so that one baseline serves both. For the same reason both sides of a duet w
 
 from __future__ import annotations
 
+import atexit
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from types import MappingProxyType
 
 import nvtx
@@ -478,22 +480,28 @@ def ddp(steps: Steps) -> None:
     skip_without_cuda("ddp")
     width, depth, rows = (8192, 4, 32) if CUDA else (16, 2, 4)
     torch.manual_seed(0)
+    join_process_group()
+    layers = [layer for _ in range(depth) for layer in (nn.Linear(width, width, bias=False, device=DEVICE), nn.ReLU())]
+    model = DistributedDataParallel(nn.Sequential(*layers), gradient_as_bucket_view=not planted("bucket_copies"))
+    optimizer = torch.optim.Adam(model.parameters(), fused=CUDA)
+    inputs = torch.randn(rows, width, device=DEVICE)
+    for _ in steps:
+        with nvtx.annotate("forward"):
+            loss = model(inputs).square().mean()
+        with nvtx.annotate("backward"):
+            optimizer.zero_grad(set_to_none=True)
+            loss.backward()
+        with nvtx.annotate("optimizer"):
+            optimizer.step()
+
+
+@cache
+def join_process_group() -> None:
+    """Make a process group of one, which is left when the process ends.
+
+    Not at the end of the loop: gloo's group then joins its threads with the GIL held, and one of them may still want
+    the GIL to let go of the last all-reduce. torch 2.13 hangs there now and then.
+    """
     store = torch.distributed.HashStore()  # type: ignore[attr-defined]
     torch.distributed.init_process_group("nccl" if CUDA else "gloo", store=store, rank=0, world_size=1)
-    try:
-        layers = [
-            layer for _ in range(depth) for layer in (nn.Linear(width, width, bias=False, device=DEVICE), nn.ReLU())
-        ]
-        model = DistributedDataParallel(nn.Sequential(*layers), gradient_as_bucket_view=not planted("bucket_copies"))
-        optimizer = torch.optim.Adam(model.parameters(), fused=CUDA)
-        inputs = torch.randn(rows, width, device=DEVICE)
-        for _ in steps:
-            with nvtx.annotate("forward"):
-                loss = model(inputs).square().mean()
-            with nvtx.annotate("backward"):
-                optimizer.zero_grad(set_to_none=True)
-                loss.backward()
-            with nvtx.annotate("optimizer"):
-                optimizer.step()
-    finally:
-        torch.distributed.destroy_process_group()
+    atexit.register(torch.distributed.destroy_process_group)

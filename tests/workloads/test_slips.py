@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
 import json
 import multiprocessing
 import shutil
 import sys
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -113,15 +111,9 @@ def play(loaded: ModuleType, monkeypatch: pytest.MonkeyPatch) -> Callable[..., T
 
 @pytest.fixture
 def operations(play: Callable[..., Turns]) -> Callable[..., Counter[str]]:
-    """What torch did in one late turn of a loop, by the operation's name.
-
-    Not in the last: gloo's threads let go of the mode that was on during an all-reduce, for which they take the GIL;
-    the end of a process group joins them with the GIL held. So the mode is off some turns before the end, and each
-    group outlives its loop until they have had their turn.
-    """
+    """What torch did in one late turn of a loop, by the operation's name."""
 
     def count(loop: str, slip: str = "none") -> Counter[str]:
-        import torch
         from torch.utils._python_dispatch import TorchDispatchMode
 
         done: Counter[str] = Counter()
@@ -137,23 +129,11 @@ def operations(play: Callable[..., Turns]) -> Callable[..., Counter[str]]:
                 done[str(func)] += 1
                 return func(*args, **(kwargs or {}))
 
-        sums: list[Counter[str]] = []
-        groups: list[object] = []
-
-        with contextlib.ExitStack() as counting:
-            counting.enter_context(Counting())  # type: ignore[no-untyped-call]
-
-            def look() -> None:
-                sums.append(Counter(done))
-                if len(sums) == TURNS - 3:
-                    counting.close()
-                if torch.distributed.is_initialized():
-                    groups[:] = [torch.distributed.group.WORLD]
-
-            play(loop, slip, look=look)
-        time.sleep(0.05 if groups else 0.0)
-        before, after = sums[TURNS - 5 : TURNS - 3]
-        assert sums[-1] == after
+        with Counting():  # type: ignore[no-untyped-call]
+            turns = play(loop, slip, look=lambda: Counter(done))
+        *_, before, after = turns.seen
+        assert isinstance(before, Counter)
+        assert isinstance(after, Counter)
         return after - before
 
     return count
