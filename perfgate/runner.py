@@ -52,7 +52,8 @@ from perfgate.model.reports import Reports
 from perfgate.model.sample import ProcessSample, Run
 from perfgate.model.settings import Settings
 from perfgate.model.workload import CaptureMode, CaptureWindow, Workload
-from perfgate.nsys.environment import withhold_secrets
+from perfgate.nsys.environment import withhold_secrets, without_profiler
+from perfgate.nsys.output import signal_name
 from perfgate.nsys.process import run_process
 from perfgate.nsys.profile import Captured, ProfileOutcome, ProfileSpec, profile, run_reports
 from perfgate.nsys.scrub import scrub
@@ -359,7 +360,7 @@ class _Ordered:
             _Abandoned: the other side of the duet is to blame.
         """
         started_at, bench, workload = datetime.now(UTC), self.bench, self.workload
-        watch = RankWatch(self.spec.env[RUN_COOKIE])
+        watch = RankWatch(self.spec.env[RUN_COOKIE].rpartition(":")[2])
 
         def tick() -> None:
             if workload.form == "command":  # a decorated workload is one process
@@ -369,11 +370,9 @@ class _Ordered:
 
         outcome = profile(bench.tool, self.spec, on_line=on_line, on_tick=tick)
         log = _keep_log(outcome.log, self.folder)
-        account = _read_account(self.folder / ACCOUNT)
-        if bench.tree is not None:
-            _check_existed(workload, bench.tree, outcome, account, log)
+        account = self.account
         try:
-            _check_workload(workload, outcome, account, log)
+            self.refuse_failed(outcome, log)
         except WorkloadFailed as failed:
             if account is not None and account.ending is Ending.ABANDONED:
                 raise _Abandoned(failed) from failed
@@ -384,9 +383,25 @@ class _Ordered:
                 fact=_problem(outcome, log),
                 next_step=f"See {log}, and run: perfgate doctor" if log.is_file() else "Run: perfgate doctor",
             )
-        if bench.tree is not None:
-            _prove(workload, bench.tree, self.folder / WITNESSES, account)
+        self.refuse_unproven()
         return _Ran(started_at=started_at, outcome=outcome, account=account, ranks=watch.ranks)
+
+    @property
+    def account(self) -> Account | None:
+        """What the worker has told of itself by now."""
+        return _read_account(self.folder / ACCOUNT)
+
+    def refuse_failed(self, outcome: ProfileOutcome, log: Path) -> None:
+        """Refuse a workload that did not end well, or that its commit does not have."""
+        account = self.account
+        if self.bench.tree is not None:
+            _check_existed(self.workload, self.bench.tree, outcome, account, log)
+        _check_workload(self.workload, outcome, account, log)
+
+    def refuse_unproven(self) -> None:
+        """Refuse a run in a checkout that is not shown to have been of its code."""
+        if self.bench.tree is not None:
+            _prove(self.workload, self.bench.tree, self.folder / WITNESSES, self.account)
 
     def measured(self, ran: _Ran, conditions: Conditions, *, on_tick: Callable[[], None] | None = None) -> Measured:
         """Read its captures, and keep of them what may leave the machine."""
@@ -429,6 +444,70 @@ class _Ordered:
         )
 
 
+@dataclass(frozen=True, kw_only=True)
+class Prepared:
+    """One run for another tool than nsys to start: the same command, environment and folder as a measured one's."""
+
+    argv: tuple[str, ...]
+    cwd: Path
+    env: Mapping[str, str]
+    timeout_s: float
+    capture: CaptureMode | CaptureWindow
+    log: Path
+    """Where what the workload prints is to go."""
+    _one: _Ordered
+
+    @property
+    def account(self) -> Account | None:
+        """What the worker has told of itself; None of a command, and of one that was killed."""
+        return self._one.account
+
+    def refuse(self, *, exit_status: int | None, timed_out: bool, wall_s: float, tail: Sequence[str]) -> None:
+        """Refuse a run that did not end well, or is not proven to be of its commit.
+
+        `exit_status` is the workload's own, below zero where a signal ended it, and None where it is not known.
+
+        Raises:
+            WorkloadFailed: it raised, exited, was killed, skipped itself or took the wrong number of steps.
+            WorkloadTimedOut: it did not end in time.
+            RevisionMissing: the commit that the bench is of did not have the workload yet.
+            CodeUnproven: it is not shown that the run was of that commit's code.
+        """
+        killed = exit_status is not None and exit_status < 0
+        outcome = ProfileOutcome(
+            captures=(),
+            exit_status=exit_status,
+            signal=signal_name(-exit_status) if exit_status is not None and killed else None,
+            timed_out=timed_out,
+            wall_s=wall_s,
+            tail=tuple(tail),
+            log=self.log,
+            problem=None,
+        )
+        self._one.refuse_failed(outcome, self.log)
+        self._one.refuse_unproven()
+
+
+@contextmanager
+def prepared(bench: Bench, workload: Workload, folder: Path) -> Iterator[Prepared]:
+    """Make the folder of a run that another tool than nsys is to start; nothing of it can be judged or blessed.
+
+    Raises:
+        RevisionMissing: the commit that the bench is of does not have the workload.
+        StoreFailed: the folder cannot be made.
+    """
+    with _ordered(bench, workload, folder, run_id=uuid4().hex) as one:
+        yield Prepared(
+            argv=one.spec.argv,
+            cwd=one.spec.cwd,
+            env=without_profiler(one.spec.env),
+            timeout_s=one.spec.timeout_s,
+            capture=one.spec.capture,
+            log=folder / "workload.log",
+            _one=one,
+        )
+
+
 def with_ranks(processes: Sequence[ProcessSample], ranks: Mapping[int, int]) -> tuple[ProcessSample, ...]:
     """The processes with their ranks, in that order; as they are where not each of several has one of its own."""
     known = {ranks[process.pid] for process in processes if process.pid in ranks}
@@ -464,7 +543,8 @@ def _ordered(
         env={
             **(ONE_THREAD if bouts is not None and bouts.core is not None else {}),
             **{name: value for name, value in env.items() if name not in UNWANTED_IN_WORKERS},
-            RUN_COOKIE: run_id,
+            # Behind what this gate itself was marked with: whoever started it can end all of it.
+            RUN_COOKIE: f"{env[RUN_COOKIE]}:{run_id}" if env.get(RUN_COOKIE) else run_id,
         },
         timeout_s=workload.timeout_s,
         capture=_window(workload, bench.machine),

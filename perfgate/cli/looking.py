@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -10,33 +11,44 @@ from statistics import median
 
 import click
 
-from perfgate.cli.common import find_tool, latest, printable, project, readable, screen
+from perfgate.cli.common import Project, find_tool, latest, printable, project, readable, screen
 from perfgate.explain.advice import advise, classify
+from perfgate.explain.kernels import limited_by
+from perfgate.explain.names import short
 from perfgate.explain.sides import differences, made_up_of
 from perfgate.explaining import Subject, compared_with, of_capture, of_result, opened, rules_on
 from perfgate.history import read_history
+from perfgate.machine import gpu_lock, read_machine
 from perfgate.metrics.measure import measure
 from perfgate.model.baseline import Baseline
 from perfgate.model.errors import (
     BaselineMissing,
     BaselineUnreadable,
     ConfigInvalid,
+    NcuFailed,
     ResultMissing,
     StoreFailed,
 )
 from perfgate.model.metric import Metric
 from perfgate.model.side import Side
+from perfgate.ncu.tool import find_ncu
+from perfgate.nsys.command import trace_options
 from perfgate.pages import Shelf, document_of, page_of
+from perfgate.plugin.listing import collect
 from perfgate.plugin.outputs import is_page_or_empty
+from perfgate.probing import MOST_KERNELS, Candidates, probe
+from perfgate.pytest_door import ending_as_on_ctrl_c
 from perfgate.render import numbers
 from perfgate.render.document import SCHEMA_FILE
 from perfgate.render.explanation import explanation_text
 from perfgate.render.history import BLOCKS, history_json, history_text
 from perfgate.render.html import page_html
+from perfgate.render.kernels import kernels_text
 from perfgate.render.measurement import measurement_text
 from perfgate.render.page import Column, Page, Row, inert
 from perfgate.render.records import baseline_text, comparison_text
 from perfgate.render.samples import sample_text
+from perfgate.runner import Bench
 from perfgate.store import KeptResult, ListedBaseline, Store
 
 
@@ -141,12 +153,28 @@ def compare(a: str, b: str, *, step: str | None) -> None:
 @click.option(
     "--rules/--no-rules", default=None, help="Let nsys apply its expert rules, however large the captures; or not."
 )
-def explain(words: tuple[str, ...], *, step: str | None, full: bool, rules: bool | None) -> None:
+@click.option(
+    "--ncu",
+    is_flag=True,
+    help="Of WORKLOAD: run it again under Nsight Compute, and show a launch of the kernels that moved most.",
+)
+@click.option(
+    "--kernels",
+    type=click.IntRange(1, 20),
+    default=MOST_KERNELS,
+    show_default=True,
+    help="How many kernels --ncu looks at; each is a run of its own, and one more of the compared commit.",
+)
+def explain(
+    words: tuple[str, ...], *, step: str | None, full: bool, rules: bool | None, ncu: bool, kernels: int
+) -> None:
     """Say what moved and where, by NVTX range, kernel, copy and call.
 
     Of WORKLOAD, in its newest kept result against what that was compared with; or in B against A, each of which is
     what `perfgate compare` takes, also captures that perfgate did not make.
     """
+    if ncu and (len(words) != 1 or _is_capture(words[0])):
+        raise click.UsageError("--ncu runs a workload again: name one workload.")
     here = project()
     width, colour = screen()
     with ExitStack() as held:
@@ -176,6 +204,54 @@ def explain(words: tuple[str, ...], *, step: str | None, full: bool, rules: bool
         full=full,
     )
     click.echo(told, nl=False)
+    if ncu:
+        click.echo(f"\n{_probed(here, words[0], a, b, most=kernels, full=full)}", nl=False)
+
+
+def _probed(here: Project, name: str, a: Subject, b: Subject, *, most: int, full: bool) -> str:
+    """Run the workload again under ncu, on the GPU and alone there, and return what is told of its kernels."""
+    tool = find_ncu(os.environ)
+    kept = latest(here.store, name)
+    nsys, collected = find_tool(), collect(here.root)
+    workload = next((one for one in collected.workloads if one.id == name), None)
+    if workload is None:
+        raise ConfigInvalid(
+            subject=name,
+            fact="the project has no such workload any more",
+            expectation="--ncu runs it again",
+            next_step="See them all: pytest --perfgate --collect-only -q",
+        )
+    options = trace_options(trace_osrt=here.settings.trace_osrt, graph_trace=here.settings.cuda_graph_trace)
+    machine = read_machine(os.environ, nsys=str(nsys.version), nsys_options=options)
+    if not machine.gpus:
+        raise NcuFailed(
+            subject=name,
+            fact="no NVIDIA GPU is here",
+            expectation="ncu looks at kernels while they run",
+            next_step="Run it where the gate runs, with .perfgate/ at hand.",
+        )
+    bench = Bench(
+        root=here.root,
+        settings=here.settings,
+        tool=nsys,
+        machine=machine,
+        env=os.environ,
+        python=sys.executable,
+        pytest_options=collected.worker_options,
+    )
+    baseline = here.store.load_baseline(kept.result.machine.slug, name)
+    found = Candidates(a=a, b=b, result=kept.result, baseline=baseline)
+    with (
+        ending_as_on_ctrl_c(),
+        gpu_lock(machine.gpus, timeout_s=here.settings.lock_timeout_s, on_wait=_say, workload=name),
+    ):
+        probes = probe(bench, tool, workload, found, most=most, tell=_say)
+    width, colour = screen()
+    return kernels_text(probes, named=str if full else short, limited=limited_by, width=width, colour=colour)
+
+
+def _say(line: str) -> None:
+    click.echo(f"perfgate: {printable(line)}", err=True)
 
 
 def _is_capture(word: str) -> bool:

@@ -43,7 +43,6 @@ from perfgate.judge.stages import (
 )
 from perfgate.judge.tell import tell_creep
 from perfgate.judge.words import bless_command, listed
-from perfgate.model.advice import Advice
 from perfgate.model.baseline import FEWEST_RUNS, Baseline, BlessedRun, Blessing, Occasion
 from perfgate.model.errors import (
     PerfgateError,
@@ -366,12 +365,19 @@ class _Checking:
         circumstances = () if stored is None else _circumstances(stored, self._series.machine)
         before, now = Side.of_baseline("", compared), side_of_runs("", self.interleaved_runs or self.runs)
         made_up = attributions(before.breakdown, now.breakdown, verdict.metrics)
+        # As the verdict's rows say: without the runs that were set aside.
+        values = now.medians() | {row.metric: row.now for row in verdict.metrics if row.now is not None}
         verdict = verdict.model_copy(
             update={
                 "where": where(made_up),
                 "attributions": made_up,
-                "classified": classify(now.medians(), now.breakdown),
-                "advice": () if verdict.outcome in (Outcome.PASSED, Outcome.IMPROVED) else _advice(before, now),
+                "classified": classify(values, now.breakdown),
+                "advice": ()
+                if verdict.outcome in (Outcome.PASSED, Outcome.IMPROVED)
+                else new_advice(
+                    advise(before.medians(), before.breakdown),
+                    advise(values, now.breakdown),
+                ),
                 "remarks": (*verdict.remarks, *self._remarks, *circumstances),
                 "runs": len(self.runs) + len(self.interleaved_runs),
                 "duet": duet,
@@ -401,11 +407,6 @@ class _Checking:
             reference_runs=tuple(self.reference_runs),
             interleaved_runs=tuple(self.interleaved_runs),
         )
-
-
-def _advice(before: Side, now: Side) -> tuple[Advice, ...]:
-    told = (advise(side.medians(), side.breakdown) for side in (before, now))
-    return new_advice(*told)
 
 
 def _why_no_screen(baseline: Baseline, machine: Machine) -> str | None:

@@ -5,28 +5,49 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from perfgate.model.errors import ConfigInvalid
 from perfgate.model.workload import Workload
-from perfgate.plugin.gate_side import EXPECTED
+from perfgate.plugin.gate_side import EXPECTED, worker_options
+
+
+@dataclass(frozen=True, kw_only=True)
+class Collected:
+    """What a gate would start with."""
+
+    workloads: Sequence[Workload] = ()
+    """In the order of a gate."""
+    worker_options: tuple[str, ...] = ()
+    """What the pytest of a worker would share with the gate's."""
 
 
 class _Listener:
     """Keeps what was collected."""
 
     def __init__(self) -> None:
-        self.workloads: Sequence[Workload] = ()
+        self.collected = Collected()
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Take the expected workloads of the gate."""
-        self.workloads = session.config.stash.get(EXPECTED, ())
+        expected = session.config.stash.get(EXPECTED, ())
+        self.collected = Collected(workloads=expected, worker_options=worker_options(session.config))
 
 
 def collected_workloads(root: Path) -> tuple[Workload, ...]:
     """The project's workloads, in the order of a gate.
+
+    Raises:
+        ConfigInvalid: they cannot be collected, with the gist of pytest's words.
+    """
+    return tuple(collect(root).workloads)
+
+
+def collect(root: Path) -> Collected:
+    """The project's workloads, and how a gate would start them.
 
     Raises:
         ConfigInvalid: they cannot be collected, with the gist of pytest's words.
@@ -43,7 +64,7 @@ def collected_workloads(root: Path) -> tuple[Workload, ...]:
             fact=f"they cannot be collected ({_last_words(said.getvalue())})",
             next_step="See what pytest says: pytest --perfgate --collect-only",
         )
-    return tuple(listener.workloads)
+    return listener.collected
 
 
 def _last_words(said: str) -> str:

@@ -1,0 +1,140 @@
+"""What ncu says of the kernels that moved, as text: a small table a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from perfgate.model.kernelfigures import KernelProbe, KernelProbes, LaunchFigures
+from perfgate.render import numbers
+from perfgate.render.page import Cell, Column, Page, Row, inert
+
+LONGEST: Final = 120
+NONE: Final = "-"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Line:
+    """One figure's row."""
+
+    title: str
+    value: Callable[[LaunchFigures], float | None]
+    write: Callable[[float], str]
+    change: Callable[[float, float], str]
+
+
+def _points(before: float, now: float) -> str:
+    return f"{now - before:+.1f} pp"
+
+
+def _relative(before: float, now: float) -> str:
+    if before <= 0:
+        return ""
+    grown = now / before - 1
+    return f"x{now / before:.3g}" if grown >= 10 else numbers.percent(grown, signed=True)
+
+
+def _more(before: float, now: float) -> str:
+    return "" if before == now else f"{now - before:+.4g}"
+
+
+def _percent(value: float) -> str:
+    return f"{value:.1f} %"
+
+
+LINES: Final[Sequence[Line]] = (
+    Line(title="duration, us", value=lambda one: one.duration_us, write=numbers.milliseconds, change=_relative),
+    Line(title="compute throughput", value=lambda one: one.compute_percent, write=_percent, change=_points),
+    Line(title="memory throughput", value=lambda one: one.memory_percent, write=_percent, change=_points),
+    Line(title="  of that, DRAM", value=lambda one: one.dram_percent, write=_percent, change=_points),
+    Line(title="achieved occupancy", value=lambda one: one.occupancy_percent, write=_percent, change=_points),
+    Line(title="  possible", value=lambda one: one.occupancy_limit_percent, write=_percent, change=_points),
+    Line(title="registers a thread", value=lambda one: one.registers, write=numbers.count, change=_more),
+    Line(title="waves of blocks", value=lambda one: one.waves, write=numbers.count, change=_more),
+    Line(title="SM clock, MHz", value=lambda one: one.sm_clock_mhz, write="{:.0f}".format, change=_relative),
+)
+"""What is told of a launch, in this order; a figure that neither side has is left out."""
+
+
+def kernels_text(
+    told: KernelProbes,
+    *,
+    named: Callable[[str], str],
+    limited: Callable[[LaunchFigures], str | None],
+    width: int,
+    colour: bool,
+) -> str:
+    """Return the tables of all kernels.
+
+    Args:
+        told: what was looked at.
+        named: makes a kernel's name readable.
+        limited: says what a launch is limited by, or None.
+        width: cells of a line.
+        colour: whether escape codes may be used.
+    """
+    page = Page(width=width, colour=colour)
+    page.line(Cell(text=f"kernels under {told.tool}", style="bold"), f": a is {told.before}, b is {told.now}")
+    if not told.probes:
+        page.prose("No kernel's time per step has moved by 0.1 % of all kernel time.")
+        return page.text
+    page.prose(
+        "One launch each, the first of the measured steps, with caches emptied and clocks as they were: its time is "
+        "not that of a step in the gate.",
+        style="dim",
+    )
+    for remark in told.remarks:
+        page.prose(inert(remark, longest=1000), label="remark", style="yellow")
+    for probe in told.probes:
+        _kernel(page, probe, named, limited)
+    return page.text
+
+
+def _kernel(
+    page: Page,
+    probe: KernelProbe,
+    named: Callable[[str], str],
+    limited: Callable[[LaunchFigures], str | None],
+) -> None:
+    moved = probe.moved
+    page.blank()
+    signed = f"{'-' if moved.change_ms < 0 else '+'}{numbers.milliseconds(abs(moved.change_ms))} ms a step"
+    page.line(
+        Cell(text=inert(named(moved.name), longest=LONGEST), style="bold"),
+        f"  {', '.join(part for part in (signed, inert(moved.note)) if part)}",
+    )
+    a, b = probe.before, probe.now
+    if a is not None or b is not None:
+        columns = (
+            Column(title="figure"),
+            Column(title="a", right=True),
+            Column(title="b", right=True),
+            Column(title="change", right=True),
+        )
+        page.table(columns, list(_rows(a, b)))
+    for label, why in (("a", probe.no_before), ("b", probe.no_now)):
+        if why:
+            page.prose(f"no figures: {inert(why, longest=400)}", label=label)
+    for label, launch in (("a is", a), ("b is", b)):
+        sentence = None if launch is None else limited(launch)
+        if sentence is not None:
+            page.prose(sentence, label=label)
+
+
+def _rows(a: LaunchFigures | None, b: LaunchFigures | None) -> list[Row]:
+    rows: list[Row] = []
+    for line in LINES:
+        was, now = (None if side is None else line.value(side) for side in (a, b))
+        if was is None and now is None:
+            continue
+        change = "" if was is None or now is None else line.change(was, now)
+        rows.append((line.title, *(NONE if one is None else line.write(one) for one in (was, now)), change))
+    shapes = ((title, *(NONE if side is None else inert(get(side)) for side in (a, b)), "") for title, get in SHAPES)
+    return [*rows, *shapes]
+
+
+SHAPES: Final[Sequence[tuple[str, Callable[[LaunchFigures], str]]]] = (
+    ("grid", lambda one: one.grid),
+    ("block", lambda one: one.block),
+)

@@ -1,0 +1,378 @@
+"""`perfgate explain --ncu`, with a stand-in for ncu that notes its words, runs the workload, and prints a table.
+
+The workload's own processes are real, and so is the checkout of the compared commit. That a real ncu does as the
+stand-in does is for tests/gpu to show.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import subprocess
+import sys
+import textwrap
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from support import records
+from support.project import Project
+from support.repository import IDENTITY
+
+from perfgate.cli import looking
+from perfgate.explain.breakdown import breakdown_of, kept
+from perfgate.model.baseline import Commit
+from perfgate.model.metric import Metric
+from perfgate.model.sample import KernelSample, Run
+from perfgate.model.workload import CaptureMode, Workload
+
+GEMM = "void cutlass::Kernel2<cutlass_80_simt_sgemm_256x128_8x4_nn_align1>(T1::Params)"
+GEMM_SYMBOL = "_ZN7cutlass7Kernel2I43cutlass_80_simt_sgemm_256x128_8x4_nn_align1EEvNT_6ParamsE"
+"""A kernel of the recorded capture."""
+SGEMM = (
+    "sm80_xmma_gemm_f32f32_f32f32_f32_tn_n_tilesize128x128x8_stage3_warpsize2x2x1_ffma_aligna4_alignc4_execute_kernel"
+    "__5x_cublas"
+)
+
+FAKE_NCU = """\
+#!{python} -B
+import json, os, subprocess, sys
+from pathlib import Path
+
+words = sys.argv[1:]
+if words == ["--version"]:
+    print("Version 2025.3.1.0 (build 1) (public-release)")
+    sys.exit(0)
+options, sections = {{}}, []
+while words and words[0].startswith("--"):
+    word = words.pop(0)
+    if word == "--section":
+        sections.append(words.pop(0))
+    else:
+        name, _, value = word.partition("=")
+        options[name] = value
+if "--import" in options:
+    kernel, speed = Path(options["--import"]).read_text().split()
+    head = ("ID", "Kernel Name", "Block Size", "Grid Size", "Device", "gpu__time_duration.sum")
+    rows = (head, ("",) * 5 + ("ns",), ("0", kernel, "(256, 1, 1)", "(64, 1, 1)", "0", speed))
+    print("\\n".join(",".join('"' + cell + '"' for cell in row) for row in rows))
+    sys.exit(0)
+with open({asked!r}, "a") as asked:
+    asked.write(json.dumps([options, sections, words, os.getcwd(), os.environ.get("HF_TOKEN")]) + "\\n")
+log, report = Path(options["--log-file"]), Path(options["--export"])
+log.write_text("==PROF== Connected to process 42\\n")
+kernel = options["--kernel-name"]
+{body}
+status = subprocess.run(words).returncode
+report.write_text(kernel + " " + Path("speed").read_text())
+sys.exit(status)
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """One run under the stand-in."""
+
+    options: dict[str, str]
+    sections: list[str]
+    argv: list[str]
+    cwd: str
+    token: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bed:
+    """A project with a kept result whose GEMM takes longer than in its baseline, and a stand-in for ncu."""
+
+    here: Project
+    sha: str
+    """The commit of the baseline."""
+    elsewhere: Path
+    """Outside the project, as programs are."""
+
+    def ncu(self, body: str = "") -> None:
+        """Put the stand-in there, which does as a test needs before it runs the workload."""
+        program = self.elsewhere / "ncu"
+        asked = str(self.elsewhere / "asked.jsonl")
+        text = FAKE_NCU.format(python=sys.executable, asked=asked, body=textwrap.dedent(body))
+        program.write_text(text, encoding="utf-8")
+        program.chmod(0o755)
+        self.here.patch.setenv("PERFGATE_NCU", str(program))
+
+    @property
+    def asked(self) -> list[Asked]:
+        """What it was asked, run by run."""
+        lines = (self.elsewhere / "asked.jsonl").read_text(encoding="utf-8").splitlines()
+        names = ("options", "sections", "argv", "cwd", "token")
+        return [Asked(**dict(zip(names, json.loads(line), strict=True))) for line in lines]
+
+    @property
+    def left(self) -> list[str]:
+        """Reports that were left behind."""
+        return [path.name for path in (self.here.root / ".perfgate").rglob("*.ncu-rep")]
+
+
+def git(root: Path, *words: str) -> str:
+    done = subprocess.run(("git", *IDENTITY, *words), cwd=root, check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+def run(gemm_ms: float, *, sgemm_ms: float = 1.0) -> Run:
+    kernels = [KernelSample(name=GEMM, count=12, gpu_ms=gemm_ms), KernelSample(name=SGEMM, count=1, gpu_ms=sgemm_ms)]
+    values = {**records.VALUES, Metric.KERNEL_MS: gemm_ms + sgemm_ms}
+    made = records.run(processes=[records.process(values, steps=4, kernels=kernels)])
+    return made.model_copy(update={"folder": "run-1"})
+
+
+@pytest.fixture
+def bed(here: Project, capture: Path, tmp_path: Path) -> Bed:
+    here.patch.setattr(looking, "read_machine", lambda _env, **_more: here.machine)
+    here.write("speed", "1000")
+    here.write(".gitignore", "bin/\n*.sqlite\n.perfgate/\n__pycache__/\n")
+    git(here.root, "init", "--quiet")
+    git(here.root, "add", "--all")
+    git(here.root, "commit", "--quiet", "-m", "blessed")
+    sha = git(here.root, "rev-parse", "HEAD")
+    here.write("speed", "3000")
+    baseline = here.baseline()
+    occasion = baseline.occasions[0].model_copy(update={"commit": Commit(sha=sha)})
+    breakdown = kept(breakdown_of([run(8.0)] * 5))
+    here.bless(baseline.model_copy(update={"breakdown": breakdown, "occasions": (occasion,)}))
+    code = {"workloads/loops.py": hashlib.sha256((here.root / "workloads/loops.py").read_bytes()).hexdigest()}
+    result = records.result(
+        of=here.declared(), on=here.machine, measured=[run(9.0)] * 3, code=code, at=records.NOON.replace(hour=15)
+    )
+    folder = here.keep(result)
+    (folder / "run-1").mkdir()
+    shutil.copy(capture, folder / "run-1" / "capture-0.sqlite")
+    made = Bed(here=here, sha=sha, elsewhere=tmp_path)
+    made.ncu()
+    return made
+
+
+def table(out: str) -> list[str]:
+    """What is told of kernels under ncu, behind all else."""
+    lines = out.splitlines()
+    start = next(number for number, line in enumerate(lines) if line.startswith("kernels under ncu"))
+    return lines[start:]
+
+
+def test_a_kernel_that_moved_is_looked_at_in_the_project_and_in_the_baselines_commit(bed: Bed) -> None:
+    seen = bed.here.perfgate("explain", "loop", "--ncu", "--no-rules")
+    assert (seen.status, table(seen.out)) == (
+        0,
+        [
+            f"kernels under ncu 2025.3.1: a is {bed.sha[:12]}, b is the project as it is",
+            "  One launch each, the first of the measured steps, with caches emptied and clocks as they were: its",
+            "  time is not that of a step in the gate.",
+            "",
+            "Kernel2<cutlass_80_simt_sgemm_256x128_8x4_nn_align1>  +1.000 ms a step, each +12.5 %",
+            "  figure                  a            b  change",
+            "  ------------  -----------  -----------  ------",
+            "  duration, us        1.000        3.000  +200 %",
+            "  grid           (64, 1, 1)   (64, 1, 1)",
+            "  block         (256, 1, 1)  (256, 1, 1)",
+        ],
+    )
+    assert seen.err == (
+        "perfgate: kernel 1 of 1, now: Kernel2<cutlass_80_simt_sgemm_256x128_8x4_nn_align1>\n"
+        "perfgate: kernel 1 of 1, before: Kernel2<cutlass_80_simt_sgemm_256x128_8x4_nn_align1>\n"
+    )
+    assert "kernel_ms +0.9000 ms" in seen.out
+    assert bed.left == []
+    assert git(bed.here.root, "worktree", "list").count("\n") == 0
+
+
+def test_each_run_is_the_workloads_own_with_two_steps_and_its_whole_warm_up(bed: Bed) -> None:
+    bed.here.patch.setenv("HF_TOKEN", "hf_abcdefghijklmnopqrstuv")
+    bed.here.perfgate("explain", "loop", "--ncu", "--no-rules")
+    now, before = bed.asked
+    for one in (now, before):
+        assert one.options["--kernel-name"] == GEMM_SYMBOL
+        assert one.options["--kernel-name-base"] == "mangled"
+        assert (one.options["--launch-skip"], one.options["--launch-count"]) == ("0", "1")
+        assert (one.options["--profile-from-start"], one.options["--clock-control"]) == ("off", "none")
+        assert one.sections == ["SpeedOfLight", "LaunchStats", "Occupancy"]
+        assert "workloads/loops.py::loop" in one.argv
+        assert one.token is None
+    assert now.cwd == str(bed.here.root)
+    assert before.cwd.startswith(str(bed.here.root / ".perfgate" / "worktrees"))
+    order = json.loads((bed.here.root / ".perfgate" / "ncu" / "1-now" / "order.json").read_text(encoding="utf-8"))
+    assert (order["steps"], order["warmup"]) == (2, 1)
+
+
+def test_nothing_of_it_is_kept_as_a_result(bed: Bed) -> None:
+    results = sorted((bed.here.root / ".perfgate" / "results").rglob("*"))
+    bed.here.perfgate("explain", "loop", "--ncu", "--no-rules")
+    assert sorted((bed.here.root / ".perfgate" / "results").rglob("*")) == results
+
+
+def test_without_a_commit_to_run_there_is_only_now_and_it_says_why(bed: Bed) -> None:
+    (listed,) = bed.here.store.baselines()
+    baseline = listed.found
+    assert not isinstance(baseline, Exception)
+    dirty = baseline.occasions[0].model_copy(update={"commit": Commit(sha=bed.sha, dirty=True)})
+    listed.path.unlink()
+    bed.here.bless(baseline.model_copy(update={"occasions": (dirty,)}))
+    seen = bed.here.perfgate("explain", "loop", "--ncu", "--no-rules")
+    assert seen.status == 0
+    lines = table(seen.out)
+    assert lines[0] == "kernels under ncu 2025.3.1: a is nothing, b is the project as it is"
+    assert lines[-1] == (
+        "  a           no figures: the baseline was measured with uncommitted changes, which no commit holds"
+    )
+    assert ["duration,", "us", "-", "3.000"] in [line.split() for line in lines]
+    assert len(bed.asked) == 1
+
+
+def test_a_commit_on_which_it_does_not_run_leaves_now_and_the_reason(bed: Bed) -> None:
+    bed.ncu('if "worktrees" in os.getcwd():\n    sys.exit(7)')
+    seen = bed.here.perfgate("explain", "loop", "--ncu", "--no-rules")
+    assert seen.status == 0
+    told = " ".join(" ".join(table(seen.out)).split())
+    assert "a no figures: loop: its process was gone with exit status 7 before the workload came to its end" in told, (
+        told
+    )
+
+
+def test_without_permission_for_the_counters_it_fails_with_nvidias_page(bed: Bed) -> None:
+    bed.ncu(
+        """\
+        log.write_text("==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access NVIDIA GPU "
+                       "Performance Counters on the target device 0.\\n")
+        subprocess.run(words)
+        sys.exit(0)
+        """
+    )
+    seen = bed.here.perfgate("explain", "loop", "--ncu", "--no-rules")
+    assert seen.status == 42
+    assert seen.err.splitlines()[1:] == [
+        (
+            "perfgate: Kernel2<cutlass_80_simt_sgemm_256x128_8x4_nn_align1>: ncu has no figures of it: "
+            "ERR_NVGPUCTRPERM - The user does not have permission to access NVIDIA GPU Performance Counters on the "
+            "target device 0."
+        ),
+        "Let this user read the GPU's counters, or run it as root: https://developer.nvidia.com/ERR_NVGPUCTRPERM",
+    ]
+    assert "kernel_ms +0.9000 ms" in seen.out
+
+
+def test_a_workload_that_fails_under_ncu_says_how(bed: Bed) -> None:
+    bed.here.workload("from perfgate import workload\n\n@workload(steps=4, warmup=1)\ndef loop(steps):\n    1 / 0\n")
+    seen = bed.here.perfgate("explain", "loop", "--ncu", "--no-rules")
+    assert seen.status == 16
+    assert "perfgate: loop: it raised ZeroDivisionError: division by zero.\n" in seen.err
+    assert "See /project/.perfgate/ncu/1-now/workload.log." in seen.err
+    assert bed.left == []
+
+
+def test_a_launch_that_does_not_come_is_no_figure(bed: Bed) -> None:
+    bed.ncu("sys.exit(subprocess.run(words).returncode)")
+    lines = table(bed.here.perfgate("explain", "loop", "--ncu", "--no-rules").out)
+    assert lines[-2:] == [
+        "  a           no figures: it was not launched in the steps that were looked at",
+        "  b           no figures: it was not launched in the steps that were looked at",
+    ]
+
+
+def test_figures_of_another_kernel_are_not_taken(bed: Bed) -> None:
+    bed.ncu('kernel = "_Zother"')
+    seen = bed.here.perfgate("explain", "loop", "--ncu", "--no-rules")
+    assert seen.status == 42
+    assert seen.err.splitlines()[1] == (
+        "perfgate: Kernel2<cutlass_80_simt_sgemm_256x128_8x4_nn_align1>: ncu has looked at another kernel, _Zother. "
+        f"It was asked for {GEMM_SYMBOL}."
+    )
+
+
+def test_without_a_capture_no_kernel_can_be_named_to_ncu(bed: Bed) -> None:
+    (capture,) = (bed.here.root / ".perfgate" / "results").rglob("capture-0.sqlite")
+    capture.unlink()
+    seen = bed.here.perfgate("explain", "loop", "--ncu", "--no-rules")
+    assert seen.status == 0
+    assert table(seen.out)[-2:] == [
+        "  a           no figures: no capture at hand tells its symbol",
+        "  b           no figures: no capture at hand tells its symbol",
+    ]
+    assert not (bed.elsewhere / "asked.jsonl").exists()
+
+
+def test_changed_code_is_remarked_upon(bed: Bed) -> None:
+    bed.here.workload((bed.here.root / "workloads" / "loops.py").read_text(encoding="utf-8") + "\n# changed\n")
+    told = " ".join(" ".join(table(bed.here.perfgate("explain", "loop", "--ncu", "--no-rules").out)).split())
+    assert "remark The project's code is not that of b any more: now is what it is today." in told
+
+
+def test_a_workload_that_is_gone_cannot_be_run_again(bed: Bed) -> None:
+    bed.here.workload("")
+    seen = bed.here.perfgate("explain", "loop", "--ncu", "--no-rules")
+    assert (seen.status, seen.err) == (
+        10,
+        (
+            "perfgate: loop: the project has no such workload any more. --ncu runs it again.\n"
+            "See them all: pytest --perfgate --collect-only -q\n"
+        ),
+    )
+
+
+def test_without_ncu_the_explanation_stands_and_it_says_where_it_looked(bed: Bed) -> None:
+    bed.here.patch.setenv("PERFGATE_NCU", "/nowhere/ncu")
+    seen = bed.here.perfgate("explain", "loop", "--ncu", "--no-rules")
+    assert seen.status == 40
+    assert seen.err.startswith("perfgate: ncu /nowhere/ncu (from PERFGATE_NCU): does not exist.")
+    assert "kernel_ms +0.9000 ms" in seen.out
+
+
+def test_without_a_gpu_it_is_refused(bed: Bed) -> None:
+    bed.here.patch.setattr(
+        looking, "read_machine", lambda _env, **_more: records.machine().model_copy(update={"gpus": ()})
+    )
+    seen = bed.here.perfgate("explain", "loop", "--ncu", "--no-rules")
+    assert (seen.status, seen.err) == (
+        42,
+        (
+            "perfgate: loop: no NVIDIA GPU is here. ncu looks at kernels while they run.\n"
+            "Run it where the gate runs, with .perfgate/ at hand.\n"
+        ),
+    )
+
+
+@pytest.mark.parametrize("words", [["a.json", "b.json"], ["a.sqlite"]])
+def test_only_a_workload_can_be_run_again(here: Project, words: list[str]) -> None:
+    seen = here.perfgate("explain", *words, "--ncu")
+    assert seen.status == 2
+    assert "Error: --ncu runs a workload again: name one workload.\n" in seen.err
+
+
+def test_a_command_is_run_as_it_is_and_its_warm_up_is_passed_over(bed: Bed) -> None:
+    bed.here.write("train.py", "")
+    bed.here.write(
+        "workloads/train.yaml",
+        "command: [python, train.py]\nstep: batch\nwarmup: 3\nsteps: 4\ncapture: all\n",
+    )
+    train = Workload(
+        id="train",
+        source="workloads/train.yaml",
+        command=("python", "train.py"),
+        step="batch",
+        steps=4,
+        warmup=3,
+        capture=CaptureMode.ALL,
+    )
+    folder = bed.here.keep(records.result(of=train, on=bed.here.machine, measured=[run(9.0)] * 3))
+    (folder / "run-1").mkdir()
+    (capture,) = (bed.here.root / ".perfgate" / "results").rglob("capture-0.sqlite")
+    shutil.copy(capture, folder / "run-1" / "capture-0.sqlite")
+    baseline = records.baseline(of=train, on=bed.here.machine)
+    bed.here.bless(baseline.model_copy(update={"breakdown": kept(breakdown_of([run(8.0)] * 5))}))
+    seen = bed.here.perfgate("explain", "train", "--ncu", "--no-rules")
+    assert seen.status == 0, seen.err
+    (now,) = bed.asked
+    # 12 launches in each of 3 steps of warm-up, counted from the start: nothing starts a capture.
+    assert (now.options["--launch-skip"], now.options["--profile-from-start"]) == ("36", "on")
+    assert now.argv[1:] == ["train.py"]
+    assert Path(now.argv[0]).is_absolute()
+    told = " ".join(" ".join(table(seen.out)).split())
+    assert f"a no figures: commit {records.COMMIT.sha}: it is not in this clone" in told
+    assert "duration, us - 3.000" in told

@@ -1,0 +1,119 @@
+"""Which kernels moved, and what a launch is limited by."""
+
+from __future__ import annotations
+
+import pytest
+from support import records
+
+from perfgate.explain.breakdown import breakdown_of, kept
+from perfgate.explain.kernels import limited_by, moved_kernels
+from perfgate.explain.sides import side_of_runs
+from perfgate.model.kernelfigures import LaunchFigures, MovedKernel
+from perfgate.model.metric import Metric
+from perfgate.model.sample import KernelSample
+from perfgate.model.side import Side
+
+FILL = "void at::native::fill<(int)4, at::native::Fill<float>>(int, T2)"
+
+
+def kernel(name: str, gpu_ms: float, *, count: float = 1, nccl: bool = False) -> KernelSample:
+    return KernelSample(name=name, count=count, gpu_ms=gpu_ms, kind="nccl" if nccl else "kernel")
+
+
+def side(*kernels: KernelSample) -> Side:
+    total = sum(one.gpu_ms for one in kernels if one.kind == "kernel")
+    process = records.process({Metric.STEP_MS: 12.0, Metric.KERNEL_MS: total}, kernels=kernels)
+    return side_of_runs("it", [records.run(processes=[process])] * 3)
+
+
+def as_kept(one: Side) -> Side:
+    """The same as a baseline keeps it: names shortened."""
+    return one.model_copy(update={"breakdown": kept(one.breakdown)})
+
+
+def test_kernels_are_told_by_how_much_they_moved_and_no_more_than_were_asked_for() -> None:
+    a = side(kernel("gemm", 5.0, count=12), kernel("relu", 1.0), kernel("add", 1.0))
+    b = side(kernel("gemm", 5.5, count=12), kernel("relu", 1.8), kernel("add", 1.2))
+    assert [one.name for one in moved_kernels(a, b, most=2)] == ["relu", "gemm"]
+    assert moved_kernels(a, b, most=3)[1] == MovedKernel(
+        name="gemm", change_ms=0.5, note="each +10 %", per_step_before=12, per_step_now=12
+    )
+
+
+def test_what_moves_by_next_to_nothing_did_not_move() -> None:
+    a = side(kernel("gemm", 5.0), kernel("relu", 1.0))
+    b = side(kernel("gemm", 5.0, count=1), kernel("relu", 1.0059))
+    assert moved_kernels(a, b, most=3) == ()
+    assert moved_kernels(a, a, most=3) == ()
+
+
+def test_kernels_that_moved_against_each_other_are_told_though_their_sum_did_not() -> None:
+    a, b = side(kernel("gemm", 5.0), kernel("relu", 1.0)), side(kernel("gemm", 4.0), kernel("relu", 2.0))
+    assert {one.name: one.change_ms for one in moved_kernels(a, b, most=3)} == {"gemm": -1.0, "relu": 1.0}
+
+
+def test_a_new_kernel_was_launched_never_before_and_one_that_is_gone_never_now() -> None:
+    a, b = side(kernel("gemm", 5.0), kernel("old", 1.0, count=2)), side(kernel("gemm", 5.0), kernel(FILL, 3.0, count=4))
+    new, gone = moved_kernels(a, b, most=3)
+    assert new == MovedKernel(name=FILL, change_ms=3.0, note="new, 4 a step", per_step_before=0, per_step_now=4)
+    assert gone == MovedKernel(name="old", change_ms=-1.0, note="gone, 2 a step", per_step_before=2, per_step_now=0)
+
+
+def test_a_kernel_that_a_baseline_has_by_its_short_name_keeps_its_full_one() -> None:
+    a, b = as_kept(side(kernel("gemm", 5.0), kernel(FILL, 1.0))), side(kernel("gemm", 5.0), kernel(FILL, 2.0))
+    assert a.breakdown != b.breakdown
+    assert [one.name for one in moved_kernels(a, b, most=3)] == [FILL]
+
+
+def test_nccls_kernels_are_not_looked_at() -> None:
+    a = side(kernel("gemm", 5.0), kernel("ncclDevKernel", 1.0, nccl=True))
+    b = side(kernel("gemm", 5.0), kernel("ncclDevKernel", 9.0, nccl=True))
+    assert moved_kernels(a, b, most=3) == ()
+
+
+def test_breakdowns_without_kernels_tell_none() -> None:
+    a = side(kernel("gemm", 5.0))
+    assert moved_kernels(a.model_copy(update={"breakdown": breakdown_of([])}), a, most=3) == ()
+
+
+def launch(compute: float | None, memory: float | None, *, waves: float | None = 12.0) -> LaunchFigures:
+    return LaunchFigures(
+        kernel="k",
+        device=0,
+        grid="(1, 1, 1)",
+        block="(1, 1, 1)",
+        duration_us=1,
+        compute_percent=compute,
+        memory_percent=memory,
+        waves=waves,
+    )
+
+
+@pytest.mark.parametrize(
+    ("found", "sentence"),
+    [
+        (launch(85, 2), "limited by compute: compute at 85 %, memory at 2 % of what they could do"),
+        (launch(31, 91), "limited by memory: compute at 31 %, memory at 91 % of what they could do"),
+        (launch(60, 40), "limited by compute: compute at 60 %, memory at 40 % of what they could do"),
+        (launch(75, 70), "limited by compute and memory alike: compute at 75 %, memory at 70 % of what they could do"),
+        (
+            launch(5, 59),
+            "limited by neither, so mostly by latency: compute at 5 %, memory at 59 % of what they could do",
+        ),
+        (
+            launch(5, 9, waves=0.25),
+            (
+                "too small to fill the GPU: its blocks are 25 % of what runs at once, compute at 5 %, memory at 9 % "
+                "of what they could do"
+            ),
+        ),
+        (
+            launch(5, 9, waves=None),
+            "limited by neither, so mostly by latency: compute at 5 %, memory at 9 % of what they could do",
+        ),
+        (launch(None, 90), None),
+        (launch(90, None), None),
+    ],
+)
+def test_what_a_launch_is_limited_by_is_said_only_by_its_figures(found: LaunchFigures, sentence: str | None) -> None:
+    assert limited_by(found) == sentence
