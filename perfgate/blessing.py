@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime
 from statistics import median
 from typing import Final
 
@@ -29,13 +29,11 @@ from perfgate.model.metric import GATED_CLOCKS, METRICS, Basis, Kind, Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import Run
 from perfgate.model.verdict import MetricVerdict
+from perfgate.repeats import SAME_OCCASION, is_in, near_occasion, why_no_repeat
 
 WANTED_RUNS: Final = 10
 WANTED_OCCASIONS: Final = 5
 """DECISION: blessing wants 10 runs over 5 occasions, and accepts FEWEST_RUNS over 1."""
-SAME_OCCASION: Final = timedelta(minutes=15)
-"""Results closer than this share one thermal state: a GPU's temperature settles within minutes, and the drift between
-occasions that `tau` stands for (room, clocks, neighbours) shows over hours."""
 MOST_RUNS: Final = 30
 """Runs in a baseline: beyond them the occasion term rules, and the file would no longer be a few KB."""
 MOST_MILESTONES: Final = 20
@@ -60,6 +58,9 @@ def bless(
     accept_regression: bool = False,
     in_ci: bool = False,
     allow_ci: bool = False,
+    run_url: str | None = None,
+    runner: str | None = None,
+    measure_more: str = "",
 ) -> Baseline:
     """Return the baseline that kept results make.
 
@@ -79,6 +80,9 @@ def bless(
         accept_regression: bless a loss beyond budget; the best ever blessed is then forgotten.
         in_ci: whether this runs in CI, where nobody reads what is blessed.
         allow_ci: bless there nevertheless.
+        run_url: the CI run that measured it.
+        runner: where that ran.
+        measure_more: what to do where runs are wanting; by default what is done at a desk.
 
     Raises:
         BlessRefused: with the one thing to do about it.
@@ -98,7 +102,8 @@ def bless(
             subject=newest.workload.id,
             fact=f"{_counted(len(runs), 'run')} over {_counted(occasions, 'occasion')} can be blessed",
             expectation=f"A baseline needs at least {FEWEST_RUNS}; runs of the same code and machine are joined",
-            next_step=f"Measure more: pytest --perfgate --perfgate-runs={FEWEST_RUNS} {_selector(newest)}",
+            next_step=measure_more
+            or f"Measure more: pytest --perfgate --perfgate-runs={FEWEST_RUNS} {_selector(newest)}",
         )
     like = None if baseline is None or why_not_alike(baseline, newest) else baseline
     new = Baseline(
@@ -107,7 +112,7 @@ def bless(
         parameters=newest.workload.comparable_parameters(),
         machine=newest.machine,
         occasions=_occasions(joined),
-        blessing=Blessing(by=by, at=at, reason=reason.strip(), commit=commit),
+        blessing=Blessing(by=by, at=at, reason=reason.strip(), commit=commit, run_url=run_url, runner=runner),
         code=code_digest(newest.code),
         breakdown=kept(breakdown_of(runs)),
         calibration={} if like is None else like.calibration,
@@ -115,6 +120,73 @@ def bless(
     if like is not None and not accept_regression:
         _refuse_loss(newest, like, new)
     return new.model_copy(update={"anchor": _anchor(like, new, commit=newest.commit, accepted=accept_regression)})
+
+
+def add_occasion(
+    results: Sequence[Result],
+    baseline: Baseline | None,
+    *,
+    reason: str,
+    by: str,
+    at: datetime,
+    commit: Commit | None,
+    in_ci: bool = False,
+    allow_ci: bool = False,
+    run_url: str | None = None,
+    runner: str | None = None,
+) -> Baseline:
+    """Return the baseline with the first result as one more occasion; of more than 30 runs the oldest occasions go.
+
+    Nothing else in it changes: who blessed it and why, its anchor, its calibration, what it was made of.
+
+    Args:
+        results: kept results of one workload, newest first; at least one. The others only say how long occasions
+            that are in the baseline lasted.
+        baseline: what is blessed for this workload and machine now.
+        reason: why it is added.
+        by: who adds it.
+        at: when, aware.
+        commit: where the repository stands now.
+        in_ci: whether this runs in CI, where nobody reads what is added.
+        allow_ci: add it there nevertheless.
+        run_url: the CI run that measured it.
+        runner: where that ran.
+
+    Raises:
+        BlessRefused: it is no unchanged repeat of what is blessed, was lost against it, or is of no other occasion.
+    """
+    newest = results[0]
+    _refuse_formally(newest, reason=reason, in_ci=in_ci, allow_ci=allow_ci)
+    if baseline is None:
+        raise BlessRefused(
+            subject=newest.workload.id,
+            fact=f"it has no baseline on {newest.machine.gpu_name} that an occasion could be added to",
+            expectation="An occasion repeats what is blessed",
+            next_step=f'Make one: perfgate bless {shlex.quote(newest.workload.id)} --reason "..."',
+        )
+    _refuse_no_repeat(baseline, newest)
+    _refuse_same_occasion(baseline, newest, results[1:])
+    added = Blessing(by=by, at=at, reason=reason.strip(), commit=commit, run_url=run_url, runner=runner)
+    occasion = Occasion(
+        measured_at=newest.measured_at,
+        commit=newest.commit,
+        runs=tuple(map(BlessedRun.of, newest.runs)),
+        added=added,
+    )
+    older = sorted(baseline.occasions, key=lambda one: one.measured_at)
+    room = MOST_RUNS - len(occasion.runs)
+    while older and sum(len(one.runs) for one in older) > room:
+        older = older[1:]
+    kept_runs = len(occasion.runs) + sum(len(one.runs) for one in older)
+    if kept_runs < min(WANTED_RUNS, len(baseline.runs)) or not older:
+        raise BlessRefused(
+            subject=newest.workload.id,
+            fact=f"of {len(baseline.runs)} blessed runs and {len(occasion.runs)} more, {kept_runs} would be left",
+            expectation=f"A baseline holds {MOST_RUNS} runs, and the oldest occasions make room",
+            next_step=f"Measure fewer at once: pytest --perfgate --perfgate-runs={_FIRST_LOOK} {_selector(newest)}",
+        )
+    occasions = sorted((*older, occasion), key=lambda one: one.measured_at)
+    return baseline.model_copy(update={"occasions": tuple(occasions)})
 
 
 def why_not_alike(baseline: Baseline, result: Result) -> tuple[str, ...]:
@@ -222,6 +294,60 @@ def _refuse_by_outcome(result: Result) -> None:
             expectation="Only a sound measurement can be a baseline",
             next_step=f"Measure again: pytest --perfgate {_selector(result)}",
         )
+
+
+def _refuse_no_repeat(baseline: Baseline, result: Result) -> None:
+    """Refuse what is not the blessed measurement once more, or what went badly enough to be looked at."""
+    told, again = result.workload.id, f"Measure it again: pytest --perfgate {_selector(result)}"
+    why = why_no_repeat(baseline, result)
+    if why is not None:
+        raise BlessRefused(
+            subject=told,
+            fact=f"the kept result is one {why}",
+            expectation="Only an unchanged repeat of what is blessed is an occasion of it",
+            next_step=f'Repeat it as it was blessed, or bless anew: perfgate bless {shlex.quote(told)} --reason "..."',
+        )
+    lacking = [m for m in METRICS if baseline.values(m) and any(m not in run.measured() for run in result.runs)]
+    if lacking:
+        raise BlessRefused(
+            subject=told,
+            fact=f"{lacking[0]} was not measured in all of its runs",
+            expectation="A metric that a baseline's runs do not share would no longer be told",
+            next_step=again,
+        )
+    match result.verdict.outcome:
+        case Outcome.PASSED | Outcome.IMPROVED | Outcome.INCONCLUSIVE:
+            pass
+        case Outcome.REGRESSED:
+            raise BlessRefused(
+                subject=told,
+                fact=f"it REGRESSED: {result.verdict.reason.rstrip('.')}",
+                expectation="The code is the blessed one, so what moved is the machine: that wants eyes first",
+                next_step=f"Look at what moved: perfgate explain {shlex.quote(told)}",
+            )
+        case Outcome.NO_BASELINE | Outcome.INCOMPARABLE | Outcome.INVALID | Outcome.NOT_MEASURED:
+            raise BlessRefused(
+                subject=told,
+                fact=f"the kept result is {result.verdict.outcome}: {result.verdict.reason.rstrip('.')}",
+                expectation="An occasion is added once a gate has held it against what is blessed",
+                next_step=again,
+            )
+
+
+def _refuse_same_occasion(baseline: Baseline, result: Result, others: Sequence[Result]) -> None:
+    if is_in(baseline, result):
+        fact = f"the newest kept result, of {_moment(result.measured_at)}, is in the baseline already"
+    elif (near := near_occasion(baseline, result, others)) is not None:
+        fact = f"{_moment(result.measured_at)} is the same occasion as {_moment(near)}, which is in the baseline"
+    else:
+        return
+    minutes = int(SAME_OCCASION.total_seconds() // 60)
+    raise BlessRefused(
+        subject=result.workload.id,
+        fact=fact,
+        expectation=f"Within {minutes} minutes a GPU is in one state: more runs of it say nothing of other hours",
+        next_step=f"Measure it at another time of day: pytest --perfgate {_selector(result)}",
+    )
 
 
 def _refuse_stale(result: Result, code_now: Mapping[str, str]) -> None:
@@ -400,6 +526,10 @@ def _selector(result: Result) -> str:
     if result.workload.nodeid is not None:
         return shlex.quote(result.workload.nodeid)
     return f"-k {shlex.quote(result.workload.id)}"
+
+
+def _moment(at: datetime) -> str:
+    return at.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 def _percent(fraction: float) -> str:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,23 +18,17 @@ from typing import Final, assert_never
 
 import numpy as np
 
-from perfgate.blessing import SAME_OCCASION, WANTED_OCCASIONS
+from perfgate.blessing import WANTED_OCCASIONS
 from perfgate.judge.compare import FLOOR_SD, LARGEST, PRIOR_DF, Floats, Prior, middle
 from perfgate.judge.forecast import smallest_loss
 from perfgate.judge.outliers import keep
 from perfgate.judge.stages import DUET_PLAN, STORED_PLAN
 from perfgate.model.baseline import Baseline, Commit, Result, Spread, code_digest
 from perfgate.model.errors import CalibrationRefused
-from perfgate.model.machine import Machine
-from perfgate.model.metric import COUNTS, GATED_CLOCKS, METRICS, Basis, ClockSpec, Metric
+from perfgate.model.metric import METRICS, Basis, ClockSpec, Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.workload import Workload
-
-Values = Mapping[Metric, float]
-
-_DIGITS: Final = 6
-"""Significant digits by which a run is known again in a baseline, whose file rounds times."""
-
+from perfgate.repeats import Repeats, clean_commits, gated, repeats, why_no_repeat
 
 # Statistics
 
@@ -102,137 +95,6 @@ def spreads(occasions: Sequence[Floats], default: ClockSpec) -> tuple[float, flo
     run_variance = found.within if found.within_df else default.prior_sd**2
     beyond = found.occasion_variance(run_variance=run_variance)
     return run_sd, moderated(beyond, found.between_df, prior_sd=default.occasion_sd)
-
-
-# Which runs are repeats
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Repeats:
-    """Runs of what is blessed, by occasion, oldest first: the baseline's own and those of kept results."""
-
-    occasions: tuple[tuple[Values, ...], ...]
-    first: datetime
-    last: datetime
-    """When the first and the last occasion began."""
-    results: int
-    """Kept results among them."""
-    regressed: int
-    """Of these, how many were judged to have lost something."""
-    left_out: Mapping[str, int]
-    """Kept results that are no repeats, by the reason in a phrase."""
-
-    @property
-    def runs(self) -> int:
-        """All runs."""
-        return sum(len(occasion) for occasion in self.occasions)
-
-
-def repeats(baseline: Baseline, results: Sequence[Result]) -> Repeats:
-    """Collect the unchanged repeats of a baseline from itself and from kept results, in any order.
-
-    A result that was blessed into the baseline counts once, with the baseline. Results within 15 minutes of one
-    another are one occasion, as in blessing.
-    """
-    found: list[tuple[datetime, tuple[Values, ...]]] = [
-        (occasion.measured_at, tuple(run.values for run in occasion.runs)) for occasion in baseline.occasions
-    ]
-    unclaimed = [Counter(_known_by(run.values) for run in occasion.runs) for occasion in baseline.occasions]
-    left_out: Counter[str] = Counter()
-    used = regressed = 0
-    for result in sorted(results, key=lambda result: result.measured_at):
-        why = why_no_repeat(baseline, result)
-        if why is not None:
-            left_out[why] += 1
-            continue
-        values = tuple(run.measured() for run in result.runs)
-        if _claimed(baseline, result, unclaimed):
-            values = ()  # but its time says how long the occasion lasted
-        else:
-            used += 1
-            regressed += result.verdict.outcome is Outcome.REGRESSED
-        found.append((result.measured_at, values))
-    grouped: list[list[tuple[datetime, tuple[Values, ...]]]] = []
-    for one in sorted(found, key=lambda one: one[0]):
-        if grouped and one[0] - grouped[-1][-1][0] < SAME_OCCASION:
-            grouped[-1].append(one)
-        else:
-            grouped.append([one])
-    told = [group for group in grouped if any(values for _, values in group)]
-    return Repeats(
-        occasions=tuple(tuple(run for _, values in group for run in values) for group in told),
-        first=told[0][0][0],
-        last=told[-1][0][0],
-        results=used,
-        regressed=regressed,
-        left_out=dict(left_out),
-    )
-
-
-def why_no_repeat(baseline: Baseline, result: Result) -> str | None:
-    """Say in a phrase why a kept result is no repeat of what is blessed; None where it is one.
-
-    A result that REGRESSED is: the code is the same, so what moved was the machine.
-    """
-    if result.workload.id != baseline.workload or result.workload.digest() != baseline.digest:
-        return "of other parameters"
-    if result.machine != baseline.machine:
-        return f"of another machine ({', '.join(_differing(baseline.machine, result.machine))})"
-    if not of_blessed_code(baseline, result):
-        return "of other code" if baseline.code is not None else "not shown to be of the blessed code"
-    if result.verdict.outcome is Outcome.NOT_MEASURED or not result.runs:
-        return f"that is {Outcome.NOT_MEASURED}"
-    complaining = any(run.complaints or run.conditions.complaints for run in result.runs)
-    if result.verdict.outcome is Outcome.INVALID or complaining:
-        return f"that is {Outcome.INVALID}"
-    blessed = {_counts(run.values) for run in baseline.runs}
-    if any(_counts(run.measured()) not in blessed for run in result.runs):
-        return "with other counts"
-    lacking = [m for m in gated(baseline) if any(m not in run.measured() for run in result.runs)]
-    return f"without {lacking[0]}" if lacking else None
-
-
-def of_blessed_code(baseline: Baseline, result: Result) -> bool:
-    """Whether a result ran the code that is blessed: the same files, or for want of their digest a clean commit."""
-    if baseline.code is not None:
-        return code_digest(result.code) == baseline.code
-    return result.commit is not None and not result.commit.dirty and result.commit.sha in clean_commits(baseline)
-
-
-def clean_commits(baseline: Baseline) -> frozenset[str]:
-    """Return the commits at which the baseline was measured without uncommitted changes."""
-    commits = [occasion.commit for occasion in baseline.occasions]
-    return frozenset(commit.sha for commit in commits if commit is not None and not commit.dirty)
-
-
-def gated(baseline: Baseline) -> tuple[Metric, ...]:
-    """Return the clocks that a gate holds against this baseline."""
-    return tuple(metric for metric in GATED_CLOCKS if baseline.values(metric))
-
-
-def _claimed(baseline: Baseline, result: Result, unclaimed: Sequence[Counter[tuple[object, ...]]]) -> bool:
-    """Whether a result's runs are in the baseline already, by time and values; they are then taken off `unclaimed`."""
-    begun = [n for n, occasion in enumerate(baseline.occasions) if occasion.measured_at <= result.measured_at]
-    if not begun or result.measured_at > baseline.blessing.at:
-        return False
-    own = Counter(_known_by(run.measured()) for run in result.runs)
-    if not own <= unclaimed[begun[-1]]:
-        return False
-    unclaimed[begun[-1]].subtract(own)
-    return True
-
-
-def _known_by(values: Values) -> tuple[object, ...]:
-    return tuple((metric, float(f"{value:.{_DIGITS}g}")) for metric, value in sorted(values.items()))
-
-
-def _counts(values: Values) -> tuple[tuple[Metric, float], ...]:
-    return tuple((metric, values[metric]) for metric in COUNTS if metric in values)
-
-
-def _differing(one: Machine, other: Machine) -> list[str]:
-    there, here = one.model_dump(), other.model_dump()
-    return [name.replace("_", " ") for name in there if there[name] != here[name]]
 
 
 # Calibration

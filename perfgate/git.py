@@ -1,6 +1,7 @@
 """What git says of the measured code and its history, and other commits checked out; the only file that runs git.
 
-It changes nothing of the user's: the one thing that it writes and removes is worktrees of perfgate's own.
+It changes nothing of the user's: what it writes is worktrees of perfgate's own, which it also removes, and in CI the
+remote's branch that baselines are compared with.
 """
 
 from __future__ import annotations
@@ -175,6 +176,24 @@ def prefix(root: Path, *, env: Mapping[str, str] | None = None) -> PurePath:
     return PurePath(told.removesuffix("\n"))
 
 
+def default_branch(root: Path, *, env: Mapping[str, str] | None = None) -> str | None:
+    """Return the branch that others branch from: origin's HEAD, else main or master, else the current one, if any.
+
+    Raises:
+        RepositoryUnreadable: no git, no repository, or git refuses.
+    """
+    origins = "refs/remotes/origin/"
+    told = _run(root, env, "symbolic-ref", "--quiet", f"{origins}HEAD")
+    if told.returncode == 0:
+        return _text(os.fsdecode(told.stdout).strip().removeprefix(origins))
+    refs = set(_ask(root, env, "for-each-ref", "--format=%(refname)", "refs/heads", origins).split("\n"))
+    for name in ("main", "master"):
+        if refs & {f"refs/heads/{name}", f"{origins}{name}"}:
+            return name
+    _, current = checked_out(root, env=env)
+    return None if current is None else _text(current)
+
+
 def is_tracked(root: Path, path: Path, *, env: Mapping[str, str] | None = None) -> bool:
     """Whether the repository around `root` tracks a file, or anything in a folder.
 
@@ -229,6 +248,49 @@ def remove_worktree(root: Path, folder: Path, *, env: Mapping[str, str] | None =
     done = _run(root, env, "worktree", "remove", "--force", "--force", str(folder), limit_s=CHECKOUT_LIMIT_S)
     if done.returncode != 0:
         _run(root, env, "worktree", "prune")
+
+
+def fetch_branch(root: Path, branch: str, *, env: Mapping[str, str] | None = None) -> None:
+    """Fetch a branch of the remote `origin` with its whole history, as `refs/remotes/origin/<branch>`.
+
+    All its files come with it: a clone without them (`--filter=blob:none`) would ask the remote again whenever a commit
+    is checked out, in a job that has no token any more.
+
+    Raises:
+        RepositoryUnreadable: no git, no repository, no such remote or branch, or the remote refuses.
+    """
+    shallow = _ask(root, env, "rev-parse", "--is-shallow-repository").strip() == "true"
+    words = ("fetch", "--quiet", "--no-tags", "--no-recurse-submodules", *(("--unshallow",) if shallow else ()))
+    _ask(
+        root,
+        env,
+        *(*words, "origin", f"+refs/heads/{branch}:refs/remotes/origin/{branch}"),
+        settings=("core.hooksPath=/dev/null", "credential.interactive=false"),
+        limit_s=HISTORY_LIMIT_S,
+    )
+
+
+def changed_since(root: Path, revision: str, path: str, *, env: Mapping[str, str] | None = None) -> Mapping[str, bool]:
+    """Return the files at or below a path from the top that HEAD has changed since it left a revision's history.
+
+    By their path from the top, whether HEAD has a file there.
+
+    Raises:
+        RepositoryUnreadable: no git, no repository, no such revision, no common commit, or git refuses.
+    """
+    words = ("diff", "--name-status", "-z", "--no-renames", "--no-ext-diff", "--end-of-options", f"{revision}...HEAD")
+    tokens = _ask(root, env, *words, "--", f":(top,literal){path}").split("\0")
+    return {name: status != "D" for status, name in zip(tokens[::2], tokens[1::2], strict=False)}
+
+
+def changes(root: Path, *, env: Mapping[str, str] | None = None) -> tuple[str, ...]:
+    """Return the paths from the top whose files are not as HEAD has them, or that are neither tracked nor ignored.
+
+    Raises:
+        RepositoryUnreadable: no git, no repository, or git refuses.
+    """
+    words = ("status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=normal", "--", ":(top)")
+    return tuple(_text(entry[3:]) for entry in _ask(root, env, *words).split("\0") if entry)
 
 
 def without_repository(env: Mapping[str, str]) -> dict[str, str]:

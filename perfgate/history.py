@@ -352,6 +352,7 @@ class _Line:
                 update={
                     "kind": kind,
                     "blessing": found.blessing,
+                    "added": _added(old, found) if kind is VersionKind.EXTENDED else (),
                     "runs": len(found.runs),
                     "occasions": len(found.occasions),
                     "values": values,
@@ -375,8 +376,11 @@ class _Line:
         if moved:
             return VersionKind.MOVED
         if found.blessing in self.blessings:
-            same = old is not None and (old.blessing, old.occasions) == (found.blessing, found.occasions)
-            return VersionKind.REWRITTEN if same and not self._broken else VersionKind.RESTORED
+            if old is None or old.blessing != found.blessing or self._broken:
+                return VersionKind.RESTORED
+            if old.occasions == found.occasions:
+                return VersionKind.REWRITTEN
+            return VersionKind.EXTENDED if _added(old, found) else VersionKind.RESTORED
         deleted = bool(self.versions) and self.versions[-1].kind is VersionKind.DELETED
         return VersionKind.RECREATED if deleted else VersionKind.BLESSED
 
@@ -398,6 +402,13 @@ class _Line:
 def _medians(baseline: Baseline) -> dict[Metric, float]:
     found = {metric: median(values) for metric in METRICS if (values := baseline.values(metric))}
     return {metric: value for metric, value in found.items() if math.isfinite(value)}
+
+
+def _added(old: Baseline | None, new: Baseline) -> tuple[Blessing, ...]:
+    """Who added each occasion that only the new one has; nobody where one of them was not added to what was there."""
+    held = () if old is None else old.occasions
+    added = [occasion.added for occasion in new.occasions if occasion not in held]
+    return () if None in added else tuple(one for one in added if one is not None)
 
 
 def _finite(fraction: float | None) -> float | None:

@@ -30,7 +30,7 @@ from perfgate.model.side import Side
 from perfgate.model.stepview import StepView
 from perfgate.nsys.sqlite import read_timeline
 from perfgate.nsys.window import read_window
-from perfgate.render.document import DocumentRun, DocumentWorkload, GateDocument
+from perfgate.render.document import DocumentRun, DocumentWorkload, GateDocument, declared_at
 from perfgate.render.html import page_data
 from perfgate.store import KeptResult, Store
 
@@ -78,6 +78,7 @@ def document_of(kept: Sequence[KeptResult], settings: Settings, shelf: Shelf) ->
         opens_gate=opens,
         exit_status=int(not opens),
         machine=newest.result.machine,
+        commit=newest.result.commit if len({one.result.commit for one in kept}) == 1 else None,
         settings=settings,
         workloads=workloads,
     )
@@ -86,6 +87,7 @@ def document_of(kept: Sequence[KeptResult], settings: Settings, shelf: Shelf) ->
 def _document_workload(kept: KeptResult, settings: Settings, shelf: Shelf) -> DocumentWorkload:
     result = kept.result
     baseline = shelf.store.baseline_path(result.machine.slug, result.workload.id)
+    source, line = declared_at(result.workload)
     return DocumentWorkload(
         verdict=result.verdict,
         opens_gate=opens_gate(result.verdict.outcome, on_inconclusive=settings.inconclusive, on_new=settings.new),
@@ -94,6 +96,8 @@ def _document_workload(kept: KeptResult, settings: Settings, shelf: Shelf) -> Do
         interleaved_runs=tuple(map(DocumentRun.of, result.interleaved_runs)),
         baseline=os.path.relpath(baseline, shelf.root) if baseline.exists() else None,
         files=os.path.relpath(kept.folder, shelf.root),
+        source=source,
+        line=line,
     )
 
 

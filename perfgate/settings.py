@@ -6,7 +6,7 @@ import difflib
 import json
 import reprlib
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +17,7 @@ from perfgate.model.metric import GATED_CLOCKS, METRICS, Metric
 from perfgate.model.settings import Settings
 
 TABLE: Final = "[tool.perfgate]"
+BUDGET: Final = "--perfgate-budget"
 
 _IN_OUR_WORDS: Final = (
     ("Input should", "It should"),
@@ -85,6 +86,8 @@ def _is_repository(folder: Path) -> bool:
 def load_settings(root: Path, options: Mapping[str, object]) -> Settings:
     """Merge the defaults, `[tool.perfgate]` of the root's pyproject.toml, and options that are not None.
 
+    The option `budgets` is a list of texts as `step_ms=0.03`, and replaces the budgets of these metrics alone.
+
     Raises:
         ConfigInvalid: the file is no TOML, or holds a key or value that perfgate does not know.
     """
@@ -100,13 +103,16 @@ def load_settings(root: Path, options: Mapping[str, object]) -> Settings:
         first = invalid.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
         raise invalid_value(first, subject=f"{file.name} {TABLE} {where}") from None
+    told_budgets = _given_budgets(given.pop("budgets", ()))
+    if told_budgets:
+        given["budgets"] = {**written.budgets, **told_budgets}
     try:
         settings = Settings.model_validate({**dict(written), **given})
     except ValidationError as invalid:
         first = invalid.errors()[0]
         name = str(first["loc"][0]).removesuffix("_s").replace("_", "-")
         raise invalid_value(first, subject=f"--perfgate-{name}") from None
-    check_budgets(settings.budgets, subject=f"{file.name} {TABLE} budgets")
+    check_budgets(written.budgets, subject=f"{file.name} {TABLE} budgets")
     if settings.max_runs < settings.runs:
         raise ConfigInvalid(
             subject="runs",
@@ -115,6 +121,30 @@ def load_settings(root: Path, options: Mapping[str, object]) -> Settings:
             next_step="Raise max_runs (--perfgate-max-runs) or lower runs (--perfgate-runs).",
         )
     return settings
+
+
+def _given_budgets(told: object) -> dict[Metric, float]:
+    """Budgets by metric, of texts as `step_ms=0.03`.
+
+    Raises:
+        ConfigInvalid: one is of another form, of no metric, or no budget that this one can have.
+    """
+    found: dict[str, float] = {}
+    for text in told if isinstance(told, Sequence) else ():
+        metric, _, fraction = str(text).partition("=")
+        try:
+            found[metric.strip()] = float(fraction)
+        except ValueError:
+            raise ConfigInvalid(
+                subject=BUDGET,
+                fact=f"the value is {_shown(text)}",
+                expectation="Expected a metric and a fraction, such as step_ms=0.03",
+                next_step="Correct it.",
+            ) from None
+    check_metrics(found, subject=BUDGET)
+    budgets = {Metric(metric): fraction for metric, fraction in found.items()}
+    check_budgets(budgets, subject=BUDGET)
+    return budgets
 
 
 def check_keys(told: Mapping[str, object], *, known: Mapping[str, object], subject: str) -> None:

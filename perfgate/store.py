@@ -302,14 +302,22 @@ class Store:
         """
         file = path / RESULT_FILE if path.is_dir() else path
         told = self._told(file)
-        again = "Measure again: pytest --perfgate"
         try:
             raw = file.read_bytes()
         except FileNotFoundError as error:
-            raise ResultMissing(subject=told, fact="there is no such file", next_step=again) from error
+            raise ResultMissing(subject=told, fact="there is no such file", next_step=_MEASURE_AGAIN) from error
         except OSError as error:
             fact = f"the kept result cannot be read ({error.strerror})"
-            raise ResultUnreadable(subject=told, fact=fact, next_step=again) from error
+            raise ResultUnreadable(subject=told, fact=fact, next_step=_MEASURE_AGAIN) from error
+        return self.result_in(raw, file)
+
+    def result_in(self, raw: bytes, path: Path) -> Result:
+        """Return the result in what such a file once held; `path` is what messages call it.
+
+        Raises:
+            ResultUnreadable: it is not a whole result of a format that this perfgate reads.
+        """
+        told, again = self._told(path), _MEASURE_AGAIN
         try:
             content = _parsed(raw)
             number = _format_of(content)
@@ -563,6 +571,7 @@ class Store:
         )
 
 
+_MEASURE_AGAIN: Final = "Measure again: pytest --perfgate"
 _FULL = ("the disk is full", "Free some space (old captures lie under .perfgate/results), then run again.")
 _FORBIDDEN = ("this user may not write there", "Make the folder writable for this user, then run again.")
 _IN_THE_WAY = ("a file stands where a folder must be", "Move it away, then run again.")

@@ -13,7 +13,7 @@ from perfgate.model.baseline import Baseline, Result
 from perfgate.model.errors import (
     ResultMissing,
 )
-from perfgate.render.records import bless_text
+from perfgate.render.records import bless_text, occasion_text
 from perfgate.runner import code_now
 from perfgate.store import Store
 
@@ -22,9 +22,16 @@ from perfgate.store import Store
 @click.argument("workloads", nargs=-1)
 @click.option("--reason", required=True, help="Why this is to be the baseline; kept in it.")
 @click.option("--accept-regression", is_flag=True, help="Bless a loss beyond budget.")
+@click.option(
+    "--occasion",
+    is_flag=True,
+    help="Add the result, an unchanged repeat, to the baseline that is there instead of replacing it.",
+)
 @click.option("--allow-ci", is_flag=True, help="Bless even in CI, where nobody looks at it.")
-def bless(workloads: tuple[str, ...], reason: str, *, accept_regression: bool, allow_ci: bool) -> None:
+def bless(workloads: tuple[str, ...], reason: str, *, accept_regression: bool, occasion: bool, allow_ci: bool) -> None:
     """Make the kept result of each WORKLOAD (default: of all) its baseline. Never measures."""
+    if occasion and accept_regression:
+        raise click.UsageError("--occasion adds repeats of what is blessed: leave --accept-regression out.")
     here = project()
     width, colour = screen()
     names = tuple(dict.fromkeys(workloads)) or here.store.kept_workloads()
@@ -35,31 +42,41 @@ def bless(workloads: tuple[str, ...], reason: str, *, accept_regression: bool, a
             expectation="It makes a baseline of what a gate has measured",
             next_step="Measure first: pytest --perfgate",
         )
+    by, commit = git.author(here.root), git.read_commit(here.root, baselines=here.baselines)
+    in_ci = os.environ.get("CI", "").lower() in {"1", "true", "yes"}
     planned: list[tuple[Baseline | None, Baseline]] = []
     for name in names:
         results = _blessable(here.store, name)
         old = here.store.load_baseline(results[0].machine.slug, name)
-        new = blessing.bless(
-            results,
-            old,
-            reason=reason,
-            by=git.author(here.root),
-            at=datetime.now(UTC),
-            commit=git.read_commit(here.root, baselines=here.baselines),
-            code_now=code_now(results[0].code, here.root),
-            accept_regression=accept_regression,
-            in_ci=os.environ.get("CI", "").lower() in {"1", "true", "yes"},
-            allow_ci=allow_ci,
-        )
+        at = datetime.now(UTC)
+        if occasion:
+            new = blessing.add_occasion(
+                results, old, reason=reason, by=by, at=at, commit=commit, in_ci=in_ci, allow_ci=allow_ci
+            )
+        else:
+            new = blessing.bless(
+                results,
+                old,
+                reason=reason,
+                by=by,
+                at=at,
+                commit=commit,
+                code_now=code_now(results[0].code, here.root),
+                accept_regression=accept_regression,
+                in_ci=in_ci,
+                allow_ci=allow_ci,
+            )
         planned.append((old, new))
     # All or nothing: a refusal above has written no file.
     for old, new in planned:
-        path = here.store.save_baseline(new, replacing=old)
-        rows = blessing.differences(old, new)
-        shown = os.path.relpath(path)
-        click.echo(
-            bless_text(old, new, rows, width=width, colour=colour, costs=blessing.costs(new), path=shown), nl=False
+        shown = os.path.relpath(here.store.save_baseline(new, replacing=old))
+        rows, costs = blessing.differences(old, new), blessing.costs(new)
+        told = (
+            occasion_text(old, new, rows, width=width, colour=colour, costs=costs, path=shown)
+            if occasion and old is not None
+            else bless_text(old, new, rows, width=width, colour=colour, costs=costs, path=shown)
         )
+        click.echo(told, nl=False)
     click.echo("Commit the baselines in a commit of their own.")
 
 

@@ -26,6 +26,7 @@ from perfgate.model.workload import Workload
 from perfgate.plugin.listing import collected_workloads
 from perfgate.pytest_door import ending_as_on_ctrl_c, gate_command, run_to_end
 from perfgate.render.calibration import CalibrationHead, SpreadRow, calibration_text
+from perfgate.repeats import clean_commits
 from perfgate.runner import code_now
 
 REPEATS = 5
@@ -137,7 +138,7 @@ def _calibrated(here: Project, target: Target, *, since: datetime | None) -> str
     results = kept_results(here.store, target.baseline)
     if since is not None:
         calibration.refuse_fresh(target.baseline, next((r for r in results if r.measured_at >= since), None))
-    duet = here.settings.duet is not DuetForm.OFF and bool(calibration.clean_commits(target.baseline))
+    duet = here.settings.duet is not DuetForm.OFF and bool(clean_commits(target.baseline))
     found = calibration.calibrate(
         target.baseline,
         results,

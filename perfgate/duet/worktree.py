@@ -235,6 +235,24 @@ def _is_pointer(file: Path) -> bool:
     return False
 
 
+def remove_abandoned(root: Path, folder: Path, *, env: Mapping[str, str]) -> tuple[str, ...]:
+    """Remove the worktrees below `folder` that no living gate holds, and return the names of those that were there.
+
+    Raises:
+        OSError: the folder cannot be listed or locked.
+    """
+    if not folder.is_dir():
+        return ()
+    with _alone_in(folder):
+        before = _worktrees_in(folder)
+        _remove_abandoned(root, folder.resolve(), env)
+        return tuple(sorted(before - _worktrees_in(folder)))
+
+
+def _worktrees_in(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir() if path.is_dir() and _NAME.fullmatch(path.name)}
+
+
 # Folders and locks
 
 

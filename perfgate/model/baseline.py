@@ -50,21 +50,27 @@ class BlessedRun(Record):
         )
 
 
+class Blessing(Record):
+    """Who made this the baseline, or added to it, when and why."""
+
+    by: str
+    at: datetime
+    reason: str = Field(min_length=1)
+    commit: Commit | None = None
+    run_url: str | None = None
+    """The CI run that measured it; None where it was measured at a desk, as is the next."""
+    runner: str | None = None
+    """The machine that this ran on, by CI's name for it."""
+
+
 class Occasion(Record):
     """Runs measured together: within minutes of one another, in one thermal state."""
 
     measured_at: datetime
     commit: Commit | None = None
     runs: tuple[BlessedRun, ...] = Field(min_length=1)
-
-
-class Blessing(Record):
-    """Who made this the baseline, when and why."""
-
-    by: str
-    at: datetime
-    reason: str = Field(min_length=1)
-    commit: Commit | None = None
+    added: Blessing | None = None
+    """Who added it to the baseline that was there, when and why; None of what was blessed as a whole."""
 
 
 class Milestone(Record):

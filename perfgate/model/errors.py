@@ -166,3 +166,69 @@ class NsysCrashed(PerfgateError):
     """nsys itself broke down, and left no capture; it does now and then on a busy machine."""
 
     exit_code = 32
+
+
+class ActionsContextMissing(PerfgateError):
+    """What GitHub Actions tells its jobs is missing, or is not what it should be."""
+
+    exit_code = 33
+
+
+class PackageMissing(PerfgateError):
+    """A package of one of perfgate's extras is not installed."""
+
+    exit_code = 34
+
+
+class GitHubRefused(PerfgateError):
+    """GitHub said no: a permission, something it does not have, a request that it does not accept."""
+
+    exit_code = 35
+
+
+class GitHubUnreachable(PerfgateError):
+    """GitHub did not answer in time, or only with errors of its own or with rate limits."""
+
+    exit_code = 36
+
+
+class BranchMoved(PerfgateError):
+    """A branch is no longer at the commit that was to be built upon."""
+
+    exit_code = 37
+
+
+class ArtifactUnreadable(PerfgateError):
+    """An artifact that is not read: too large, not a zip file, with members that are not safe, or broken."""
+
+    exit_code = 38
+
+
+class DocumentUnreadable(PerfgateError):
+    """A gate's document, or its page's data, that is broken, too large, of another format or of another gate."""
+
+    exit_code = 39
+
+
+class NcuNotFound(PerfgateError):
+    """No ncu program in any of the places where perfgate looks."""
+
+    exit_code = 40
+
+
+class NcuUnsupported(PerfgateError):
+    """An ncu whose version is too old, or that does not say one."""
+
+    exit_code = 41
+
+
+class NcuFailed(PerfgateError):
+    """ncu ran, or should have, and has no figures: a permission, a GPU that it does not know, a fault of its own."""
+
+    exit_code = 42
+
+
+class ScaffoldRefused(PerfgateError):
+    """A place in the project that `perfgate init` must not write to, or cannot compare."""
+
+    exit_code = 43

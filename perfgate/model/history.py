@@ -23,6 +23,8 @@ class VersionKind(StrEnum):
     """Blessed anew after it was deleted."""
     RESTORED = "restored"
     """An earlier blessing is the baseline again: a revert, or a deletion taken back."""
+    EXTENDED = "extended"
+    """The blessing is that of the version before, with more occasions: those of `perfgate bless --occasion`."""
     REWRITTEN = "rewritten"
     """The blessing is that of the version before: a calibration."""
     MOVED = "moved"
@@ -76,6 +78,8 @@ class Version(Record):
     """The same of the first version that has the metric."""
     fault: str = ""
     """Why it is UNREADABLE."""
+    added: tuple[Blessing, ...] = ()
+    """Of an EXTENDED one: who added each of its new occasions, and why."""
 
     @property
     def is_point(self) -> bool:
@@ -83,7 +87,7 @@ class Version(Record):
         match self.kind:
             case VersionKind.BLESSED | VersionKind.RECREATED | VersionKind.RESTORED:
                 return True
-            case VersionKind.REWRITTEN:
+            case VersionKind.REWRITTEN | VersionKind.EXTENDED:
                 return self.commit is None
             case VersionKind.MOVED | VersionKind.DELETED | VersionKind.UNREADABLE:
                 return False

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from typing import Final, Literal
 
 from pydantic import Field
 
+from perfgate.model.baseline import Commit
 from perfgate.model.history import Point
 from perfgate.model.machine import Machine
+from perfgate.model.merged import MergedGate
 from perfgate.model.metric import Metric
 from perfgate.model.record import Record
 from perfgate.model.settings import Settings
 from perfgate.model.side import Side
 from perfgate.model.stepview import StepView
 from perfgate.model.verdict import Verdict
+
+PAGE_FORMAT: Final = 1
+"""History: 1, the first."""
 
 
 class PageRun(Record):
@@ -52,6 +58,8 @@ class PageWorkload(Record):
     """Of a duet: the runs of the commit that the candidate was compared with."""
     baseline_step: StepView | None = None
     candidate_step: StepView | None = None
+    steps_left_out: bool = False
+    """Whether the steps are not here because all of them together would be too large."""
     runs: tuple[PageRun, ...] = ()
     """The candidate's runs."""
     other_runs: tuple[PageRun, ...] = ()
@@ -66,11 +74,16 @@ class PageWorkload(Record):
     """Relative to the project's root, as `files`."""
     files: str | None = None
     """Where the result and its captures are kept."""
+    machine: Machine | None = None
+    """In a merged page only: where it was measured."""
+    gate: str = ""
+    """In a merged page only: the label of the gate that it came from."""
 
 
 class PageData(Record):
-    """One gate, as a page shows it."""
+    """One gate, as a page shows it, or several that were merged."""
 
+    format: Literal[1] = PAGE_FORMAT
     perfgate: str
     """The version of perfgate that measured."""
     started_at: datetime
@@ -81,6 +94,14 @@ class PageData(Record):
     shut_by: tuple[str, ...] = ()
     """One sentence for each thing that keeps the gate shut."""
     machine: Machine | None = None
-    """None where the gate ended before it was read."""
+    """None where the gate ended before it was read, and where gates of several machines were merged."""
+    commit: Commit | None = None
+    """What was checked out; None where git did not say."""
+    label: str = ""
+    """Which gate of several this is, in the words of whoever started it."""
+    gates: tuple[MergedGate, ...] = ()
+    """In a merged page only: what it was made of."""
+    remarks: tuple[str, ...] = ()
+    """In a merged page only: what is to be known and keeps nothing shut."""
     settings: Settings
     workloads: tuple[PageWorkload, ...] = ()

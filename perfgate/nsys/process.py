@@ -122,6 +122,11 @@ def processes_of(mark: str, *, session: int | None = None) -> list[psutil.Proces
     return found
 
 
+def end_marked(mark: str) -> tuple[str, ...]:
+    """End every living process that bears a cookie, and name those that were found."""
+    return _sweep(None, mark, grace_s=GRACE_S)
+
+
 def _lines(process: subprocess.Popen[bytes], *, deadline: float, on_tick: Callable[[], None] | None) -> Iterator[str]:
     """Yield the output line by line, until the program has ended.
 

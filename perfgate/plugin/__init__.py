@@ -23,15 +23,22 @@ OPTIONS = (
         "--perfgate-against",
         {"metavar": "REV", "help": "compare with another commit, run alternately, instead of with the baselines"},
     ),
+    (
+        "--perfgate-budget",
+        {"metavar": "METRIC=FRACTION", "action": "append", "help": "what a clock may lose, such as step_ms=0.03"},
+    ),
     ("--perfgate-timeout", {"metavar": "SECONDS", "help": "time limit of one run (default: 600)"}),
     ("--perfgate-new", {"metavar": "fail|allow", "help": "what a workload without a baseline does (default: fail)"}),
     (
         "--perfgate-inconclusive",
         {"metavar": "warn|fail", "help": "what an INCONCLUSIVE workload does (default: warn)"},
     ),
+    ("--perfgate-shard", {"metavar": "I/N", "help": "gate the I-th of N parts of the workloads"}),
+    ("--perfgate-label", {"metavar": "TEXT", "help": "what to call this gate among others that it is merged with"}),
     ("--perfgate-nsys", {"metavar": "PATH", "help": "the nsys program (default: search for it)"}),
     ("--perfgate-json", {"metavar": "FILE", "help": "write verdicts and measurements to FILE as JSON"}),
     ("--perfgate-html", {"metavar": "FILE", "help": "write a page with plots and timelines to FILE"}),
+    ("--perfgate-page-data", {"metavar": "FILE", "help": "write what such a page is made of to FILE as JSON"}),
     (
         "--perfgate-markdown",
         {"metavar": "FILE", "help": "append verdicts to FILE as Markdown, such as $GITHUB_STEP_SUMMARY"},

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from statistics import median
 from typing import Final
@@ -18,12 +19,13 @@ import pytest
 from perfgate import __version__, gate, git, runner
 from perfgate.judge.family import still_sharing
 from perfgate.machine import gpu_lock, read_machine
-from perfgate.model.baseline import Baseline, Result
+from perfgate.model.baseline import Baseline, Commit, Result
 from perfgate.model.errors import BaselineUnreadable, PerfgateError, RevisionMissing
 from perfgate.model.machine import Machine
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.settings import DuetForm, Settings
+from perfgate.model.shard import Shard
 from perfgate.model.verdict import Verdict
 from perfgate.model.workload import Workload
 from perfgate.nsys.command import trace_options
@@ -31,10 +33,10 @@ from perfgate.nsys.tool import find_nsys
 from perfgate.pages import Shelf
 from perfgate.plugin.progress import Progress
 from perfgate.plugin.series import SHOWN_SHA, InterleavedDuel, Series, WorktreeDuel
-from perfgate.render.document import DocumentRun, DocumentWorkload, GateDocument
+from perfgate.render.document import DocumentRun, DocumentWorkload, GateDocument, declared_at
 from perfgate.render.junit import properties
 from perfgate.render.page import Page
-from perfgate.render.text import summary, verdict_table
+from perfgate.render.text import summary, verdict_table, why_shut
 from perfgate.store import Store
 
 BOUT_STEPS: Final = 10
@@ -63,6 +65,8 @@ class PytestGate:
         pytest_options: tuple[str, ...],
         runs_given: bool,
         against: Against | None = None,
+        label: str = "",
+        shard: Shard | None = None,
         keep_captures: bool,
         progress: Progress,
         width: int,
@@ -77,7 +81,10 @@ class PytestGate:
         self._pytest_options = pytest_options
         self._runs_given = runs_given
         self._against = against
+        self._label = label
+        self._shard = shard
         self._expected = 1
+        self._elsewhere: frozenset[str] = frozenset()
         self._worktrees: dict[str, runner.Bench] = {}
         self._held = ExitStack()
         self._keep_captures = keep_captures
@@ -90,9 +97,15 @@ class PytestGate:
         self._folders: dict[str, Path] = {}
         self._workloads: dict[str, Workload] = {}
 
-    def expect(self, workloads: Sequence[Workload]) -> None:
-        """Take what is to be measured: among so many workloads the clocks share the error, and the time."""
+    def expect(self, workloads: Sequence[Workload], *, elsewhere: frozenset[str] = frozenset()) -> None:
+        """Take what is to be measured here, and what other shards of the same gate measure `elsewhere`."""
         self._expected = max(len(workloads), 1)
+        self._elsewhere = elsewhere
+
+    @property
+    def _sharing(self) -> int:
+        """Among how many workloads the clocks share the error: all shards are one gate."""
+        return self._expected + len(self._elsewhere)
 
     def tidy(self) -> None:
         """Take away what was checked out beside the project."""
@@ -128,12 +141,13 @@ class PytestGate:
             self.settings,
             workload,
             runs_given=self._runs_given,
-            workloads=still_sharing(lost, workloads=self._expected),
+            workloads=still_sharing(lost, workloads=self._sharing),
         )
 
     def _ready(self) -> runner.Bench | PerfgateError:
         """Find nsys and look at the machine, once; what cannot be found leaves every workload unmeasured."""
         if self._bench is None:
+            _ = self._commit  # while the working tree is as it was checked out
             try:
                 tool = find_nsys(self._nsys, self._env, setting=self.settings.nsys)
                 options = trace_options(trace_osrt=self.settings.trace_osrt, graph_trace=self.settings.cuda_graph_trace)
@@ -349,7 +363,7 @@ class PytestGate:
         bench = self._ready()
         if isinstance(bench, PerfgateError):
             return ()
-        known = {workload.id for workload in collected}
+        known = {workload.id for workload in collected} | self._elsewhere
         return tuple(
             listed.workload for listed in self.store.baselines(bench.machine.slug) if listed.workload not in known
         )
@@ -374,7 +388,7 @@ class PytestGate:
 
     def close(self, collected: Sequence[Workload], *, skipped: Collection[str] = (), whole: bool) -> gate.Closing:
         """What the whole invocation amounts to; `whole` tells that every workload of the project was asked for."""
-        self.verdicts |= gate.step_down_clocks(self.verdicts, workloads=self._expected)
+        self.verdicts |= gate.step_down_clocks(self.verdicts, workloads=self._sharing)
         missed, policy = self.missed(collected, skipped=skipped), self._policy(None)
         try:
             orphans = self.orphans(collected) if whole else ()
@@ -397,10 +411,7 @@ class PytestGate:
         missing = [] if why else [line for line in closing.shut_by if line not in judged]
         shutting = Counter(verdict.outcome for verdict in self.verdicts.values() if not self.opens(verdict))
         alone = len(missing) == 1 and not shutting
-        if missing:
-            judged_shut = ", ".join(f"{count} {outcome}" for outcome, count in shutting.items())
-            others = f"{len(missing)} {'other ' if shutting else ''}reason{'s' if len(missing) > 1 else ''} above"
-            why = missing[0] if alone else ", and ".join(part for part in (judged_shut, others) if part)
+        why = why or why_shut(shutting, missing, place="above")
         closed = summary(
             list(self.verdicts.values()),
             opens=closing.opens,
@@ -411,9 +422,9 @@ class PytestGate:
             why="" if closing.opens else why,
         ).splitlines()
         page = Page(width=self._width, colour=self._colour)
-        if self._expected > 1 and any(verdict.stage is not None for verdict in self.verdicts.values()):
+        if self._sharing > 1 and any(verdict.stage is not None for verdict in self.verdicts.values()):
             shared = (
-                f"Among {self._expected} workloads, clocks share the 1 % of false alarms that a gate may give (Holm)."
+                f"Among {self._sharing} workloads, clocks share the 1 % of false alarms that a gate may give (Holm)."
             )
             page.prose(shared, indent=0)
         for line in () if alone else missing:
@@ -422,18 +433,7 @@ class PytestGate:
 
     def document(self, closing: gate.Closing, *, exit_status: int) -> GateDocument:
         """Everything found."""
-        workloads = tuple(
-            DocumentWorkload(
-                verdict=verdict,
-                opens_gate=self._policy(None).opens(verdict.outcome),
-                runs=tuple(map(DocumentRun.of, self._of(name).runs)),
-                reference_runs=tuple(map(DocumentRun.of, self._of(name).reference_runs)),
-                interleaved_runs=tuple(map(DocumentRun.of, self._of(name).interleaved_runs)),
-                baseline=self._baseline_file(name),
-                files=self._files(name),
-            )
-            for name, verdict in self.verdicts.items()
-        )
+        workloads = tuple(self._documented(name, verdict) for name, verdict in self.verdicts.items())
         return GateDocument(
             perfgate=__version__,
             started_at=self._started_at,
@@ -442,9 +442,32 @@ class PytestGate:
             exit_status=exit_status,
             shut_by=closing.shut_by,
             machine=self._bench.machine if isinstance(self._bench, runner.Bench) else None,
+            commit=self._commit,
+            label=self._label,
+            shard=self._shard,
             settings=self.settings,
             workloads=workloads,
         )
+
+    def _documented(self, name: str, verdict: Verdict) -> DocumentWorkload:
+        checked = self._of(name)
+        source, line = declared_at(self._workloads[name])
+        return DocumentWorkload(
+            verdict=verdict,
+            opens_gate=self._policy(None).opens(verdict.outcome),
+            runs=tuple(map(DocumentRun.of, checked.runs)),
+            reference_runs=tuple(map(DocumentRun.of, checked.reference_runs)),
+            interleaved_runs=tuple(map(DocumentRun.of, checked.interleaved_runs)),
+            baseline=self._baseline_file(name),
+            files=self._files(name),
+            source=source,
+            line=line,
+        )
+
+    @cached_property
+    def _commit(self) -> Commit | None:
+        """What is checked out, asked once and before anything is measured or written."""
+        return git.read_commit(self.root, baselines=self.settings.baselines)
 
     @property
     def shelf(self) -> Shelf:

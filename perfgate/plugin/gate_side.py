@@ -7,6 +7,7 @@ import signal
 import threading
 from collections.abc import Generator, Sequence
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,12 +15,15 @@ import pytest
 from perfgate import git
 from perfgate.gate import Closing
 from perfgate.model.errors import PerfgateError
+from perfgate.model.shard import Shard
 from perfgate.model.workload import Workload
+from perfgate.pages import page_of
 from perfgate.plugin.bench import GATE, Against, PytestGate
 from perfgate.plugin.collect import holds_command, holds_workloads, spared_by_timeouts
 from perfgate.plugin.items import CommandCollector, CommandItem, GatedModule, GateShut, WorkloadItem
 from perfgate.plugin.outputs import Outputs
 from perfgate.plugin.progress import Progress
+from perfgate.plugin.sharding import label_of, refuse_empty, shard_of
 from perfgate.render.document import GateDocument
 from perfgate.settings import load_settings
 
@@ -30,6 +34,9 @@ WHOLE = pytest.StashKey[bool]()
 """Whether all workloads of the project were asked for, so that a missing one is missed."""
 COLLECTED = pytest.StashKey[dict[str, Workload]]()
 """Workloads that were collected and not deselected, by id: what a hook drops without a word is missed."""
+SHARD = pytest.StashKey[Shard | None]()
+ELSEWHERE = pytest.StashKey[frozenset[str]]()
+"""Workloads of the other shards: not measured here, and not gone."""
 SKIPPED = pytest.StashKey[set[str]]()
 """Workloads that a mark or condition skipped."""
 HIDDEN = pytest.StashKey[list[str]]()
@@ -58,6 +65,8 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         raise pytest.UsageError(str(invalid)) from None
     choose_arguments(config, config.rootpath / settings.workloads)
     config.stash[OUTPUTS] = Outputs.of(config)
+    config.stash[SHARD] = shard_of(config)
+    config.stash[ELSEWHERE] = frozenset()
     end_as_on_ctrl_c(config)
     writer = config.get_terminal_writer()
     config.stash[HIDDEN] = []
@@ -71,6 +80,8 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         pytest_options=worker_options(config),
         runs_given=config.getoption("perfgate_runs") is not None,
         against=against_of(config),
+        label=label_of(config),
+        shard=config.stash[SHARD],
         keep_captures=config.getoption("perfgate_keep_captures"),
         progress=_progress(config),
         width=writer.fullwidth,
@@ -116,6 +127,7 @@ def options_of(config: pytest.Config) -> dict[str, object]:
         "runs": config.getoption("perfgate_runs"),
         "max_runs": config.getoption("perfgate_max_runs"),
         "time_budget_s": config.getoption("perfgate_time_budget"),
+        "budgets": config.getoption("perfgate_budget"),
         "timeout_s": config.getoption("perfgate_timeout"),
         "new": config.getoption("perfgate_new"),
         "inconclusive": config.getoption("perfgate_inconclusive"),
@@ -188,14 +200,49 @@ def pytest_itemcollected(item: pytest.Item) -> None:
         item.config.stash[COLLECTED][item.workload.id] = item.workload
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave what falls to other shards to them; after -k and the like, so that every shard has its part of the rest."""
+    shard, collected = config.stash[SHARD], config.stash[COLLECTED]
+    if shard is None:
+        return
+    refuse_twins(workloads_of(items))
+    if not session.testsfailed:
+        refuse_empty(shard, collected)
+    mine = shard.part(collected)
+    config.stash[ELSEWHERE] = frozenset(collected) - mine
+    config.stash[COLLECTED] = {name: workload for name, workload in collected.items() if name in mine}
+    others = [item for item in items if id_of(item) in config.stash[ELSEWHERE]]
+    items[:] = [item for item in items if id_of(item) not in config.stash[ELSEWHERE]]
+    config.hook.pytest_deselected(items=others)
+
+
+def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
+    """Say which part of the workloads this is."""
+    shard, mine = config.stash[SHARD], len(config.stash[EXPECTED])
+    whole = mine + len(config.stash[ELSEWHERE])
+    return [] if shard is None else [f"shard {shard}: {mine} of {whole} workloads"]
+
+
+def workloads_of(items: Sequence[pytest.Item]) -> list[Workload]:
+    """The workloads among pytest's items, in their order."""
+    return [item.workload for item in items if isinstance(item, WorkloadItem | CommandItem)]
+
+
+def id_of(item: pytest.Item) -> str | None:
+    """The workload's id; None of an item that is none."""
+    return item.workload.id if isinstance(item, WorkloadItem | CommandItem) else None
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Note what is expected: from here on, what is missing is missed."""
-    expected = [item.workload for item in session.items if isinstance(item, WorkloadItem | CommandItem)]
+    expected = workloads_of(session.items)
     refuse_twins(expected)
     kept = {workload.id for workload in expected}
     dropped = [workload for name, workload in session.config.stash[COLLECTED].items() if name not in kept]
     session.config.stash[EXPECTED] = (*expected, *dropped)
-    session.config.stash[GATE].expect(session.config.stash[EXPECTED])
+    session.config.stash[GATE].expect(session.config.stash[EXPECTED], elsewhere=session.config.stash[ELSEWHERE])
     session.config.stash[BROKEN] = bool(session.testsfailed)
     # A file that cannot be collected hides its workloads; they are not gone.
     session.config.stash[WHOLE] &= not session.testsfailed
@@ -217,11 +264,10 @@ def refuse_twins(expected: Sequence[Workload]) -> None:
 
 
 def pytest_deselected(items: list[pytest.Item]) -> None:
-    """A selection leaves workloads out on purpose."""
+    """A selection leaves workloads out on purpose; what other shards measure is not left out."""
     for item in items:
-        item.config.stash[WHOLE] = False
-        if isinstance(item, WorkloadItem | CommandItem):
-            item.config.stash[COLLECTED].pop(item.workload.id, None)
+        item.config.stash[WHOLE] &= id_of(item) in item.config.stash[ELSEWHERE]
+        item.config.stash[COLLECTED].pop(id_of(item) or "", None)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -244,7 +290,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     gate = config.stash.get(GATE, None)
     if gate is None or any(config.getoption(option) for option in LOOKING):
         return
-    whole = config.stash[WHOLE] and session.exitstatus in COMPLETE
+    whole = config.stash[WHOLE] and session.exitstatus in COMPLETE and asks_for_orphans(config.stash[SHARD])
     skipped: set[str] = config.stash[SKIPPED]
     closing = gate.close(config.stash.get(EXPECTED, ()), skipped=skipped, whole=whole)
     closing = with_exit_status(closing, session.exitstatus)
@@ -253,8 +299,13 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     def documented(told: Closing) -> GateDocument:
         return gate.document(told, exit_status=max(ended, told.exit_status))
 
-    config.stash[CLOSING] = config.stash[OUTPUTS].write(documented, closing, gate.shelf)
+    config.stash[CLOSING] = config.stash[OUTPUTS].write(documented, closing, partial(page_of, shelf=gate.shelf))
     session.exitstatus = max(ended, config.stash[CLOSING].exit_status)
+
+
+def asks_for_orphans(shard: Shard | None) -> bool:
+    """Whether baselines without a workload are looked for here: by one shard, so that one gate says it and not all."""
+    return shard is None or shard.index == 1
 
 
 def with_exit_status(closing: Closing, status: int) -> Closing:

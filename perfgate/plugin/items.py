@@ -101,6 +101,11 @@ class GatedModule(WorkloadModule):
     def _source(self) -> str:
         return self.path.relative_to(self.config.rootpath).as_posix() if _below(self) else str(self.path)
 
+    def _line(self, function: pytest.Function) -> int | None:
+        """Where the function stands in this file, from 0; None where another file makes it."""
+        path, line, _ = function.reportinfo()
+        return line if Path(path) == self.path else None
+
     def _workload(self, function: pytest.Function) -> Workload:
         declared = declaration_of(function.obj)
         if declared is None:
@@ -112,7 +117,7 @@ class GatedModule(WorkloadModule):
             workload = Workload(
                 id=function.name,
                 source=source,
-                line=function.reportinfo()[1],
+                line=self._line(function),
                 nodeid=function.nodeid,
                 steps=declared.steps,
                 warmup=declared.warmup,

@@ -6,56 +6,95 @@ import json
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
-from typing import Literal, TextIO
+from typing import Final, Literal, Self, TextIO, assert_never
 
 import pytest
 
 from perfgate.gate import Closing
 from perfgate.model.errors import StoreFailed
-from perfgate.pages import Shelf, page_of
+from perfgate.model.pagedata import PageData
 from perfgate.render.document import GateDocument, document_text
-from perfgate.render.html import page_html
+from perfgate.render.html import page_data_text, page_html
+from perfgate.render.junit import gate_junit
 from perfgate.render.markdown import gate_markdown
+
+
+class Form(StrEnum):
+    """In which form a gate is written; the value is what its option is called."""
+
+    JSON = "json"
+    PAGE_DATA = "page-data"
+    HTML = "html"
+    JUNIT = "junit"
+    """Of merged gates; pytest writes that of a single one."""
+    MARKDOWN = "markdown"
+    """Appended: it may be the summary of a CI job, to which others add as well."""
+
+
+HOLDS: Final[Mapping[Form, str]] = {
+    Form.JSON: "perfgate's verdicts",
+    Form.PAGE_DATA: "the data of perfgate's page",
+    Form.HTML: "perfgate's page",
+    Form.JUNIT: "a JUnit file",
+}
+"""What a file may hold that is written over."""
+LARGEST_REPLACED: Final = 256_000_000
+"""Bytes of a file from which on it is not read to see whether it may be written over."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outputs:
-    """Where the document goes, in which form; None where it was not asked for."""
+    """Where the document goes, by its form."""
 
-    json: Path | None
-    markdown: Path | None
-    """Appended to: it may be the summary of a CI job, to which others add as well."""
-    html: Path | None
+    files: Mapping[Form, Path]
+    flag: str
+    """What the options begin with."""
 
     @classmethod
-    def of(cls, config: pytest.Config) -> Outputs:
+    def of(cls, config: pytest.Config) -> Self:
         """Read the options.
 
         Raises:
             pytest.UsageError: a file cannot be written there, or holds what would be lost.
         """
-
-        def path(option: str) -> Path | None:
-            given = config.getoption(option)
-            return config.invocation_params.dir / given if given else None
-
-        found = cls(json=path("perfgate_json"), markdown=path("perfgate_markdown"), html=path("perfgate_html"))
-        for option, file in (("json", found.json), ("markdown", found.markdown), ("html", found.html)):
-            _refuse_unwritable(f"--perfgate-{option}", file)
-        if found.html is not None and found.html.is_file() and not is_page_or_empty(found.html.read_bytes()):
-            raise pytest.UsageError(
-                f"--perfgate-html: {found.html} holds something else than perfgate's page, and would be lost. "
-                "Give it a new file, or delete that one."
-            )
-        if found.json is not None and found.json.is_file() and not _is_document_or_empty(found.json.read_bytes()):
-            raise pytest.UsageError(
-                f"--perfgate-json: {found.json} holds something else than perfgate's verdicts, and would be lost. "
-                "Give it a new file, or delete that one."
-            )
+        given = {
+            form: config.getoption(f"perfgate_{form.replace('-', '_')}") for form in Form if form is not Form.JUNIT
+        }
+        folder = config.invocation_params.dir
+        found = cls(files={form: folder / file for form, file in given.items() if file}, flag="--perfgate-")
+        refusal = found.refusal()
+        if refusal:
+            raise pytest.UsageError(refusal)
         return found
 
-    def write(self, documented: Callable[[Closing], GateDocument], closing: Closing, shelf: Shelf) -> Closing:
+    def refusal(self) -> str:
+        """Why these files are not written, to be told before hours of measuring; empty where they can be."""
+        for form, file in self.files.items():
+            if not _can_be_written(file):
+                return (
+                    f"{self.flag}{form}: {file} cannot be written. Give it a file in a folder that can be written to."
+                )
+        for form, file in self.files.items():
+            if form in HOLDS and file.is_file() and not _may_be_replaced(form, file):
+                return (
+                    f"{self.flag}{form}: {file} holds something else than {HOLDS[form]}, and would be lost. "
+                    "Give it a new file, or delete that one."
+                )
+        taken: dict[Path, Form] = {}
+        for form, file in self.files.items():
+            other = taken.setdefault(Path(os.path.realpath(file)), form)
+            if other is not form and (file.is_file() or not file.exists()):
+                return f"{self.flag}{form}: {file} is that of {self.flag}{other} as well. Give each a file of its own."
+        return ""
+
+    def write(
+        self,
+        documented: Callable[[Closing], GateDocument],
+        closing: Closing,
+        gathered: Callable[[GateDocument], PageData],
+    ) -> Closing:
         """Write what was asked for, and return the closing: a file that cannot be written keeps the gate shut.
 
         What is written says so as well: files are written again, and the Markdown, which cannot be, comes last.
@@ -63,55 +102,91 @@ class Outputs:
         Args:
             documented: the gate as it is with a closing.
             closing: what the gate has come to.
-            shelf: what the page shows beside it.
+            gathered: what the page shows of it.
         """
-
-        def html(document: GateDocument) -> str:
-            return page_html(page_of(document, shelf))
-
-        files = {
-            option: (file, text)
-            for option, file, text in (("json", self.json, document_text), ("html", self.html, html))
-            if file is not None
-        }
-        closing = _written(files, documented, closing)
-        if self.markdown is not None:
+        replaced: dict[Form, Path] = {form: file for form, file in self.files.items() if form is not Form.MARKDOWN}
+        closing = self._written(replaced, documented, closing, gathered)
+        appended = self.files.get(Form.MARKDOWN)
+        if appended is not None:
             try:
-                _write(self.markdown, gate_markdown(documented(closing)), mode="a", option="markdown")
+                self._write(Form.MARKDOWN, appended, gate_markdown(documented(closing)), mode="a")
             except StoreFailed as refused:
-                closing = _written(files, documented, _shut(closing, refused))
+                closing = self._written(replaced, documented, _shut(closing, refused), gathered)
         return closing
 
+    def _written(
+        self,
+        files: Mapping[Form, Path],
+        documented: Callable[[Closing], GateDocument],
+        closing: Closing,
+        gathered: Callable[[GateDocument], PageData],
+    ) -> Closing:
+        """Write files until all that can be written say what the closing has become."""
+        document = documented(closing)
+        page = gathered(document) if files.keys() & {Form.HTML, Form.PAGE_DATA} else None
+        for form, file in files.items():
+            try:
+                self._write(form, file, _text(form, document, page), mode="w")
+            except StoreFailed as refused:
+                others = {name: one for name, one in files.items() if name is not form}
+                return self._written(others, documented, _shut(closing, refused), gathered)
+        return closing
 
-def _written(
-    files: Mapping[str, tuple[Path, Callable[[GateDocument], str]]],
-    documented: Callable[[Closing], GateDocument],
-    closing: Closing,
-) -> Closing:
-    """Write files, by their option, until all that can be written say what the closing has become."""
-    for option, (file, text) in files.items():
+    def _write(self, form: Form, file: Path, text: str, *, mode: Literal["w", "a"]) -> None:
         try:
-            _write(file, text(documented(closing)), mode="w", option=option)
-        except StoreFailed as refused:
-            others = {name: one for name, one in files.items() if name != option}
-            return _written(others, documented, _shut(closing, refused))
-    return closing
+            file.parent.mkdir(parents=True, exist_ok=True)
+            with opened(file, mode) as target:
+                target.write(text)
+        except OSError as refused:
+            raise StoreFailed(
+                subject=str(file),
+                fact=f"the verdicts cannot be written there ({refused.strerror or refused})",
+                next_step=f"Give {self.flag}{form} a file that can be written.",
+            ) from refused
+
+
+def _text(form: Form, document: GateDocument, page: PageData | None) -> str:
+    match form:
+        case Form.JSON:
+            return document_text(document)
+        case Form.JUNIT:
+            return gate_junit(document)
+        case Form.MARKDOWN:
+            return gate_markdown(document)
+        case Form.HTML | Form.PAGE_DATA:
+            assert page is not None
+            return page_html(page) if form is Form.HTML else page_data_text(page)
+        case _:
+            assert_never(form)
 
 
 def _shut(closing: Closing, refused: StoreFailed) -> Closing:
     return Closing(opens=False, shut_by=(*closing.shut_by, str(refused).replace("\n", " ")))
 
 
-def _refuse_unwritable(option: str, file: Path | None) -> None:
-    """Find out before hours of measuring that a file has no place."""
-    if file is None:
-        return
+def _can_be_written(file: Path) -> bool:
     folder = next(parent for parent in file.parents if parent.exists())
     taken = file.exists() and not os.access(file, os.W_OK)
-    if file.is_dir() or taken or not folder.is_dir() or not os.access(folder, os.W_OK):
-        raise pytest.UsageError(
-            f"{option}: {file} cannot be written. Give it a file in a folder that can be written to."
-        )
+    return not (file.is_dir() or taken or not folder.is_dir() or not os.access(folder, os.W_OK))
+
+
+def _may_be_replaced(form: Form, file: Path) -> bool:
+    """Whether a file's content is nothing to be sorry for: one that was written in this form before, or nothing."""
+    try:
+        content = file.read_bytes() if file.stat().st_size <= LARGEST_REPLACED else b"too large to be ours"
+    except OSError:
+        return False
+    match form:
+        case Form.HTML:
+            return is_page_or_empty(content)
+        case Form.JUNIT:
+            return not content.strip() or (content.lstrip().startswith(b"<?xml") and b"<testsuite" in content[:4096])
+        case Form.JSON | Form.PAGE_DATA:
+            return _is_json_of_ours_or_empty(content)
+        case Form.MARKDOWN:
+            return True
+        case _:
+            assert_never(form)
 
 
 def is_page_or_empty(content: bytes) -> bool:
@@ -119,26 +194,13 @@ def is_page_or_empty(content: bytes) -> bool:
     return not content or (content.lstrip().lower().startswith(b"<!doctype html") and b"perfgate" in content[:4096])
 
 
-def _is_document_or_empty(content: bytes) -> bool:
-    """Whether a file's content is nothing to be sorry for: a gate's document of any version, or nothing."""
+def _is_json_of_ours_or_empty(content: bytes) -> bool:
+    """Whether a file's content is nothing to be sorry for: a document or page data of any version, or nothing."""
     try:
         held = json.loads(content or b'{"perfgate": ""}')
     except (ValueError, RecursionError):
         return False
     return isinstance(held, dict) and "perfgate" in held
-
-
-def _write(file: Path, text: str, *, mode: Literal["w", "a"], option: str) -> None:
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with opened(file, mode) as target:
-            target.write(text)
-    except OSError as refused:
-        raise StoreFailed(
-            subject=str(file),
-            fact=f"the verdicts cannot be written there ({refused.strerror or refused})",
-            next_step=f"Give --perfgate-{option} a file that can be written.",
-        ) from refused
 
 
 def opened(file: Path, mode: Literal["w", "a"]) -> TextIO:

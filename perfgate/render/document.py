@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from pathlib import Path
+from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Final, Literal
 
 from pydantic import Field
 
+from perfgate.model.baseline import Commit
 from perfgate.model.machine import Machine
+from perfgate.model.merged import MergedGate, Placed, shown_names
 from perfgate.model.metric import Metric
+from perfgate.model.outcome import Outcome
 from perfgate.model.record import Record
 from perfgate.model.sample import Run
 from perfgate.model.settings import Settings
+from perfgate.model.shard import Shard
 from perfgate.model.verdict import Verdict
+from perfgate.model.workload import Workload
 
 DOCUMENT_FORMAT: Final = 1
 """History: 1, the first."""
@@ -63,10 +69,18 @@ class DocumentWorkload(Record):
     """The baseline's file, relative to the project's root."""
     files: str | None = None
     """Where the result and its captures are kept, relative to the project's root."""
+    source: str | None = None
+    """The file that declares the workload, POSIX, relative to the project's root; None where it lies elsewhere."""
+    line: int | None = Field(default=None, ge=1)
+    """Of `source`, from 1."""
+    machine: Machine | None = None
+    """In a merged document only: where this workload was measured."""
+    gate: str = ""
+    """In a merged document only: the label of the gate that it came from."""
 
 
 class GateDocument(Record):
-    """All that one gate found."""
+    """All that one gate found, or several gates that were merged."""
 
     format: Literal[1] = DOCUMENT_FORMAT
     perfgate: str
@@ -79,9 +93,47 @@ class GateDocument(Record):
     shut_by: tuple[str, ...] = ()
     """One sentence for each thing that keeps the gate shut."""
     machine: Machine | None = None
-    """None where the gate ended before it was read."""
+    """None where the gate ended before it was read, and where gates of several machines were merged."""
+    commit: Commit | None = None
+    """What was checked out; None where git did not say."""
+    label: str = ""
+    """Which gate of several this is, in the words of whoever started it."""
+    shard: Shard | None = None
+    """Which part of the workloads it measured; None where it was not one of several."""
+    gates: tuple[MergedGate, ...] = ()
+    """In a merged document only: what it was made of."""
+    remarks: tuple[str, ...] = ()
+    """In a merged document only: what is to be known and keeps nothing shut."""
     settings: Settings
     workloads: tuple[DocumentWorkload, ...] = ()
+
+
+def declared_at(workload: Workload) -> tuple[str | None, int | None]:
+    """Where a workload is declared: `DocumentWorkload.source` and `line`. A command's file begins with it."""
+    path = PurePosixPath(workload.source)
+    if path.is_absolute() or ".." in path.parts or PureWindowsPath(workload.source).drive:
+        return None, None
+    if workload.form == "command":
+        return workload.source, 1
+    # pytest counts lines from 0.
+    return workload.source, None if workload.line is None else workload.line + 1
+
+
+def shutting(document: GateDocument) -> Counter[Outcome]:
+    """How many workloads of each outcome keep the gate shut."""
+    return Counter(one.verdict.outcome for one in document.workloads if not one.opens_gate)
+
+
+def other_reasons(document: GateDocument) -> tuple[str, ...]:
+    """The sentences of `shut_by` that tell more than a workload's outcome."""
+    return reasons_besides(document.shut_by, document.workloads)
+
+
+def reasons_besides(shut_by: Sequence[str], workloads: Sequence[Placed]) -> tuple[str, ...]:
+    """The sentences that tell more than the outcomes of these workloads."""
+    named = zip(shown_names(workloads), workloads, strict=True)
+    told = {f"{name}: {one.verdict.outcome}" for name, one in named}
+    return tuple(sentence for sentence in shut_by if sentence not in told)
 
 
 def document_text(document: GateDocument) -> str:

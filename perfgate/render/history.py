@@ -14,7 +14,7 @@ from perfgate.model.history import History, MachineHistory, Version, VersionKind
 from perfgate.model.metric import METRICS, Basis, Kind, Metric
 from perfgate.render import numbers
 from perfgate.render.page import LABEL, Cell, Column, Page, Row, cut, inert
-from perfgate.render.records import moment
+from perfgate.render.records import ci_run, moment, plural
 
 BLOCKS: Final = "▁▂▃▄▅▆▇█"
 DIGITS: Final = "12345678"
@@ -293,6 +293,8 @@ def _below(page: Page, machine: MachineHistory) -> None:
             page.prose(
                 f"{who}this commit or an older one brought it; the clone has no more of its history", label="cut"
             )
+    _runs_in_ci(page, [version for version in machine.versions if version.is_point])
+    _extended(page, [version for version in machine.versions if version.kind is VersionKind.EXTENDED])
     rewritten = [v.commit for v in machine.versions if v.kind is VersionKind.REWRITTEN and v.commit is not None]
     if rewritten:
         page.prose(f"without a new blessing, as by perfgate calibrate: {_commits(rewritten)}", label="rewritten")
@@ -304,6 +306,27 @@ def _below(page: Page, machine: MachineHistory) -> None:
         told = f"{inert(machine.creation.commit[:8])} created it and deleted the baseline of {_names(gone)}"
         look = f", whose history is its own: perfgate history {shlex.quote(inert(gone[0]))}" if len(gone) == 1 else ""
         page.prose(f"{told}{look}", label="renamed?")
+
+
+def _runs_in_ci(page: Page, versions: Sequence[Version]) -> None:
+    """Say which CI run measured what was blessed, of the newest few."""
+    told = [(v, run) for v in versions if v.blessing is not None and (run := ci_run(v.blessing))]
+    for version, run in told[-_LONGEST_LIST:]:
+        page.prose(f"{_commit(version, wide=False)}: {run}", label="CI run")
+
+
+def _extended(page: Page, versions: Sequence[Version]) -> None:
+    """Say which occasions were added without a new blessing: of the newest few all that is known, of the rest which."""
+    told = [(version, added) for version in versions for added in version.added]
+    for version, added in told[-_LONGEST_LIST:]:
+        size = f"{plural(version.runs, 'run')} over {plural(version.occasions, 'occasion')}"
+        who = f"{moment(added.at)} by {inert(added.by, longest=40)}"
+        run = f"; {run}" if (run := ci_run(added)) else ""
+        why = inert(" ".join(added.reason.split()), longest=400)
+        page.prose(f"{_commit(version, wide=False)}: {who}, now {size}{run}: {why}", label="occasion")
+    older = [version.commit for version, _ in told[:-_LONGEST_LIST] if version.commit is not None]
+    if older:
+        page.prose(f"added before these: {_commits(older[::-1])}", label="occasions")
 
 
 def _names(names: Sequence[str]) -> str:

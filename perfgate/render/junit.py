@@ -1,11 +1,26 @@
-"""A verdict as JUnit properties, the pairs of pytest's `user_properties`: text for machines, nothing rounded."""
+"""Verdicts as JUnit: properties, the pairs of pytest's `user_properties`, and a file of merged gates.
+
+Text for machines: of numbers nothing is rounded.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+from typing import Final
+from xml.etree import ElementTree
+
+from perfgate.model.merged import shown_names
 from perfgate.model.verdict import MetricVerdict, Verdict
-from perfgate.render.page import inert_prose
+from perfgate.render.document import DocumentWorkload, GateDocument, other_reasons
+from perfgate.render.page import inert, inert_prose
+from perfgate.render.text import verdict_table
 
 PREFIX = "perfgate."
+GATE_CASE: Final = "gate"
+"""The test case that fails for what no workload's outcome says."""
+TABLE_WIDTH: Final = 110
+_NOT_IN_XML: Final = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def properties(verdict: Verdict) -> list[tuple[str, str]]:
@@ -45,3 +60,64 @@ def _of(row: MetricVerdict) -> list[tuple[str, str]]:
 
 def _line(text: str) -> str:
     return " ".join(inert_prose(text))
+
+
+def gate_junit(document: GateDocument) -> str:
+    """Return a JUnit file: a suite a gate that was merged, a case a workload, and one for what else shuts the gate.
+
+    A case fails where its workload keeps the gate shut, with the workload's table; its properties are `properties`.
+    """
+    named = list(zip(shown_names(document.workloads), document.workloads, strict=True))
+    gates = [gate.label for gate in document.gates] or [document.label]
+    root = ElementTree.Element("testsuites", {"name": "perfgate"})
+    for gate in gates:
+        cases = [_case(name, one) for name, one in named if not document.gates or one.gate == gate]
+        _suite(root, f"perfgate {gate}".strip(), cases, document)
+    others = other_reasons(document)
+    if not document.opens_gate and (others or not any(not one.opens_gate for one in document.workloads)):
+        case = ElementTree.Element("testcase", {"classname": "perfgate", "name": GATE_CASE, "time": "0"})
+        told = others or ("it is shut, and does not say why",)
+        _fail(case, f"GATE SHUT: {told[0]}", "\n".join(told))
+        _suite(root, "perfgate", [case], document)
+    ElementTree.indent(root)
+    return f'<?xml version="1.0" encoding="utf-8"?>\n{ElementTree.tostring(root, encoding="unicode")}\n'
+
+
+def _suite(root: ElementTree.Element, name: str, cases: Sequence[ElementTree.Element], document: GateDocument) -> None:
+    found = {
+        "name": _xml(inert(name)),
+        "tests": str(len(cases)),
+        "failures": str(sum(case.find("failure") is not None for case in cases)),
+        "errors": "0",
+        "skipped": "0",
+        "time": f"{sum(float(case.get('time', '0')) for case in cases):.3f}",
+        "timestamp": document.started_at.isoformat(),
+    }
+    ElementTree.SubElement(root, "testsuite", found).extend(cases)
+
+
+def _case(name: str, one: DocumentWorkload) -> ElementTree.Element:
+    took = sum(run.wall_s for run in (*one.runs, *one.reference_runs, *one.interleaved_runs))
+    source = one.source or ""
+    module = source.removesuffix(".py").replace("/", ".")
+    found = {"classname": module or "perfgate", "name": name, "file": source, "time": f"{took:.3f}"}
+    if one.line is not None:
+        found["line"] = str(one.line)
+    case = ElementTree.Element("testcase", {key: _xml(inert(value, longest=1000)) for key, value in found.items()})
+    pairs = ElementTree.SubElement(case, "properties")
+    for key, value in properties(one.verdict):
+        ElementTree.SubElement(pairs, "property", {"name": key, "value": _xml(value)})
+    if not one.opens_gate:
+        told = verdict_table(one.verdict, width=TABLE_WIDTH, colour=False, files=one.files)
+        _fail(case, f"{one.verdict.outcome}: {_line(one.verdict.reason)}", told)
+    return case
+
+
+def _fail(case: ElementTree.Element, message: str, told: str) -> None:
+    failure = ElementTree.SubElement(case, "failure", {"message": _xml(inert(message, longest=1000))})
+    failure.text = _xml(told)
+
+
+def _xml(text: str) -> str:
+    """Spell out what XML has no way to hold, not even escaped."""
+    return _NOT_IN_XML.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)

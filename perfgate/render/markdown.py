@@ -7,14 +7,17 @@ mention a person, refer to an issue or become a link.
 from __future__ import annotations
 
 import html
+import itertools
 import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from perfgate.model.merged import MergedGate, shown_names
 from perfgate.model.outcome import Outcome
 from perfgate.model.verdict import MetricVerdict, Verdict
 from perfgate.render import numbers
 from perfgate.render.document import DocumentWorkload, GateDocument
+from perfgate.render.merged import gate_cells
 from perfgate.render.page import inert, inert_prose
 from perfgate.render.text import WORST_FIRST, budget_cell, change_cell, is_unchanged_count, told_dropped
 
@@ -22,6 +25,8 @@ LONGEST: Final = 60_000
 """Characters of the whole: a comment may have 65,536."""
 LONGEST_SENTENCE: Final = 1500
 LONGEST_CELL: Final = 200
+LONGEST_REASON: Final = 400
+MOST_REASONS: Final = 20
 MOST_LINES: Final = 100
 LONGEST_NAME: Final = 120
 
@@ -38,7 +43,9 @@ _BREAK: Final = "\u200b"
 """Nothing to see; what it parts is no mention, no reference, no address and no workflow command."""
 _SPECIAL: Final = re.compile(r"([\\`*_{}\[\]()#+\-.!|~$])")
 _LINKING: Final = re.compile(
-    r"(?<=[@#])(?=\S)|(?<=:/)(?=/)|(?<=:)(?=:)|(?<=\bwww)(?=\\?\.)|(?<=\bGH)(?=\\?-)", re.IGNORECASE
+    r"(?<=[@#])(?=\S)|(?<=:/)(?=/)|(?<=:)(?=:)|(?<=\bwww)(?=\\?\.)|(?<=\bGH)(?=\\?-)"
+    r"|(?<=\bmailto:)(?=\S)|(?<=\bxmpp:)(?=\S)",
+    re.IGNORECASE,
 )
 
 
@@ -49,29 +56,60 @@ def gate_markdown(document: GateDocument, *, page: str | None = None) -> str:
         document: all that the gate found.
         page: an address of the HTML page, trusted; named where it is known.
     """
-    ordered = sorted(document.workloads, key=lambda one: WORST_FIRST.index(one.verdict.outcome))
+    named = zip(shown_names(document.workloads), document.workloads, strict=True)
+    ordered = sorted(named, key=lambda pair: WORST_FIRST.index(pair[1].verdict.outcome))
     state = f"{MARKS[Outcome.PASSED]} open" if document.opens_gate else f"{SHUT_MARK} shut"
     lines = [f"## perfgate: gate {state}", ""]
-    lines += [f"- {prose(reason)}" for reason in document.shut_by]
-    lines += [""] if document.shut_by else []
+    lines += _sentences(document.shut_by)
     if page is not None:
         lines += [f"[The page with plots and timelines]({page})", ""]
     if ordered:
         lines += ["| workload | outcome | step_ms | change | |", "|---|---|---|---|---|"]
-        lines += [_line(one.verdict) for one in ordered[:MOST_LINES]]
-        if len(ordered) > MOST_LINES:
-            lines += ["", f"and {len(ordered) - MOST_LINES} more, none of them worse."]
+        rows = _fitting((_line(shown, one.verdict) for shown, one in ordered[:MOST_LINES]), room=LONGEST // 2)
+        lines += rows
+        if len(ordered) > len(rows):
+            lines += ["", f"and {len(ordered) - len(rows)} more, none of them worse."]
     else:
         lines += ["No workload was measured."]
-    whole = "\n".join(lines) + "\n"
-    left = [one for one in ordered if one.verdict.outcome is not Outcome.PASSED]
-    for number, one in enumerate(left):
-        told = _details(one)
+    whole = "\n".join([*lines, *_gates(document.gates), *_told_besides(document.remarks)]) + "\n"
+    left = [(shown, one) for shown, one in ordered if one.verdict.outcome is not Outcome.PASSED]
+    for number, (shown, one) in enumerate(left):
+        told = _details(shown, one)
         if len(whole) + len(told) > LONGEST:
             rest = len(left) - number
             return f"{whole}\n{rest} more workload{'s are' if rest > 1 else ' is'} too long to be told here.\n"
         whole += told
     return whole
+
+
+def _fitting(rows: Iterable[str], *, room: int) -> list[str]:
+    """The rows that there is room for, in characters: hostile names and sentences take more of it than they show."""
+    held = list(rows)
+    taken = itertools.accumulate(len(row) + 1 for row in held)
+    return [row for row, ends in zip(held, taken, strict=True) if ends <= room]
+
+
+def _sentences(sentences: Sequence[str]) -> list[str]:
+    """A list of them and an empty line; nothing of none."""
+    told = (f"- {prose(sentence, longest=LONGEST_REASON)}" for sentence in sentences[:MOST_REASONS])
+    lines = _fitting(told, room=LONGEST // 6)
+    if len(sentences) > len(lines):
+        lines += [f"- and {len(sentences) - len(lines)} more"]
+    return [*lines, ""] if lines else []
+
+
+def _gates(gates: Sequence[MergedGate]) -> list[str]:
+    """What was merged, where that is more than one gate."""
+    if len(gates) < 2:
+        return []
+    told = (f"| {' | '.join(name(cell) for cell in gate_cells(gate))} |" for gate in gates)
+    rows = _fitting(told, room=LONGEST // 12)
+    more = ["", f"and {len(gates) - len(rows)} more gates."] if len(gates) > len(rows) else []
+    return ["", "| gate | GPU | workloads | state |", "|---|---|---:|---|", *rows, *more]
+
+
+def _told_besides(remarks: Sequence[str]) -> list[str]:
+    return ["", *_sentences(remarks)[:-1]] if remarks else []
 
 
 def prose(text: str, *, longest: int = LONGEST_SENTENCE) -> str:
@@ -88,14 +126,14 @@ def name(text: str) -> str:
     return f"`{told}`"
 
 
-def _line(verdict: Verdict) -> str:
+def _line(shown: str, verdict: Verdict) -> str:
     step = next((row for row in verdict.metrics if row.metric == "step_ms"), None)
     now = "" if step is None or step.now is None else numbers.value(step.metric, step.now)
     change = "" if step is None else change_cell(step)
     first = next(iter(verdict.reason.splitlines()), "")
     mark = MARKS.get(verdict.outcome, SHUT_MARK)
     cells = (
-        name(verdict.workload),
+        name(shown),
         f"{mark} {verdict.outcome}",
         now,
         prose(change),
@@ -104,9 +142,9 @@ def _line(verdict: Verdict) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _details(one: DocumentWorkload) -> str:
+def _details(shown: str, one: DocumentWorkload) -> str:
     verdict = one.verdict
-    lines = ["", f"### {name(verdict.workload)}: {verdict.outcome}", ""]
+    lines = ["", f"### {name(shown)}: {verdict.outcome}", ""]
     lines += [prose(verdict.reason)] if verdict.reason else []
     told = [row for row in verdict.metrics if not is_unchanged_count(row)]
     if told:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from statistics import median
 from typing import Final
 
-from perfgate.model.baseline import Baseline, Commit
+from perfgate.model.baseline import Baseline, Blessing, Commit, Occasion
 from perfgate.model.machine import Machine
 from perfgate.model.metric import METRICS, Basis, Metric
 from perfgate.model.side import Side
@@ -27,10 +27,13 @@ def baseline_text(baseline: Baseline, *, width: int, colour: bool, path: str | N
     page.line(Cell(text=inert(baseline.workload), style="bold"), f" on {inert(baseline.machine.gpu_name)}")
     page.prose(f"{moment(blessing.at)} by {inert(blessing.by)}{_at(blessing.commit)}", label="blessed")
     page.prose(blessing.reason, label="reason")
+    if told := ci_run(blessing):
+        page.prose(told, label="CI run")
     for occasion in baseline.occasions:
-        told = f"{moment(occasion.measured_at)}: {_plural(len(occasion.runs), 'run')}{_at(occasion.commit)}"
+        told = f"{moment(occasion.measured_at)}: {plural(len(occasion.runs), 'run')}{_at(occasion.commit)}"
         clocks = [run.sm_clock_mhz for run in occasion.runs if run.sm_clock_mhz is not None]
-        page.prose(f"{told}, SM clock {median(clocks):.0f} MHz" if clocks else told, label="measured")
+        told += f", SM clock {median(clocks):.0f} MHz" if clocks else ""
+        page.prose(f"{told}{_added(occasion)}", label="measured")
     if baseline.anchor is not None:
         best = f"{numbers.milliseconds(baseline.anchor.step_ms)} ms"
         page.prose(f"best step ever {best}, {moment(baseline.anchor.at)}{_at(baseline.anchor.commit)}", label="anchor")
@@ -41,7 +44,7 @@ def baseline_text(baseline: Baseline, *, width: int, colour: bool, path: str | N
         basis = _basis(metric)
         sds = (numbers.change(sd, basis).removeprefix("+") for sd in (spread.run_sd, spread.occasion_sd))
         told = "SD {} between runs, {} between occasions".format(*sds)
-        page.prose(f"{metric}: {told}, from {_plural(spread.runs, 'run')}, {moment(spread.at)}", label="calibration")
+        page.prose(f"{metric}: {told}, from {plural(spread.runs, 'run')}, {moment(spread.at)}", label="calibration")
     if path is not None:
         page.line(Cell(text="file".ljust(12), style="dim"), inert(path, longest=1000), indent=2)
     page.blank()
@@ -69,7 +72,7 @@ def comparison_text(a: Side, b: Side, rows: Sequence[MetricVerdict], *, width: i
     page = Page(width=width, colour=colour)
     for side, told in (("a", a), ("b", b)):
         runs = max((len(values) for values in told.values.values()), default=0)
-        page.line(Cell(text=side, style="bold"), f": {inert(told.label, longest=1000)} ({_plural(runs, 'run')})")
+        page.line(Cell(text=side, style="bold"), f": {inert(told.label, longest=1000)} ({plural(runs, 'run')})")
     for warning in unlike(a, b):
         page.prose(warning, label="not alike", style="yellow")
     page.blank()
@@ -107,6 +110,8 @@ def bless_text(
     what = "first baseline" if old is None else "new baseline"
     page.line(Cell(text=inert(new.workload), style="bold"), f": {what} on {inert(new.machine.gpu_name)}")
     page.prose(new.blessing.reason, label="reason")
+    if told := ci_run(new.blessing):
+        page.prose(told, label="CI run")
     if old is not None:
         before = f"{moment(old.blessing.at)} by {inert(old.blessing.by)}{_at(old.blessing.commit)}"
         page.prose(f"blessed {before}: {old.blessing.reason}", label="replaces")
@@ -122,6 +127,52 @@ def bless_text(
     if path is not None:
         page.line(Cell(text="file".ljust(12), style="dim"), inert(path, longest=1000), indent=2)
     return page.text
+
+
+def occasion_text(
+    old: Baseline,
+    new: Baseline,
+    rows: Sequence[MetricVerdict],
+    *,
+    width: int,
+    colour: bool,
+    costs: str = "",
+    path: str | None = None,
+) -> str:
+    """Return what one more occasion changes. `rows` are the differences, `costs` what the number of runs costs."""
+    page = Page(width=width, colour=colour)
+    page.line(Cell(text=inert(new.workload), style="bold"), f": one more occasion on {inert(new.machine.gpu_name)}")
+    for added in (occasion.added for occasion in new.occasions if occasion not in old.occasions):
+        if added is not None:
+            page.prose(added.reason, label="reason")
+            if told := ci_run(added):
+                page.prose(told, label="CI run")
+    before = f"{moment(old.blessing.at)} by {inert(old.blessing.by)}{_at(old.blessing.commit)}"
+    page.prose(f"to what was blessed {before}: {old.blessing.reason}", label="added")
+    page.prose(f"before {extent(old)}, after {extent(new)}", label="holds")
+    for occasion in old.occasions:
+        if occasion not in new.occasions:
+            gone = f"{moment(occasion.measured_at)}: {plural(len(occasion.runs), 'run')}, the oldest, to make room"
+            page.prose(gone, label="left out", style="yellow")
+    page.blank()
+    difference_table(page, rows, titles=("before", "after"))
+    page.blank()
+    if costs:
+        page.prose(costs, label="runs")
+    if path is not None:
+        page.line(Cell(text="file".ljust(12), style="dim"), inert(path, longest=1000), indent=2)
+    return page.text
+
+
+def extent(baseline: Baseline) -> str:
+    """Write how much a baseline rests on: `8 runs over 2 occasions`."""
+    return f"{plural(len(baseline.runs), 'run')} over {plural(len(baseline.occasions), 'occasion')}"
+
+
+def ci_run(blessing: Blessing) -> str:
+    """Write which CI run measured what was blessed, and where; empty of what was measured at a desk."""
+    runner = "" if blessing.runner is None else f"on {inert(blessing.runner)}"
+    return " ".join(word for word in (inert(blessing.run_url or "", longest=1000), runner) if word)
 
 
 def moment(at: datetime) -> str:
@@ -212,6 +263,13 @@ def _facts(machine: Machine) -> list[tuple[str, str]]:
     return [(name, "unknown" if value is None else value) for name, value in told]
 
 
+def _added(occasion: Occasion) -> str:
+    if occasion.added is None:
+        return ""
+    run = f"; {run}" if (run := ci_run(occasion.added)) else ""
+    return f"; added by {inert(occasion.added.by)}{run}: {inert(occasion.added.reason, longest=400)}"
+
+
 def _basis(metric: Metric) -> Basis:
     clock = METRICS[metric].clock
     return clock.basis if clock is not None else Basis.LOG
@@ -223,5 +281,6 @@ def _at(commit: Commit | None) -> str:
     return f" at {inert(commit.sha[:12])}{' with uncommitted changes' if commit.dirty else ''}"
 
 
-def _plural(number: int, noun: str) -> str:
+def plural(number: int, noun: str) -> str:
+    """Write a number of things: `1 run`, `3 runs`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from perfgate.model.metric import METRICS, Basis, Kind, Metric
@@ -39,6 +39,7 @@ WORST_FIRST: Final = (
     Outcome.IMPROVED,
     Outcome.PASSED,
 )
+PASSING: Final[tuple[Outcome, ...]] = (Outcome.PASSED, Outcome.IMPROVED)
 _COLUMNS: Final = (
     Column(title="metric"),
     Column(title="baseline", right=True),
@@ -108,18 +109,24 @@ def summary(
     colour: bool,
     on_inconclusive: OnInconclusive = OnInconclusive.WARN,
     on_new: OnNew = OnNew.FAIL,
+    opening: Sequence[bool] | None = None,
     why: str = "",
+    longest_name: int | None = None,
 ) -> str:
     """Return the terminal summary: a line a workload, worst first, and last whether the gate is open and why.
 
-    `opens` is what the exit status says; the policies only serve to name the outcomes that shut the gate. `why`
-    replaces the reason in the last line where it lies elsewhere, such as in an interrupt.
+    `opens` is what the exit status says; the policies only serve to name the outcomes that shut the gate. `opening`
+    stands for them where each verdict has one of its own: whether it lets the gate open. `why` replaces the reason in
+    the last line where it lies elsewhere, such as in an interrupt. Names longer than `longest_name` cells, a third of
+    the width by default, lose their middle.
     """
     page = Page(width=width, colour=colour)
+    if opening is None:
+        opening = [opens_gate(one.outcome, on_inconclusive=on_inconclusive, on_new=on_new) for one in verdicts]
     ordered = sorted(verdicts, key=lambda verdict: WORST_FIRST.index(verdict.outcome))
     if ordered:
         outcomes = max(len(verdict.outcome) for verdict in ordered)
-        names = min(max(len(inert(verdict.workload)) for verdict in ordered), page.width // 3)
+        names = min(max(len(inert(verdict.workload)) for verdict in ordered), longest_name or page.width // 3)
         for verdict in ordered:
             name = shortened(inert(verdict.workload), names).ljust(names)
             outcome = Cell(text=verdict.outcome.ljust(outcomes), style=STYLES[verdict.outcome])
@@ -128,20 +135,37 @@ def summary(
             page.line(outcome, "  ", name, "  ", first)
             for line in more:
                 page.line(line, indent=outcomes + names + 4)
-    counted = Counter(verdict.outcome for verdict in ordered)
-    shutting = [o for o in counted if not opens_gate(o, on_inconclusive=on_inconclusive, on_new=on_new)]
-    passing = [o for o in counted if o in (Outcome.PASSED, Outcome.IMPROVED)]
-    lenient = [o for o in counted if o not in shutting and o not in passing]
+    judged = list(zip(verdicts, opening, strict=True))
+    shutting = Counter(verdict.outcome for verdict, lets in judged if not lets)
+    passing = Counter(verdict.outcome for verdict, lets in judged if lets and verdict.outcome in PASSING)
+    lenient = Counter(verdict.outcome for verdict, lets in judged if lets and verdict.outcome not in PASSING)
     if opens:
-        told = _counted(counted, passing) or "nothing was shown to be slower"
-        let_in = f"; {_counted(counted, lenient)} let through by the settings" if lenient else ""
+        told = _counted(passing) or "nothing was shown to be slower"
+        let_in = f"; {_counted(lenient)} let through by the settings" if lenient else ""
         page.line(Cell(text="GATE OPEN", style="bold green"), f": {why or told + let_in}")
     else:
-        found = _counted(counted, shutting)
+        found = _counted(shutting)
         nothing = "no workload was measured" if not ordered else "not every workload that was expected has a verdict"
         of = f" of {_plural(len(ordered), 'workload')}" if found else ""
         page.line(Cell(text="GATE SHUT", style="bold red"), f": {why or (found + of) or nothing}")
     return page.text
+
+
+def why_shut(shutting: Mapping[Outcome, int], others: Sequence[str], *, place: str) -> str:
+    """Why a gate is shut where that is not said by its workloads alone, in a phrase; empty where it is.
+
+    Args:
+        shutting: how many workloads of each outcome keep it shut.
+        others: the other reasons, a sentence each.
+        place: where they are told, `above` or `below`.
+    """
+    if not others:
+        return ""
+    if len(others) == 1 and not shutting:
+        return others[0]
+    judged = _counted(shutting)
+    told = f"{len(others)} {'other ' if shutting else ''}reason{'s' if len(others) > 1 else ''} {place}"
+    return ", and ".join(part for part in (judged, told) if part)
 
 
 def told_dropped(dropped: Dropped) -> str:
@@ -296,8 +320,8 @@ def _runs(verdict: Verdict) -> str:
     return f"{runs} against {verdict.baseline_runs} blessed" if verdict.baseline_runs else runs
 
 
-def _counted(counted: Counter[Outcome], outcomes: Sequence[Outcome]) -> str:
-    return ", ".join(f"{counted[outcome]} {outcome}" for outcome in outcomes)
+def _counted(counted: Mapping[Outcome, int]) -> str:
+    return ", ".join(f"{counted[outcome]} {outcome}" for outcome in WORST_FIRST if counted.get(outcome))
 
 
 def _plural(number: int, noun: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from datetime import timedelta
 
 import pytest
 from support import records
@@ -11,6 +12,7 @@ from support.project import LOOP, Project
 
 from perfgate.model.baseline import Baseline
 from perfgate.model.metric import Metric
+from perfgate.model.outcome import Outcome
 from perfgate.model.sample import Run
 
 MORE_COPIES = records.run({Metric.H2D_COPIES: 3})
@@ -277,3 +279,76 @@ def test_a_full_disk_loses_no_baseline(here: Project) -> None:
         23,
     )
     assert blessed(here) == before
+
+
+def repeated(project: Project, *step_ms: float, name: str = "loop", outcome: Outcome = Outcome.PASSED) -> None:
+    """Keep the newest result once more, as measured an hour later, with these step times."""
+    kept = project.store.latest_result(name)
+    assert kept is not None
+    at = kept.result.measured_at + timedelta(hours=1)
+    judged = records.verdict(outcome, name=name, reason="step_ms rose 3.1 %, its budget is 2 %")
+    project.keep(
+        kept.result.model_copy(update={"measured_at": at, "runs": records.runs(*step_ms, at=at), "verdict": judged})
+    )
+
+
+def test_an_occasion_is_added_to_the_baseline_that_is_there(here: Project) -> None:
+    measure(here)
+    here.perfgate("bless", "loop", "--reason", "first")
+    first = blessed(here)
+    assert first is not None
+    repeated(here, 12.4, 12.41, 12.42)
+    seen = here.perfgate("bless", "loop", "--occasion", "--reason", "an hour later")
+    assert (seen.err, seen.status) == ("", 0)
+    lines = seen.out.splitlines()
+    assert lines[0] == "loop: one more occasion on NVIDIA H200"
+    assert lines[1] == "  reason      an hour later"
+    assert lines[2].startswith("  added       to what was blessed ")
+    assert lines[2].endswith("by Ada <ada@example.org>: first")
+    assert lines[3:7] == [
+        "  holds       before 5 runs over 1 occasion, after 8 runs over 2 occasions",
+        "",
+        "  metric             before     after  change",
+        "  ---------------  --------  --------  -------",
+    ]
+    assert "  step_ms             12.34     12.36  +0.12 %" in lines
+    assert lines[-2:] == [
+        "  file        baselines/nvidia-h200/loop.json",
+        "Commit the baselines in a commit of their own.",
+    ]
+    extended = blessed(here)
+    assert extended is not None
+    assert extended.model_copy(update={"occasions": first.occasions}) == first
+    assert [len(occasion.runs) for occasion in extended.occasions] == [5, 3]
+    added = extended.occasions[-1].added
+    assert added is not None
+    assert (added.by, added.reason) == ("Ada <ada@example.org>", "an hour later")
+    told, status = refused(here, "loop", "--occasion", "--reason", "again")
+    assert "which is in the baseline. Within 15 minutes a GPU is in one state" in told
+    assert status == 22
+
+
+def test_a_regressed_repeat_is_no_occasion_and_leaves_every_file(here: Project) -> None:
+    here.workload(LOOP.replace("def loop", "def other"), file="others.py")
+    measure(here)
+    measure(here, name="other")
+    here.perfgate("bless", "--reason", "both")
+    repeated(here, 12.4)
+    repeated(here, 12.9, name="other", outcome=Outcome.REGRESSED)
+    before = blessed(here), blessed(here, "other")
+    assert refused(here, "--occasion", "--reason", "later") == (
+        (
+            "perfgate: other: it REGRESSED: step_ms rose 3.1 %, its budget is 2 %. "
+            "The code is the blessed one, so what moved is the machine: that wants eyes first.\n"
+            "Look at what moved: perfgate explain other\n"
+        ),
+        22,
+    )
+    assert (blessed(here), blessed(here, "other")) == before
+
+
+def test_an_occasion_of_a_loss_is_a_contradiction(here: Project) -> None:
+    measure(here)
+    told, status = refused(here, "loop", "--occasion", "--accept-regression", "--reason", "x")
+    assert told.endswith("Error: --occasion adds repeats of what is blessed: leave --accept-regression out.\n")
+    assert status == 2

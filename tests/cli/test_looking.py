@@ -335,8 +335,11 @@ Commands:
   demo       Replay a gate on captures recorded on an NVIDIA H200.
   doctor     Check all that a first run needs, and say what to do about each failure.
   explain    Say what moved and where, by NVTX range, kernel, copy and call.
+  github     Commands for GitHub Actions: the composite action and its workflows call them.
   history    Show the blessed baselines of WORKLOAD through git's history, newest last.
+  init       Write the first files: a workload, [tool.perfgate], workflows for GitHub Actions.
   inspect    Measure any CAPTURE, a .nsys-rep or .sqlite file, whoever made it.
+  merge      Make one verdict of gates that were measured apart.
   page       Write a page with plots and timelines of each WORKLOAD's newest kept result...
   schema     Print the JSON Schema of what `pytest --perfgate --perfgate-json FILE` writes.
   selftest   Try the gate on this runner: an unchanged loop must pass, planted slips must fail.

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
-from support import pages, records
+from support import gates, pages, records
 
+from perfgate.merging import merge, merged_page
 from perfgate.metrics.stepview import step_view, typical_step
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
@@ -294,6 +295,45 @@ def test_link_to_a_workload_opens_it(tab: Tab, outcomes: str) -> None:
     tab.until("document.activeElement.localName === 'summary'")
     top = tab.value("document.querySelector('#w-resnet18_input-pinned').getBoundingClientRect().top")
     assert -5 <= top < 800
+
+
+# Of several gates
+
+
+def merged(label: str = "h200") -> PageData:
+    """A page of one workload on two kinds of GPU, and of a gate that knew less of its own."""
+    first = gates.gate(label, gates.judged("transformer", Outcome.REGRESSED), gates.judged("mlp"))
+    second = gates.gate("h100", gates.judged("transformer"), on=gates.H100)
+    both = [gates.found(first, page=gates.rich(first)), gates.found(second)]
+    return merged_page(merge(both, at=records.NOON), both)
+
+
+def test_a_workload_of_two_gpus_has_two_sections_that_are_drawn(tab: Tab, write: Write) -> None:
+    tab.open(write(merged()))
+    assert tab.value("[...document.querySelectorAll('table.overview tbody a')].map(a => a.textContent)") == [
+        "transformer on NVIDIA H200",
+        "mlp on NVIDIA H200",
+        "transformer on NVIDIA H100 80GB HBM3",
+    ]
+    assert tab.value("[...document.querySelectorAll('table.gates tbody tr')].map(r => r.cells[3].textContent)") == [
+        "shut",
+        "open",
+    ]
+    tab.value("document.querySelectorAll('details.workload').forEach(d => { d.open = true; })")
+    for gpu, plots in (
+        ("H200", ("intervals", "runs", "timeline", "history")),
+        ("H100-80GB-HBM3", ("intervals", "runs")),
+    ):
+        for plot in plots:
+            show(tab, f"#w-transformer-on-NVIDIA-{gpu} figure[data-plot={plot}]")
+    told = tab.value("document.querySelector('#w-transformer-on-NVIDIA-H200').textContent")
+    assert "perfgate explain transformer" in told  # the command has the workload's own name
+
+
+def test_a_merged_page_of_long_labels_fits_a_phone(tab: Tab, write: Write) -> None:
+    tab.size(320, 780, phone=True)
+    tab.open(write(merged("a_rather_long_label_without_any_space_" * 2)))
+    assert tab.value("[document.documentElement.scrollWidth, innerWidth]") == [320, 320]
 
 
 # The keyboard

@@ -23,10 +23,12 @@ from support import records
 from support.project import LOOP, Project
 
 from perfgate.machine import gpu_lock
+from perfgate.model.baseline import Commit
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
 from perfgate.plugin import outputs
 from perfgate.render.document import read_document
+from perfgate.render.html import page_data_text, page_html, read_page_data
 
 MORE_COPIES = records.run({Metric.H2D_COPIES: 3})
 WORKER = "--perfgate-worker="
@@ -261,7 +263,81 @@ def test_a_markdown_file_without_a_place_is_refused_before_anything_is_measured(
     assert made == []
 
 
-@pytest.mark.parametrize("full", ["gate.html", "gate.md"])
+def test_the_document_says_where_a_workload_stands_and_at_which_commit(blessed: Project) -> None:
+    blessed.workload("command: [true]\nstep: x\nsteps: 3\nwarmup: 0\ncapture: all\n", file="script.yaml")
+    git = ("git", "-c", "user.name=Ada", "-c", "user.email=ada@example.org")
+    for words in (("init", "-q", "-b", "main"), ("add", "-A"), ("commit", "-q", "-m", "one")):
+        subprocess.run([*git, *words], cwd=blessed.root, check=True)
+    sha = subprocess.run([*git, "rev-parse", "HEAD"], cwd=blessed.root, check=True, capture_output=True, text=True)
+    blessed.gate("--perfgate-json=gate.json", "--perfgate-label=h200", "--perfgate-new=allow")
+    document = read_document((blessed.root / "gate.json").read_text("utf-8"))
+    where = {one.verdict.workload: (one.source, one.line) for one in document.workloads}
+    assert where == {"loop": ("workloads/loops.py", 4), "script": ("workloads/script.yaml", 1)}
+    assert document.commit == Commit(sha=sha.stdout.strip(), branch="main")
+    assert (document.label, document.shard, document.gates) == ("h200", None, ())
+
+
+def test_a_workload_that_another_file_makes_has_no_line(blessed: Project) -> None:
+    blessed.write(
+        "made.py", "def make():\n    def loop(steps):\n        for _ in steps:\n            pass\n    return loop\n"
+    )
+    blessed.write("conftest.py", "import sys\nsys.path.insert(0, __file__.rpartition('/')[0])\n")
+    blessed.workload(
+        "from made import make\nfrom perfgate import workload\n\nloop = workload(steps=4, warmup=1)(make())\n"
+    )
+    blessed.gate("--perfgate-json=gate.json")
+    (told,) = read_document((blessed.root / "gate.json").read_text("utf-8")).workloads
+    assert (told.source, told.line) == ("workloads/loops.py", None)
+
+
+def test_the_pages_data_is_that_of_the_page_and_of_the_document(blessed: Project) -> None:
+    blessed.measures(MORE_COPIES)
+    asked = ("--perfgate-json=gate.json", "--perfgate-html=gate.html", "--perfgate-page-data=out/page.json")
+    assert blessed.gate(*asked).status == 1
+    document = read_document((blessed.root / "gate.json").read_text("utf-8"))
+    text = (blessed.root / "out" / "page.json").read_text("utf-8")
+    data = read_page_data(text)
+    assert page_data_text(data) == text
+    assert [one.verdict for one in data.workloads] == [one.verdict for one in document.workloads]
+    assert (data.started_at, data.shut_by, data.machine) == (document.started_at, document.shut_by, document.machine)
+    assert data.workloads[0].baseline is not None
+    assert data.workloads[0].commands[0] == "pytest --perfgate workloads/loops.py::loop"
+    assert page_html(data) == (blessed.root / "gate.html").read_text("utf-8")
+    assert blessed.gate(*asked).status == 1  # over its own
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--perfgate-page-data=workloads"], "--perfgate-page-data: /project/workloads cannot be written."),
+        (
+            ["--perfgate-page-data=pyproject.toml"],
+            (
+                "--perfgate-page-data: /project/pyproject.toml holds something else than the data of perfgate's page, "
+                "and would be lost. Give it a new file, or delete that one.\n"
+            ),
+        ),
+        (
+            ["--perfgate-json=a.json", "--perfgate-page-data=workloads/../a.json"],
+            (
+                "--perfgate-page-data: /project/workloads/../a.json is that of --perfgate-json as well. Give each a "
+                "file of its own.\n"
+            ),
+        ),
+    ],
+)
+def test_page_data_without_a_place_of_its_own_is_refused_before_anything_is_measured(
+    blessed: Project, arguments: list[str], says: str
+) -> None:
+    made = blessed.measures(MORE_COPIES)
+    before = (blessed.root / "pyproject.toml").read_text("utf-8")
+    seen = blessed.gate(*arguments)
+    assert (seen.status, made) == (4, [])
+    assert says in seen.err
+    assert (blessed.root / "pyproject.toml").read_text("utf-8") == before
+
+
+@pytest.mark.parametrize("full", ["gate.html", "gate.md", "page.json"])
 def test_a_file_that_cannot_be_written_shuts_the_gate_in_those_that_can(blessed: Project, full: str) -> None:
     def opened(file: Path, mode: Literal["w", "a"]) -> TextIO:
         if file.name == full:
@@ -270,13 +346,13 @@ def test_a_file_that_cannot_be_written_shuts_the_gate_in_those_that_can(blessed:
 
     blessed.patch.setattr(outputs, "opened", opened)
     asked = ("--perfgate-json=gate.json", "--perfgate-html=gate.html", "--perfgate-markdown=gate.md")
-    assert blessed.gate(*asked).status == 1
+    assert blessed.gate(*asked, "--perfgate-page-data=page.json").status == 1
     document = read_document((blessed.root / "gate.json").read_text("utf-8"))
     assert (document.opens_gate, document.exit_status) == (False, 1)
     (why,) = document.shut_by
     assert full in why
-    others = [blessed.root / name for name in ("gate.html", "gate.md") if name != full]
-    assert all("shut" in file.read_text("utf-8").lower() for file in others)
+    others = [blessed.root / name for name in ("gate.html", "gate.md", "page.json") if name != full]
+    assert all(full in re.sub(r"[\\\u200b]", "", file.read_text("utf-8")) for file in others)
 
 
 def test_a_result_is_kept_and_git_is_told_to_leave_it_alone(blessed: Project) -> None:

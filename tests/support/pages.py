@@ -223,7 +223,7 @@ def every_outcome() -> PageData:
     for outcome in (Outcome.INCONCLUSIVE, Outcome.NO_BASELINE, Outcome.INCOMPARABLE, Outcome.INVALID):
         verdict = records.verdict(outcome, name=f"{outcome.lower()}_one", reason=f"why it is {outcome}")
         told.append(PageWorkload(verdict=verdict, opens_gate=outcome is Outcome.INCONCLUSIVE))
-    return page(*told, unmeasured(), shut_by=("transformer is REGRESSED", "hung is NOT_MEASURED"))
+    return page(*told, unmeasured(), shut_by=("transformer: REGRESSED", "hung: NOT_MEASURED"))
 
 
 def hundred(*, bars: int = 2000) -> PageData:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import stats
 from support import records
 
 from perfgate import blessing
 from perfgate.explain.breakdown import breakdown_of, kept
-from perfgate.model.baseline import Anchor, Baseline, Milestone, Result, Spread
+from perfgate.model.baseline import Anchor, Baseline, BlessedRun, Blessing, Milestone, Result, Spread, code_digest
 from perfgate.model.errors import BlessRefused
 from perfgate.model.metric import Basis, Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import OTHER_RANGES, RangeSample
+from perfgate.repeats import repeats
 
 LATER = records.NOON + timedelta(days=1)
 MEASURE = "pytest --perfgate workloads/mlp.py::mlp"
@@ -492,3 +495,238 @@ def test_smallest_slowdown_is_decisions_formula() -> None:
 
 def test_smallest_slowdown_without_any_spread_is_zero() -> None:
     assert blessing.smallest_slowdown(runs=5, occasions=1, run_sd=0, occasion_sd=0) == 0
+
+
+def test_the_ci_run_that_measured_it_is_kept() -> None:
+    new = blessing.bless(
+        [records.result()],
+        None,
+        reason="why not",
+        by="ada via GitHub",
+        at=LATER,
+        commit=records.COMMIT,
+        code_now=records.CODE,
+        run_url="https://github.com/ada/loops/actions/runs/1",
+        runner="h200-a",
+    )
+    assert (new.blessing.run_url, new.blessing.runner) == ("https://github.com/ada/loops/actions/runs/1", "h200-a")
+    assert (bless().blessing.run_url, bless().blessing.runner) == (None, None)
+
+
+# Occasions
+
+
+def with_code(*occasions: Sequence[Mapping[Metric, float]], code: Mapping[str, str] = records.CODE) -> Baseline:
+    """Build a baseline, its occasions an hour apart from noon on, that says which code it is of."""
+    return records.baseline(*occasions).model_copy(update={"code": code_digest(code)})
+
+
+def extend(
+    *results: Result,
+    old: Baseline | None = None,
+    reason: str = "another evening",
+    in_ci: bool = False,
+    allow_ci: bool = False,
+) -> Baseline:
+    return blessing.add_occasion(
+        results or (records.result(at=LATER),),
+        with_code() if old is None else old,
+        reason=reason,
+        by="Bob",
+        at=LATER + timedelta(minutes=5),
+        commit=records.COMMIT,
+        in_ci=in_ci,
+        allow_ci=allow_ci,
+    )
+
+
+def not_extended(*results: Result, old: Baseline | None = None, reason: str = "another evening") -> str:
+    with pytest.raises(BlessRefused) as caught:
+        extend(*results, old=old, reason=reason)
+    return str(caught.value)
+
+
+def test_an_occasion_is_added_with_who_and_why_and_all_else_stays() -> None:
+    spread = Spread(run_sd=0.004, occasion_sd=0.003, runs=20, at=records.NOON)
+    anchor = Anchor(step_ms=11.0, at=records.NOON)
+    old = with_code().model_copy(update={"calibration": {Metric.STEP_MS: spread}, "anchor": anchor})
+    result = records.result(at=LATER, measured=records.runs(12.0, 12.1, 12.2, at=LATER))
+    new = extend(result, old=old, reason=" another evening ")
+    assert new.occasions[:-1] == old.occasions
+    last = new.occasions[-1]
+    assert (last.measured_at, last.commit) == (LATER, result.commit)
+    assert last.runs == tuple(map(BlessedRun.of, result.runs))
+    assert last.added == Blessing(
+        by="Bob", at=LATER + timedelta(minutes=5), reason="another evening", commit=records.COMMIT
+    )
+    assert new.model_copy(update={"occasions": old.occasions}) == old
+
+
+@given(
+    sizes=st.lists(st.integers(1, 30), min_size=1, max_size=12),
+    added=st.integers(1, 29),
+    hours=st.floats(-1000, 1000, allow_nan=False),
+)
+def test_an_added_occasion_loses_nothing_but_the_oldest_over_30_runs(
+    sizes: list[int], added: int, hours: float
+) -> None:
+    old = with_code(*([{}] * size for size in sizes))
+    at = records.NOON + timedelta(hours=hours)
+    result = records.result(at=at, measured=records.runs(*(12 + n / 100 for n in range(added)), at=at))
+    near = any(abs(at - occasion.measured_at) < timedelta(minutes=15) for occasion in old.occasions)
+    left = [sum(sizes[first:]) for first in range(len(sizes)) if sum(sizes[first:]) + added <= 30]
+    if near or not left or left[0] + added < min(10, sum(sizes)):
+        assert not_extended(result, old=old).startswith("mlp: ")
+        return
+    new = extend(result, old=old)
+    assert new.model_copy(update={"occasions": old.occasions}) == old
+    (own,) = (occasion for occasion in new.occasions if occasion not in old.occasions)
+    assert own.runs == tuple(map(BlessedRun.of, result.runs))
+    stayed = tuple(occasion for occasion in new.occasions if occasion is not own)
+    assert stayed == old.occasions[len(old.occasions) - len(stayed) :]
+    assert list(new.occasions) == sorted(new.occasions, key=lambda occasion: occasion.measured_at)
+    gone = old.occasions[: len(old.occasions) - len(stayed)]
+    assert len(new.runs) >= min(10, len(old.runs))
+    assert len(new.runs) <= 30
+    # No occasion goes that could have stayed.
+    assert not gone or len(new.runs) + len(gone[-1].runs) > 30
+
+
+@pytest.mark.parametrize("outcome", [Outcome.PASSED, Outcome.IMPROVED, Outcome.INCONCLUSIVE])
+def test_a_repeat_is_added_whatever_the_runs_could_show(outcome: Outcome) -> None:
+    assert len(extend(records.result(outcome, at=LATER)).occasions) == 2
+
+
+def test_a_regressed_repeat_wants_eyes_first() -> None:
+    judged = records.verdict(Outcome.REGRESSED, reason="step_ms rose 3.1 %, its budget is 2 %.")
+    assert not_extended(records.result(at=LATER, judged=judged)) == (
+        "mlp: it REGRESSED: step_ms rose 3.1 %, its budget is 2 %. "
+        "The code is the blessed one, so what moved is the machine: that wants eyes first.\n"
+        "Look at what moved: perfgate explain mlp"
+    )
+
+
+@pytest.mark.parametrize("outcome", [Outcome.NO_BASELINE, Outcome.INCOMPARABLE])
+def test_a_repeat_that_no_gate_held_against_the_baseline_is_not_added(outcome: Outcome) -> None:
+    judged = records.verdict(outcome, reason="there was none.")
+    assert not_extended(records.result(at=LATER, judged=judged)) == (
+        f"mlp: the kept result is {outcome}: there was none. "
+        "An occasion is added once a gate has held it against what is blessed.\n"
+        f"Measure it again: {MEASURE}"
+    )
+
+
+NO_REPEAT = (
+    "Only an unchanged repeat of what is blessed is an occasion of it.\n"
+    'Repeat it as it was blessed, or bless anew: perfgate bless mlp --reason "..."'
+)
+
+
+@pytest.mark.parametrize(
+    ("result", "why"),
+    [
+        (records.result(at=LATER, code={"model.py": "f" * 64}), "of other code"),
+        (records.result(at=LATER, of=records.workload(steps=31)), "of other parameters"),
+        (
+            records.result(at=LATER, on=records.machine(driver="560.35.03")),
+            "of another machine (driver)",
+        ),
+        (
+            records.result(at=LATER, measured=[records.run({Metric.SYNCS: 2})] * 5),
+            "with other counts",
+        ),
+        (records.result(Outcome.INVALID, at=LATER), "that is INVALID"),
+        (records.result(at=LATER, measured=[records.run(neighbours=["python (7)"])]), "that is INVALID"),
+        (records.result(Outcome.NOT_MEASURED, at=LATER), "that is NOT_MEASURED"),
+        (records.result(at=LATER, measured=()), "that is NOT_MEASURED"),
+    ],
+    ids=["code", "parameters", "driver", "counts", "invalid", "shared", "not measured", "no runs"],
+)
+def test_what_is_no_unchanged_repeat_is_refused(result: Result, why: str) -> None:
+    assert not_extended(result) == f"mlp: the kept result is one {why}. {NO_REPEAT}"
+
+
+def test_a_metric_that_the_new_runs_lack_would_be_lost() -> None:
+    old = with_code([{Metric.NCCL_MS: 0.5}] * 5)
+    assert not_extended(old=old) == (
+        "mlp: nccl_ms was not measured in all of its runs. "
+        "A metric that a baseline's runs do not share would no longer be told.\n"
+        f"Measure it again: {MEASURE}"
+    )
+
+
+def test_without_a_baseline_there_is_nothing_to_add_to() -> None:
+    with pytest.raises(BlessRefused) as caught:
+        blessing.add_occasion([records.result()], None, reason="x", by="Bob", at=LATER, commit=None)
+    assert str(caught.value) == (
+        "mlp: it has no baseline on NVIDIA H200 that an occasion could be added to. "
+        "An occasion repeats what is blessed.\n"
+        'Make one: perfgate bless mlp --reason "..."'
+    )
+
+
+def test_ci_and_a_missing_reason_are_refused_as_in_blessing() -> None:
+    assert not_extended(reason=" ").startswith("mlp: no reason was given.")
+    with pytest.raises(BlessRefused, match="this is CI"):
+        extend(in_ci=True)
+    assert len(extend(in_ci=True, allow_ci=True).occasions) == 2
+
+
+OTHER_HOURS = (
+    "Within 15 minutes a GPU is in one state: more runs of it say nothing of other hours.\n"
+    f"Measure it at another time of day: {MEASURE}"
+)
+
+
+def test_what_was_blessed_or_added_is_no_other_occasion() -> None:
+    blessed = records.result()
+    assert not_extended(blessed) == (
+        f"mlp: the newest kept result, of 2026-03-02 12:00 UTC, is in the baseline already. {OTHER_HOURS}"
+    )
+    later = records.result(at=LATER)
+    assert not_extended(later, old=extend(later)) == (
+        f"mlp: the newest kept result, of 2026-03-03 12:00 UTC, is in the baseline already. {OTHER_HOURS}"
+    )
+
+
+@pytest.mark.parametrize("minutes", [-14, 14])
+def test_other_runs_within_15_minutes_are_no_other_occasion(minutes: int) -> None:
+    at = records.NOON + timedelta(minutes=minutes)
+    result = records.result(at=at, measured=records.runs(12.0, 12.1, 12.2, at=at))
+    assert not_extended(result) == (
+        f"mlp: {at:%Y-%m-%d %H:%M} UTC is the same occasion as 2026-03-02 12:00 UTC, which is in the baseline. "
+        f"{OTHER_HOURS}"
+    )
+
+
+def test_a_quarter_of_an_hour_makes_another_occasion() -> None:
+    at = records.NOON + timedelta(minutes=15)
+    assert len(extend(records.result(at=at, measured=records.runs(12.0, at=at))).occasions) == 2
+
+
+def test_kept_results_in_the_baseline_say_how_long_an_occasion_lasted() -> None:
+    later, *joined = at_hours(0, 0.2, runs=5)
+    old = blessing.bless([later, *joined], None, reason="x", by="Ada", at=LATER, commit=None, code_now=records.CODE)
+    assert len(old.occasions) == 1
+    at = records.NOON + timedelta(minutes=25)
+    fresh = records.result(at=at, measured=records.runs(12.0, at=at))
+    assert len(extend(fresh, old=old).occasions) == 2
+    assert not_extended(fresh, later, *joined, old=old).startswith(
+        "mlp: 2026-03-02 12:25 UTC is the same occasion as 2026-03-02 12:12 UTC, which is in the baseline."
+    )
+
+
+def test_a_large_occasion_does_not_make_way_for_a_small_one() -> None:
+    old = with_code([{}] * 28)
+    result = records.result(at=LATER, measured=records.runs(12.0, 12.1, 12.2, at=LATER))
+    assert not_extended(result, old=old) == (
+        "mlp: of 28 blessed runs and 3 more, 3 would be left. "
+        "A baseline holds 30 runs, and the oldest occasions make room.\n"
+        "Measure fewer at once: pytest --perfgate --perfgate-runs=3 workloads/mlp.py::mlp"
+    )
+
+
+def test_the_next_gate_counts_an_added_result_once() -> None:
+    later = records.result(at=LATER)
+    found = repeats(extend(later), [later, records.result()])
+    assert (found.runs, found.results, len(found.occasions)) == (10, 0, 2)

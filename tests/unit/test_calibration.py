@@ -19,9 +19,7 @@ from perfgate.calibration import (
     moderated,
     refuse_changed,
     refuse_fresh,
-    repeats,
     spreads,
-    why_no_repeat,
 )
 from perfgate.judge.compare import FLOOR_SD
 from perfgate.judge.forecast import smallest_loss
@@ -31,6 +29,7 @@ from perfgate.model.errors import CalibrationRefused
 from perfgate.model.metric import METRICS, Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import Run
+from perfgate.repeats import repeats, why_no_repeat
 
 LATER = records.NOON + timedelta(days=30)
 STEP = METRICS[Metric.STEP_MS].clock or pytest.fail("step_ms is a clock")

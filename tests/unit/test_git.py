@@ -292,3 +292,107 @@ def test_a_worktree_comes_and_goes_and_others_stay(root: Path, env: Env, tmp_pat
     git.remove_worktree(root, ours, env=env)
     assert listed() == [str(root), str(unplugged)]
     assert not ours.exists()
+
+
+def test_the_default_branch_is_the_one_that_origin_names(root: Path, env: Env, tmp_path: Path) -> None:
+    run(root, env, "branch", "--move", "trunk/2")
+    clone = tmp_path / "clone"
+    run(tmp_path, env, "clone", "--quiet", str(root), str(clone))
+    run(clone, env, "checkout", "--quiet", "-b", "main")
+    assert git.default_branch(clone, env=env) == "trunk/2"
+
+
+@pytest.mark.parametrize("name", ["main", "master"])
+def test_without_an_origin_the_default_branch_is_main_or_master(root: Path, env: Env, name: str) -> None:
+    run(root, env, "branch", "--move", name)
+    run(root, env, "checkout", "--quiet", "-b", "feature/main")
+    assert git.default_branch(root, env=env) == name
+
+
+def test_else_the_default_branch_is_the_current_one(root: Path, env: Env) -> None:
+    run(root, env, "branch", "--move", "größe")
+    assert git.default_branch(root, env=env) == "größe"
+    run(root, env, "checkout", "--quiet", "--detach")
+    assert git.default_branch(root, env=env) is None
+
+
+def test_before_the_first_commit_the_default_branch_is_the_one_to_come(tmp_path: Path, env: Env) -> None:
+    run(tmp_path, env, "init", "--quiet", "--initial-branch=on", "new")
+    assert git.default_branch(tmp_path / "new", env=env) == "on"
+
+
+def test_outside_a_repository_there_is_no_default_branch_to_tell(tmp_path: Path, env: Env) -> None:
+    with pytest.raises(RepositoryUnreadable, match="it is not in a git repository"):
+        git.default_branch(tmp_path, env=env)
+
+
+# What CI asks
+
+
+@pytest.fixture
+def clone(root: Path, env: Env, tmp_path: Path) -> Path:
+    """A clone of branch main alone, on a branch of its own, while main and another branch go on."""
+    clone = tmp_path / "clone"
+    run(tmp_path, env, "clone", "--quiet", "--single-branch", "--branch=main", str(root), str(clone))
+    run(clone, env, "checkout", "--quiet", "-b", "faster")
+    run(root, env, "checkout", "--quiet", "-b", "release/1.0")
+    (root / "released.py").write_text("pass\n")
+    run(root, env, "add", "--all")
+    run(root, env, "commit", "--quiet", "--message=released")
+    return clone
+
+
+def test_a_branch_of_the_remote_is_fetched_and_nothing_else_is_changed(root: Path, clone: Path, env: Env) -> None:
+    before = git.require_commit(clone, env=env)
+    git.fetch_branch(clone, "release/1.0", env=env)
+    assert git.resolve(clone, "refs/remotes/origin/release/1.0", env=env) == run(root, env, "rev-parse", "HEAD")
+    assert git.require_commit(clone, env=env) == before
+    assert run(clone, env, "config", "--get-all", "remote.origin.fetch") == "+refs/heads/main:refs/remotes/origin/main"
+
+
+def test_a_shallow_clone_gets_its_history_with_the_branch(root: Path, env: Env, tmp_path: Path) -> None:
+    for number in range(3):
+        run(root, env, "commit", "--quiet", "--allow-empty", f"--message={number}")
+    run(tmp_path, env, "clone", "--quiet", "--depth=1", f"file://{root}", "shallow")
+    shallow = tmp_path / "shallow"
+    assert git.cuts(shallow, env=env)
+    git.fetch_branch(shallow, "main", env=env)
+    assert git.cuts(shallow, env=env) == frozenset()
+    assert git.resolve(shallow, "HEAD~3", env=env)
+
+
+def test_a_branch_that_is_not_there_cannot_be_fetched(clone: Path, env: Env) -> None:
+    with pytest.raises(RepositoryUnreadable) as refused:
+        git.fetch_branch(clone, "gone", env=env)
+    assert str(refused.value) == (
+        f"{clone}: git fetch failed: fatal: couldn't find remote ref refs/heads/gone. "
+        f"perfgate asks git which code it measures.\nSee what git says: git -C {clone} fetch"
+    )
+
+
+def test_files_that_a_branch_has_changed_are_told_from_those_of_the_other_side(
+    root: Path, clone: Path, env: Env
+) -> None:
+    (clone / "baselines").mkdir()
+    for name in ("new [1].json", "größe.json"):
+        (clone / "baselines" / name).write_text("{}")
+    (clone / "train.py").unlink()
+    run(clone, env, "add", "--all")
+    run(clone, env, "commit", "--quiet", "--message=faster")
+    git.fetch_branch(clone, "release/1.0", env=env)
+    other = "refs/remotes/origin/release/1.0"
+    baselines = {"baselines/new [1].json": True, "baselines/größe.json": True}
+    assert git.changed_since(clone, other, "baselines", env=env) == baselines
+    assert git.changed_since(clone, other, "train.py", env=env) == {"train.py": False}
+    assert git.changed_since(clone, "HEAD", "baselines", env=env) == {}
+    with pytest.raises(RepositoryUnreadable, match="git diff failed: fatal: "):
+        git.changed_since(clone, "gone", "baselines", env=env)
+
+
+def test_what_is_not_as_head_has_it_is_told_by_path(root: Path, env: Env) -> None:
+    assert git.changes(root, env=env) == ()
+    (root / "train.py").rename(root / "moved.py")
+    (root / "a folder").mkdir()
+    (root / "a folder" / "new.py").touch()
+    (root / "some.log").touch()
+    assert set(git.changes(root / "workloads", env=env)) == {"train.py", "moved.py", "a folder/"}

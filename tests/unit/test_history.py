@@ -14,7 +14,7 @@ from support import records
 from support.repository import Repository
 
 from perfgate.history import FoundHistory, read_history
-from perfgate.model.baseline import Anchor, Baseline, Spread
+from perfgate.model.baseline import Anchor, Baseline, Blessing, Spread
 from perfgate.model.errors import BaselineMissing, RepositoryUnreadable
 from perfgate.model.history import Creation, History, MachineHistory, Version, VersionKind, points
 from perfgate.model.machine import Machine
@@ -100,6 +100,7 @@ def faults(machine: MachineHistory) -> list[str]:
 
 BLESSED, RECREATED, RESTORED = VersionKind.BLESSED, VersionKind.RECREATED, VersionKind.RESTORED
 REWRITTEN, MOVED, DELETED = VersionKind.REWRITTEN, VersionKind.MOVED, VersionKind.DELETED
+EXTENDED = VersionKind.EXTENDED
 UNREADABLE = VersionKind.UNREADABLE
 
 
@@ -196,6 +197,25 @@ def test_a_calibration_is_a_rewriting_and_no_point(scene: Scene) -> None:
     machine = scene.machine()
     assert kinds(machine) == [BLESSED, REWRITTEN]
     assert [point.value for point in points(machine, Metric.STEP_MS)] == [12.0]
+
+
+def test_an_added_occasion_is_told_with_who_added_it_and_no_point(scene: Scene) -> None:
+    made = scene.baseline(12.0)
+    scene.put(made)
+    scene.commit()
+    (first,) = made.occasions
+    added = Blessing(by="perfgate", at=records.NOON + timedelta(days=3), reason="the weekly occasion")
+    later = first.model_copy(update={"measured_at": first.measured_at + timedelta(days=2), "added": added})
+    scene.put(made.model_copy(update={"occasions": (first, later)}))
+    scene.commit()
+    machine = scene.machine()
+    assert kinds(machine) == [BLESSED, EXTENDED]
+    assert [version.added for version in machine.versions] == [(), (added,)]
+    assert (machine.versions[-1].runs, machine.versions[-1].occasions) == (10, 2)
+    assert [point.value for point in points(machine, Metric.STEP_MS)] == [12.0]
+    scene.put(made)
+    scene.commit()
+    assert kinds(scene.machine()) == [BLESSED, EXTENDED, RESTORED]
 
 
 def test_other_runs_under_an_old_blessing_are_no_rewriting(scene: Scene) -> None:

@@ -10,22 +10,24 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+import click
 import pytest
 
 import perfgate
+from perfgate import cli
 
 PACKAGE = Path(perfgate.__file__).parent
 
-ROOMS = frozenset({"nsys", "metrics", "judge", "explain", "render", "store", "machine", "git"})
+ROOMS = frozenset({"nsys", "metrics", "judge", "explain", "render", "store", "machine", "git", "ncu"})
 BORDERS = frozenset({"settings", "workload", "workload_file"})
 """Where files of the user become records, and what a workload author writes."""
 HALLS = frozenset(
     {
-        *("gate", "duet", "runner", "blessing", "calibration", "history", "explaining", "pages"),
-        *("doctor", "demo", "selftest", "pytest_door"),
+        *("gate", "duet", "runner", "repeats", "blessing", "calibration", "history", "explaining", "pages", "merging"),
+        *("doctor", "demo", "selftest", "pytest_door", "probing", "github", "scaffold"),
     }
 )
-DOORS = frozenset({"cli", "plugin"})
+DOORS = frozenset({"cli", "plugin", "__main__"})
 
 MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "perfgate": frozenset({"workload"}),
@@ -36,21 +38,27 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "workload_file": frozenset({"model", "settings"}),
     "worker": frozenset({"model"}),
     "gate": frozenset({"model", "judge", "explain"}),
-    "blessing": frozenset({"model", "explain"}),
+    "repeats": frozenset({"model"}),
+    "blessing": frozenset({"model", "explain", "repeats"}),
     "duet": frozenset({"model", "git"}),
     "runner": frozenset({"model", "duet", "git", "machine", "metrics", "nsys"}),
-    "calibration": frozenset({"model", "judge", "blessing"}),
+    "calibration": frozenset({"model", "judge", "blessing", "repeats"}),
     "history": frozenset({"model", "git", "store"}),
     "doctor": frozenset({"model", "git", "machine", "nsys"}),
     "explaining": frozenset({"model", "explain", "metrics", "nsys", "store"}),
+    "probing": frozenset({"model", "explain", "explaining", "ncu", "nsys", "repeats", "runner"}),
     "pages": frozenset({"model", "explain", "explaining", "history", "metrics", "nsys", "render", "store", "perfgate"}),
+    "merging": frozenset({"model", "render", "perfgate"}),
     "demo": frozenset({"model", "metrics", "nsys", "render", "store", "gate", "blessing"}),
     "pytest_door": frozenset(),
     "selftest": frozenset(
         {"model", "machine", "nsys", "render", "store", "runner", "blessing", "pytest_door", "workload", "perfgate"}
     ),
+    "github": frozenset({"model", "blessing", "duet", "git", "nsys", "pytest_door", "render", "settings", "store"}),
+    "__main__": frozenset({"cli"}),
+    "scaffold": frozenset({"model", "git", "settings", "workload", "perfgate"}),
     "plugin": frozenset({"model", "worker", *ROOMS, *BORDERS, *HALLS})
-    - {"calibration", "history", "doctor", "demo", "selftest", "pytest_door"},
+    - {"calibration", "history", "doctor", "demo", "selftest", "pytest_door", "github", "probing", "ncu"},
     "cli": frozenset({"model", "plugin", *ROOMS, *BORDERS, *HALLS}),
 }
 """By part of the house, the other parts that it may import. All but the first may ask `perfgate` for its version."""
@@ -68,19 +76,24 @@ HOMES: Mapping[str, frozenset[str]] = {
     "_pytest": frozenset({"plugin"}),
     "click": frozenset({"cli"}),
     "connectorx": frozenset({"nsys"}),
+    "github": frozenset({"github"}),
     "numpy": frozenset({"model", "nsys", "metrics", "judge", "calibration"}),
-    "nvtx": frozenset({"worker", "selftest"}),
+    "nvtx": frozenset({"worker", "selftest", "scaffold"}),
     "pandas": frozenset({"nsys"}),
     "psutil": frozenset({"nsys", "machine"}),
-    "pydantic": frozenset({"model", "settings", "workload_file", "store", "render", "gate", "plugin"}),
+    "pydantic": frozenset(
+        {"model", "settings", "workload_file", "store", "render", "gate", "plugin", "github", "merging"}
+    ),
     "pynvml": frozenset({"machine"}),
     "pytest": frozenset({"plugin"}),
+    "requests": frozenset({"github"}),
     "rich": frozenset({"render", "plugin"}),
     "scipy": frozenset({"judge", "blessing"}),
     "sqlite3": frozenset({"nsys"}),
-    "subprocess": frozenset({"nsys", "git", "doctor", "pytest_door"}),
-    "torch": frozenset({"worker", "selftest"}),
-    "yaml": frozenset({"workload_file"}),
+    "subprocess": frozenset({"nsys", "ncu", "git", "doctor", "pytest_door"}),
+    "torch": frozenset({"worker", "selftest", "scaffold"}),
+    "urllib3": frozenset({"github"}),
+    "yaml": frozenset({"workload_file", "scaffold"}),
 }
 """Outward packages, and the parts of the house that may touch them. One that is not here has no home yet."""
 
@@ -239,3 +252,15 @@ def test_a_pytest_without_a_gate_loads_two_small_modules(tmp_path: Path) -> None
     others = ("no:pytester", "no:hypothesispytest", "no:xdist", "no:timeout", "no:cacheprovider")
     out = ask(tmp_path, "-m", "pytest", "-q", *(word for name in others for word in ("-p", name)))
     assert "1 passed" in out
+
+
+def test_the_shell_loads_what_its_command_needs_and_no_other(tmp_path: Path) -> None:
+    code = f"import sys; from perfgate.cli import main\ntry: main(['--version'])\nexcept SystemExit: print({LOADED})"
+    assert ask(tmp_path, "-c", code).splitlines()[1:] == ["['click']"]
+
+
+def test_every_command_of_the_shell_is_there_under_its_name() -> None:
+    context = click.Context(cli.cli)
+    found = {name: cli.cli.get_command(context, name) for name in cli.cli.list_commands(context)}
+    assert {name: command is not None and command.name for name, command in found.items()} == {n: n for n in found}
+    assert cli.cli.get_command(context, "merge_gates") is None

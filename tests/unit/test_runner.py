@@ -568,6 +568,14 @@ def test_the_sides_of_a_pair_are_no_neighbours_to_each_other(stand: Stand) -> No
     }
 
 
+def test_a_run_bears_the_mark_of_its_gate_as_well(stand: Stand) -> None:
+    bench = stand.bench(**{RUN_COOKIE: "of-a-job"})
+    with runner.prepared(bench, records.workload(), stand.folder / "run") as one:
+        mark, run_id = one.env[RUN_COOKIE].split(":")
+    assert mark == "of-a-job"
+    assert len(run_id) == 32
+
+
 def test_a_pair_is_measured_each_in_its_own_folder_and_leaves_no_fifo(stand: Stand) -> None:
     reference, candidate = stand.pair()
     assert (reference.run.folder, candidate.run.folder) == ("reference", "candidate")

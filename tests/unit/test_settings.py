@@ -292,3 +292,50 @@ def test_a_budget_that_is_no_fraction_is_refused(budget: float) -> None:
         f"here step_ms: the budget is {budget:g}. Expected a fraction above 0 and below 1: 0.02 is 2 %.\n"
         "Write the budget as a fraction."
     )
+
+
+def test_a_budget_given_as_an_option_replaces_that_of_its_metric_alone(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text(
+        "[tool.perfgate.budgets]\nstep_ms = 0.05\ngap_ms = 0.04\n", encoding="utf-8"
+    )
+    settings = load_settings(tmp_path, {"budgets": ["step_ms=0.03", "kernel_ms = 1e-3"]})
+    assert settings.budgets == {Metric.STEP_MS: 0.03, Metric.GAP_MS: 0.04, Metric.KERNEL_MS: 0.001}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "step_ms:0.03",
+            (
+                "--perfgate-budget: the value is 'step_ms:0.03'. "
+                "Expected a metric and a fraction, such as step_ms=0.03.\nCorrect it."
+            ),
+        ),
+        (
+            "step=0.03",
+            (
+                "--perfgate-budget: unknown metric 'step'. Metrics with a budget are "
+                "step_ms, kernel_ms, gap_ms, h2d_ms, h2d_exposed_ms.\nPerhaps you meant 'step_ms'."
+            ),
+        ),
+        (
+            "step_ms=3",
+            (
+                "--perfgate-budget step_ms: the budget is 3. Expected a fraction above 0 and below 1: 0.02 is 2 %.\n"
+                "Write the budget as a fraction."
+            ),
+        ),
+        (
+            "step_ms=nan",
+            (
+                "--perfgate-budget step_ms: the budget is nan. Expected a fraction above 0 and below 1: 0.02 is 2 %.\n"
+                "Write the budget as a fraction."
+            ),
+        ),
+    ],
+)
+def test_a_budget_given_as_an_option_is_checked(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(ConfigInvalid) as refused:
+        load_settings(tmp_path, {"budgets": [text]})
+    assert str(refused.value) == message

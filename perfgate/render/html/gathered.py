@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
+from perfgate.model.machine import Machine
 from perfgate.model.metric import METRICS
 from perfgate.model.pagedata import PageData, PageRun, PageWorkload
 from perfgate.model.side import Side
 from perfgate.render.document import DocumentRun, DocumentWorkload, GateDocument
+from perfgate.render.text import WORST_FIRST
+
+MOST_DATA_BYTES: Final = 48_000_000
+"""Of a page's data; `perfgate merge` reads no more than 64 MB."""
 
 
 def page_data(document: GateDocument) -> PageData:
@@ -20,6 +26,10 @@ def page_data(document: GateDocument) -> PageData:
         exit_status=document.exit_status,
         shut_by=document.shut_by,
         machine=document.machine,
+        commit=document.commit,
+        label=document.label,
+        gates=document.gates,
+        remarks=document.remarks,
         settings=document.settings,
         workloads=tuple(_workload(told, document) for told in document.workloads),
     )
@@ -27,24 +37,27 @@ def page_data(document: GateDocument) -> PageData:
 
 def _workload(told: DocumentWorkload, document: GateDocument) -> PageWorkload:
     judged = told.interleaved_runs or told.runs
+    machine = told.machine or document.machine
     duet = told.verdict.duet
     other = duet.revision if duet is not None else "the other commit"
     return PageWorkload(
         verdict=told.verdict,
         opens_gate=told.opens_gate,
-        candidate=_side("candidate", judged, document) if judged else None,
-        other=_side(other, told.reference_runs, document) if told.reference_runs else None,
+        candidate=_side("candidate", judged, machine) if judged else None,
+        other=_side(other, told.reference_runs, machine) if told.reference_runs else None,
         runs=_runs(judged),
         other_runs=_runs(told.reference_runs),
         baseline_file=told.baseline,
         files=told.files,
+        machine=told.machine,
+        gate=told.gate,
     )
 
 
-def _side(label: str, runs: Sequence[DocumentRun], document: GateDocument) -> Side:
+def _side(label: str, runs: Sequence[DocumentRun], machine: Machine | None) -> Side:
     by_metric = {metric: tuple(run.values[metric] for run in runs if metric in run.values) for metric in METRICS}
     held = {metric: values for metric, values in by_metric.items() if values}
-    return Side(label=label, values=held, machine=document.machine)
+    return Side(label=label, values=held, machine=machine)
 
 
 def _runs(runs: Sequence[DocumentRun]) -> tuple[PageRun, ...]:
@@ -59,3 +72,38 @@ def _runs(runs: Sequence[DocumentRun]) -> tuple[PageRun, ...]:
         )
         for run in runs
     )
+
+
+def page_data_text(data: PageData, *, most_bytes: int = MOST_DATA_BYTES) -> str:
+    """Return what a page is made of as JSON on one line; what is as it is by default is left out.
+
+    Steps are left out until it is no larger than `most_bytes`, those of passing workloads first, and the page says so.
+    What is left then is told however large it is.
+    """
+    text = _dumped(data)
+    excess = len(text.encode()) - most_bytes
+    workloads = list(data.workloads)
+    for number in sorted(range(len(workloads)), key=lambda n: -WORST_FIRST.index(workloads[n].verdict.outcome)):
+        told = workloads[number]
+        if excess > 0 and (told.baseline_step is not None or told.candidate_step is not None):
+            without = {"baseline_step": None, "candidate_step": None, "steps_left_out": True}
+            workloads[number] = told.model_copy(update=without)
+            excess -= len(_dumped(told).encode()) - len(_dumped(workloads[number]).encode())
+    return (
+        text if workloads == list(data.workloads) else _dumped(data.model_copy(update={"workloads": tuple(workloads)}))
+    )
+
+
+def _dumped(record: PageData | PageWorkload) -> str:
+    text = record.model_dump_json(exclude_defaults=True)
+    # The format is a default as well, and must be told.
+    return f'{{"format":{record.format},{text[1:]}\n' if isinstance(record, PageData) else text
+
+
+def read_page_data(text: str) -> PageData:
+    """Return what a page is made of, of a JSON text.
+
+    Raises:
+        pydantic.ValidationError: the text is not one of this format.
+    """
+    return PageData.model_validate_json(text)

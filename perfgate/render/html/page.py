@@ -15,9 +15,12 @@ from html import escape
 from string import Template
 from typing import Final
 
+from perfgate.model.merged import MergedGate, shown_names
 from perfgate.model.metric import METRICS, Metric
+from perfgate.model.outcome import Outcome
 from perfgate.model.pagedata import PageData
 from perfgate.model.settings import Settings
+from perfgate.render.document import reasons_besides
 from perfgate.render.html.markup import Td, Th, listed, name, table, words
 from perfgate.render.html.sections import (
     PASSING,
@@ -30,8 +33,9 @@ from perfgate.render.html.sections import (
     section,
     steps_of,
 )
+from perfgate.render.merged import gate_cells
 from perfgate.render.records import moment
-from perfgate.render.text import change_cell, summary
+from perfgate.render.text import change_cell, summary, why_shut
 
 MOST_BYTES: Final = 10_000_000
 """Of a page; timelines are left out until it is smaller, those of passing workloads first."""
@@ -89,12 +93,15 @@ def page_html(data: PageData, *, most_bytes: int = MOST_BYTES) -> str:
     """
     shipped = _shipped()
     ordered = sorted(data.workloads, key=lambda told: WORST_FIRST.index(told.verdict.outcome))
-    named = identities([told.verdict.workload for told in ordered])
-    placed = [Placed(identity=identity, told=told) for identity, told in zip(named, ordered, strict=True)]
+    shown = shown_names(ordered)
+    placed = [
+        Placed(identity=identity, told=told, shown=name)
+        for identity, told, name in zip(identities(shown), ordered, shown, strict=True)
+    ]
     steps = {one.identity: packed for one in placed if (packed := steps_of(one.told))}
     sections = {one.identity: section(one) for one in placed}
     spare = most_bytes - len(_page(shipped, data, placed, sections, {}, left_out=[]).encode()) - 2000
-    left_out: list[Placed] = []
+    left_out = [one for one in placed if one.told.steps_left_out]
     for one in reversed(placed):  # the passing ones stand last
         if sum(len(packed) + 100 for packed in steps.values()) <= spare:
             break
@@ -137,15 +144,20 @@ def _page(
 
 def _gate(data: PageData) -> str:
     """The last line of a terminal's summary."""
+    others = reasons_besides(data.shut_by, data.workloads)
     told = summary(
         [workload.verdict for workload in data.workloads],
         opens=data.opens_gate,
         width=1000,
         colour=False,
-        on_inconclusive=data.settings.inconclusive,
-        on_new=data.settings.new,
+        opening=[workload.opens_gate for workload in data.workloads],
+        why="" if data.opens_gate else why_shut(_shutting(data), others, place="below"),
     )
     return told.splitlines()[-1]
+
+
+def _shutting(data: PageData) -> Counter[Outcome]:
+    return Counter(one.verdict.outcome for one in data.workloads if not one.opens_gate)
 
 
 def _headline(data: PageData, gate: str) -> str:
@@ -155,7 +167,32 @@ def _headline(data: PageData, gate: str) -> str:
         f'<p class="gate"><span class="badge {"passed" if data.opens_gate else "regressed"}">'
         f'<span aria-hidden="true">{sign}</span> {words(state)}</span> {words(why)}</p>'
         + listed((f"<bdi>{words(one)}</bdi>" for one in data.shut_by), mark="shut-by")
+        + listed((f"<bdi>{words(one)}</bdi>" for one in data.remarks), mark="remarks")
+        + _gates(data.gates)
     )
+
+
+def _gates(gates: Sequence[MergedGate]) -> str:
+    """What a merged page was made of."""
+    if not gates:
+        return ""
+    columns = (
+        Th(title="gate"),
+        Th(title="GPU"),
+        Th(title="workloads", right=True),
+        Th(title="state"),
+        Th(title="measured"),
+        Th(title="took, s", right=True),
+    )
+    rows = [
+        (
+            *(name(cell) for cell in gate_cells(gate)),
+            moment(gate.started_at),
+            f"{max((gate.ended_at - gate.started_at).total_seconds(), 0.0):,.0f}",
+        )
+        for gate in gates
+    ]
+    return table("Gates that were merged", columns, rows, mark="gates")
 
 
 def _left_out(left_out: Sequence[Placed]) -> str:
@@ -197,7 +234,7 @@ def _line(one: Placed) -> tuple[str | Td, ...]:
     first = next(iter(verdict.reason.splitlines()), "")
     return (
         Td(html=badge(verdict.outcome), by=WORST_FIRST.index(verdict.outcome)),
-        f'<a href="#{one.identity}">{name(verdict.workload)}</a>',
+        f'<a href="#{one.identity}">{name(one.name)}</a>',
         "lets it open" if one.told.opens_gate else "keeps it shut",
         Td(html=change, by=None if step is None else step.change),
         f"<bdi>{words(first[:400])}</bdi>",
@@ -208,8 +245,10 @@ def _foot(data: PageData) -> str:
     seconds = max((data.ended_at - data.started_at).total_seconds(), 0.0)
     when = f"{moment(data.started_at)}, {seconds:,.0f} s; exit status {data.exit_status}"
     machine = "" if data.machine is None else f"<h3>Machine</h3>{machine_list(data.machine)}"
+    commit = "" if data.commit is None else f" Commit {name(data.commit.sha)}{', with changes' * data.commit.dirty}."
+    label = f" {name(data.label)}." if data.label else ""
     return (
-        f"<p>perfgate {words(data.perfgate)}; measured {escape(when)}.</p>{machine}"
+        f"<p>perfgate {words(data.perfgate)}; measured {escape(when)}.{label}{commit}</p>{machine}"
         f"<details><summary>Settings</summary>{_settings(data.settings)}</details>"
         f"<details><summary>Metrics, and what they are</summary>{_meanings()}</details>"
     )

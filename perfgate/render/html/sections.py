@@ -61,6 +61,7 @@ WORST_FIRST: Final = (
     Outcome.PASSED,
 )
 """As the summary in a terminal has them."""
+LEFT_OUT: Final = '<p class="left-out">Its timeline is left out of this page to keep it small.</p>'
 _US_PER_MS: Final = 1000.0
 
 
@@ -71,6 +72,13 @@ class Placed:
     identity: str
     """Of the section: what a link names after `#`."""
     told: PageWorkload
+    shown: str = ""
+    """What it is called where its own name is not enough."""
+
+    @property
+    def name(self) -> str:
+        """What it is called on this page."""
+        return self.shown or self.told.verdict.workload
 
 
 def badge(outcome: Outcome) -> str:
@@ -99,7 +107,7 @@ def section(placed: Placed, *, steps_left_out: bool = False) -> str:
         held["history"] = plots.history(workload.history)
     return (
         f'<details class="workload" id="{placed.identity}"{opened}><summary>{badge(verdict.outcome)} '
-        f"<h3>{name(verdict.workload)}</h3>{_compared(verdict)}</summary>"
+        f"<h3>{name(placed.name)}</h3>{_compared(verdict)}</summary>"
         f"{''.join(parts)}{data(f'data-{placed.identity}', held)}</details>"
     )
 
@@ -318,14 +326,14 @@ def _noticed(run: PageRun) -> list[str]:
 def _timeline(placed: Placed, *, left_out: bool) -> str:
     views = _views(placed.told)
     if not views:
-        return ""
+        return f"<h4>One typical step</h4>{LEFT_OUT}" if placed.told.steps_left_out else ""
     told = [
         f"{side}: {name(view.label)}, {numbers.milliseconds(view.length_us / _US_PER_MS)} ms, {_drawn(view)}"
         + (f", {name(view.source)}" if view.source else "")
         for side, view in views
     ]
     figure = (
-        '<p class="left-out">Its timeline is left out of this page to keep it small.</p>'
+        LEFT_OUT
         if left_out
         else _figure(
             placed,

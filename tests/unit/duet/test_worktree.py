@@ -513,3 +513,16 @@ def test_a_place_of_the_project_has_its_counterpart_and_an_environment_has_none(
             tree.top / "train.py",
         ]
         assert [tree.counterpart(path) for path in elsewhere] == [None] * len(elsewhere)
+
+
+def test_worktrees_of_dead_gates_are_removed_on_demand_and_those_of_living_ones_are_not(
+    repository: Repository,
+) -> None:
+    assert room.remove_abandoned(repository.root, repository.folder, env=repository.env) == ()
+    with checked_out(repository) as living:
+        dead = repository.folder / f"{living.commit[:12]}-00000000"
+        repository.git("worktree", "add", "--detach", str(dead / "checkout"))
+        assert room.remove_abandoned(repository.root, repository.folder, env=repository.env) == (dead.name,)
+        assert not dead.exists()
+        assert (living.root / "train.py").read_text() == "old\n"
+    assert repository.left == []

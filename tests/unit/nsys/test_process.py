@@ -5,6 +5,7 @@ from __future__ import annotations
 import _thread
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -237,3 +238,22 @@ def test_a_listener_that_fails_ends_the_run_and_is_heard(tmp_path: Path) -> None
 def test_a_program_that_is_not_there_is_an_os_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="no-such-program"):
         run_process(["no-such-program"], cwd=tmp_path, env=ENV, log=tmp_path / "log", timeout_s=1.0)
+
+
+def test_whatever_bears_a_mark_is_ended_and_named(tmp_path: Path) -> None:
+    sleeper = "import signal, time; signal.signal(signal.SIGINT, signal.SIG_IGN); time.sleep(60)"
+    ours, others = (
+        subprocess.Popen([sys.executable, "-c", sleeper], env={**ENV, COOKIE: cookie}, start_new_session=True)
+        for cookie in ("of-a-job:of-a-run", "of-a-job-2")
+    )
+    with ours, others:
+        try:
+            while len(processes_of("of-a-job")) + len(processes_of("of-a-job-2")) < 2:
+                time.sleep(0.01)
+            assert len(module.end_marked("of-a-job")) == 1
+            assert ours.wait(timeout=10) == -signal.SIGTERM
+            assert others.poll() is None
+            assert module.end_marked("of-a-job") == ()
+        finally:
+            ours.kill()
+            others.kill()

@@ -11,14 +11,17 @@ import pytest
 from pydantic import ValidationError
 from support import records
 
+from perfgate.model.baseline import Commit
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.settings import Settings
+from perfgate.model.workload import Workload
 from perfgate.render.document import (
     SCHEMA_FILE,
     DocumentRun,
     DocumentWorkload,
     GateDocument,
+    declared_at,
     document_schema,
     document_text,
     read_document,
@@ -34,6 +37,8 @@ def document() -> GateDocument:
         opens_gate=False,
         exit_status=1,
         machine=records.machine(),
+        commit=Commit(sha="1a2b3c4d" * 5, branch="main"),
+        label="h200 1/2",
         settings=Settings(),
         workloads=(
             DocumentWorkload(
@@ -42,6 +47,8 @@ def document() -> GateDocument:
                 runs=(DocumentRun.of(records.run()), DocumentRun.of(lame)),
                 baseline="baselines/nvidia-h200/mlp.json",
                 files=".perfgate/results/x",
+                source="workloads/mlp.py",
+                line=7,
             ),
         ),
     )
@@ -58,6 +65,10 @@ def test_document_is_plain_json() -> None:
     assert list(content)[:6] == ["format", "perfgate", "started_at", "ended_at", "opens_gate", "exit_status"]
     assert content["started_at"] == "2026-03-02T12:00:00Z"
     workload = content["workloads"][0]
+    assert content["commit"] == {"sha": "1a2b3c4d" * 5, "dirty": False, "branch": "main"}
+    assert content["label"] == "h200 1/2"
+    assert (workload["source"], workload["line"]) == ("workloads/mlp.py", 7)
+    assert (workload["machine"], workload["gate"]) == (None, "")
     assert workload["verdict"]["outcome"] == "INVALID"
     assert workload["runs"][0]["values"]["step_ms"] == 12.34
     assert workload["runs"][0]["complaints"] == []
@@ -70,6 +81,21 @@ def test_document_is_plain_json() -> None:
 def test_document_of_nothing_is_a_document() -> None:
     empty = document().model_copy(update={"workloads": (), "machine": None})
     assert json.loads(document_text(empty))["workloads"] == []
+
+
+def declared(source: str, *, line: int | None, command: tuple[str, ...] | None = None) -> Workload:
+    return Workload(id="mlp", source=source, line=line, command=command, steps=3, warmup=0)
+
+
+def test_lines_are_told_from_1_and_a_command_stands_in_the_first() -> None:
+    assert declared_at(declared("workloads/mlp.py", line=0)) == ("workloads/mlp.py", 1)
+    assert declared_at(declared("workloads/mlp.py", line=None)) == ("workloads/mlp.py", None)
+    assert declared_at(declared("workloads/mlp.yaml", line=None, command=("true",))) == ("workloads/mlp.yaml", 1)
+
+
+@pytest.mark.parametrize("source", ["/elsewhere/mlp.py", "../mlp.py", "workloads/../../mlp.py", "C:/mlp.py"])
+def test_a_file_outside_the_project_is_not_told(source: str) -> None:
+    assert declared_at(declared(source, line=3)) == (None, None)
 
 
 @pytest.mark.parametrize("change", [{"format": 2}, {"novelty": 1}])

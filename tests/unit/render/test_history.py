@@ -323,6 +323,34 @@ def test_several_baselines_that_were_deleted_beside_are_named_without_a_command(
     assert text.splitlines()[-1] == ("  renamed?    00000000 created it and deleted the baseline of mlp_old, mlp 2")
 
 
+def test_runs_in_ci_and_added_occasions_are_told_below_the_newest_in_full() -> None:
+    first = blessed(0, 12.0)
+    assert first.blessing is not None
+    in_ci = first.blessing.model_copy(update={"run_url": "https://ci.example/runs/7", "runner": "h200-a"})
+    versions = [first.model_copy(update={"blessing": in_ci})]
+    for number in range(1, 6):
+        added = Blessing(by="perfgate", at=day(number), reason=f"occasion {number}\nof a week", runner="h200-b")
+        more = blessed(number, 12.0, kind=VersionKind.EXTENDED)
+        versions.append(more.model_copy(update={"added": (added,), "runs": 5 + 3 * number, "occasions": 1 + number}))
+    lines = history_text(history(machine(*versions)), width=120, colour=False, blocks=True).splitlines()
+    assert lines[-5:] == [
+        "  CI run      00000000: https://ci.example/runs/7 on h200-a",
+        (
+            "  occasion    33333333: 2026-03-05 12:00 UTC by perfgate, now 14 runs over 4 occasions; on h200-b: "
+            "occasion 3 of a week"
+        ),
+        (
+            "  occasion    44444444: 2026-03-06 12:00 UTC by perfgate, now 17 runs over 5 occasions; on h200-b: "
+            "occasion 4 of a week"
+        ),
+        (
+            "  occasion    55555555: 2026-03-07 12:00 UTC by perfgate, now 20 runs over 6 occasions; on h200-b: "
+            "occasion 5 of a week"
+        ),
+        "  occasions   added before these: 22222222, 11111111",
+    ]
+
+
 def test_many_rewritings_and_drops_are_counted() -> None:
     rewritten = [blessed(n, 12.0, kind=VersionKind.REWRITTEN) for n in range(1, 6)]
     whole = machine(blessed(0, 12.0), *rewritten).model_copy(
@@ -453,4 +481,5 @@ def test_the_schema_of_the_json_is_stable() -> None:
         "unlike",
         "unlike_first",
         "fault",
+        "added",
     ]

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 from support import pages, records
 
 from perfgate.model.metric import Metric
@@ -24,7 +25,7 @@ from perfgate.model.settings import Settings
 from perfgate.model.stepview import Bar, Lane, StepView
 from perfgate.model.verdict import Attribution, Axis, Dropped, Duet, Part
 from perfgate.render.document import DocumentRun, DocumentWorkload, GateDocument
-from perfgate.render.html import page_data, page_html
+from perfgate.render.html import page_data, page_data_text, page_html, read_page_data
 from perfgate.render.html.plots import packed_steps, set_aside
 from perfgate.render.html.sections import MOST_PARTS, WORST_FIRST, Placed, identities, section
 from perfgate.render.text import summary
@@ -274,7 +275,49 @@ def test_passing_workloads_are_closed_and_others_open(told: Read) -> None:
 
 def test_gate_says_why_it_is_shut(told: Read) -> None:
     assert "GATE SHUT 1 REGRESSED, 1 NOT_MEASURED, 1 INVALID, 1 INCOMPARABLE, 1 NO_BASELINE of 8 workloads" in told.text
-    assert "hung is NOT_MEASURED" in told.text
+    assert "hung: NOT_MEASURED" in told.text
+
+
+def test_data_of_a_page_is_read_again_and_bears_its_format() -> None:
+    data = pages.every_outcome()
+    text = page_data_text(data)
+    assert text.startswith('{"format":1,"perfgate":')
+    assert text.endswith("}\n")
+    assert text.count("\n") == 1
+    assert read_page_data(text) == data
+
+
+@pytest.mark.parametrize("change", [{"format": 2}, {"novelty": 1}])
+def test_data_of_another_format_is_refused(change: dict[str, int]) -> None:
+    with pytest.raises(ValidationError):
+        read_page_data(json.dumps(json.loads(page_data_text(pages.every_outcome())) | change))
+
+
+def test_data_that_is_too_large_leaves_out_steps_of_passing_workloads_first_and_the_page_says_so() -> None:
+    workloads = [pages.whole(f"w{n}", Outcome.REGRESSED if n == 1 else Outcome.PASSED, bars=400) for n in range(4)]
+    data = pages.page(*workloads)
+    whole = len(page_data_text(data))
+    each = (whole - len(page_data_text(data, most_bytes=0))) // 4
+    text = page_data_text(data, most_bytes=whole - each - each // 2)
+    assert len(text) < whole - each - each // 2
+    told = read_page_data(text)
+    assert [one.steps_left_out for one in told.workloads] == [True, False, True, False]
+    assert [one.candidate_step is None for one in told.workloads] == [True, False, True, False]
+    page = Read(page_html(told))
+    assert "the timelines of 2 passing workloads are left out." in page.text
+    assert page.text.count("Its timeline is left out of this page to keep it small.") == 2
+    nothing = read_page_data(page_data_text(data, most_bytes=0))
+    assert all(one.steps_left_out for one in nothing.workloads)
+    assert nothing.workloads[0].baseline == data.workloads[0].baseline
+
+
+def test_gate_that_is_shut_by_more_than_its_workloads_says_so_in_its_title() -> None:
+    gone = "relu: it has a baseline for this machine, and no such workload exists any more"
+    alone = Read(page_html(pages.page(pages.whole(outcome=Outcome.PASSED), shut_by=(gone,))))
+    assert f"GATE SHUT {gone}" in alone.text
+    beside = pages.whole(outcome=Outcome.REGRESSED).model_copy(update={"opens_gate": False})
+    both = Read(page_html(pages.page(beside, shut_by=(f"{beside.verdict.workload}: REGRESSED", gone))))
+    assert "GATE SHUT 1 REGRESSED, and 1 other reason below" in both.text
 
 
 def test_open_gate_says_so() -> None:

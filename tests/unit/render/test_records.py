@@ -8,10 +8,10 @@ from support import records
 
 from perfgate import blessing
 from perfgate.explain.sides import differences, side_of_result, side_of_samples
-from perfgate.model.baseline import Anchor, Baseline, Spread
+from perfgate.model.baseline import Anchor, Baseline, Blessing, Spread, code_digest
 from perfgate.model.metric import Metric
 from perfgate.model.side import Side
-from perfgate.render.records import baseline_text, bless_text, comparison_text
+from perfgate.render.records import baseline_text, bless_text, comparison_text, occasion_text
 
 PATH = "baselines/nvidia-h200/mlp.json"
 
@@ -116,6 +116,74 @@ mlp: new baseline on NVIDIA H200
   file        baselines/nvidia-h200/mlp.json
 """
     )
+
+
+RUN_URL = "https://github.com/ada/loops/actions/runs/4711"
+
+
+def test_a_blessing_from_ci_says_which_run_measured_it_and_where() -> None:
+    from_ci = new().blessing.model_copy(update={"run_url": RUN_URL, "runner": "h200-a"})
+    baseline = new().model_copy(update={"blessing": from_ci})
+    told = f"  reason      fused the loss\n  CI run      {RUN_URL} on h200-a\n"
+    assert told in bless_text(old(), baseline, (), width=100, colour=False)
+    assert told in baseline_text(baseline, width=100, colour=False)
+    elsewhere = baseline.model_copy(update={"blessing": from_ci.model_copy(update={"run_url": None})})
+    assert "\n  CI run      on h200-a\n" in baseline_text(elsewhere, width=100, colour=False)
+
+
+def with_occasion() -> Baseline:
+    """Build what one more occasion makes of the old one, whose first occasion has to make room."""
+    at = records.NOON + timedelta(days=3)
+    return blessing.add_occasion(
+        [records.result(at=at, measured=records.runs(*[12.4] * 28), code=records.CODE)],
+        old().model_copy(update={"code": code_digest(records.CODE)}),
+        reason="the weekly occasion",
+        by="perfgate",
+        at=at + timedelta(minutes=5),
+        commit=records.COMMIT,
+        run_url=RUN_URL,
+        runner="h200-a",
+    )
+
+
+def test_one_more_occasion_shows_what_it_changes() -> None:
+    rows = blessing.differences(old(), with_occasion())[:2]
+    costs = blessing.costs(with_occasion())
+    assert (
+        occasion_text(old(), with_occasion(), rows, width=100, colour=False, costs=costs, path=PATH)
+        == f"""\
+mlp: one more occasion on NVIDIA H200
+  reason      the weekly occasion
+  CI run      {RUN_URL} on h200-a
+  added       to what was blessed 2026-03-02 12:05 UTC by Ada <ada@example.org> at 0123456789ab:
+              first baseline
+  holds       before 5 runs over 2 occasions, after 30 runs over 2 occasions
+  left out    2026-03-02 12:00 UTC: 3 runs, the oldest, to make room
+
+  metric     before  after  change
+  ---------  ------  -----  -------
+  step_ms     12.36  12.40  +0.32 %
+  kernel_ms   9.100  9.100  0 %
+
+  runs        30 runs over 2 occasions: the smallest slowdown of step_ms that a gate of 3 runs can
+              show is 1.5 %; with 30 over 5 it would be 1.4 %.
+  file        baselines/nvidia-h200/mlp.json
+"""
+    )
+
+
+def test_an_added_occasion_is_shown_with_who_added_it() -> None:
+    assert (
+        f"  measured    2026-03-05 12:00 UTC: 28 runs at 0123456789ab, SM clock 1980 MHz; added by perfgate; {RUN_URL} "
+        "on h200-a: the weekly occasion\n"
+    ) in baseline_text(with_occasion(), width=400, colour=False)
+
+
+def test_hostile_provenance_is_inert() -> None:
+    hostile = Blessing(by="a", at=records.NOON, reason="b", run_url="https://x\x1b[2J\ny", runner="[red]\x1b]0;r")
+    told = baseline_text(old().model_copy(update={"blessing": hostile}), width=100, colour=False)
+    assert "\x1b" not in told
+    assert "  CI run      https://x\\x1b[2J\\ny on [red]\\x1b]0;r\n" in told
 
 
 def test_first_blessing_shows_what_there_is() -> None:

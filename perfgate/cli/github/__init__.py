@@ -1,0 +1,18 @@
+"""`perfgate github`: the commands that the composite action and its workflows call."""
+
+from __future__ import annotations
+
+import click
+
+from perfgate.cli.github.comment import comment
+from perfgate.cli.github.job import clean, gate
+from perfgate.cli.github.promote import github_bless, github_occasions
+
+
+@click.group()
+def github() -> None:
+    """Commands for GitHub Actions: the composite action and its workflows call them."""
+
+
+for _command in (github_bless, clean, comment, gate, github_occasions):
+    github.add_command(_command)

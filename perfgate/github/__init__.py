@@ -1,0 +1,1 @@
+"""What GitHub Actions needs of perfgate: one gate as a job, and what its workflows say and commit afterwards."""

@@ -1,0 +1,375 @@
+"""The comment on a pull request: what its gate found, or that the run left nothing to be trusted.
+
+The run's artifact comes from the code of the pull request, which may be a stranger's. It is read as data and shown as
+text; which pull request, run and commit it belongs to is taken from GitHub's event alone.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Final, Literal, assert_never
+
+from pydantic import Field, ValidationError
+
+from perfgate.github.api import LONGEST_COMMENT, Artifact, Comment, PullRequest, Repository
+from perfgate.github.artifacts import Limits, unpacked
+from perfgate.github.context import Context, Payload, first_fault, is_sha
+from perfgate.model.errors import ActionsContextMissing, ArtifactUnreadable
+from perfgate.model.outcome import OnInconclusive, OnNew, opens_gate
+from perfgate.render.document import GateDocument
+from perfgate.render.markdown import gate_markdown, name, prose
+
+ARTIFACT: Final = "perfgate"
+AUTHOR: Final = "github-actions[bot]"
+"""Whose comments a workflow's own token writes."""
+APPROVAL: Final = "perfgate-approved"
+"""The label by which a maintainer lets a fork's commit run."""
+DOCUMENT: Final = "perfgate.json"
+LIMITS: Final = Limits(packed_bytes=64 << 20, members=100, member_bytes=16 << 20, total_bytes=16 << 20)
+
+MOST_WORKLOADS: Final = 1000
+MOST_ENTRIES: Final = 10_000
+"""Of one list or mapping."""
+LONGEST_TEXT: Final = 100_000
+"""Characters of one text."""
+_DIFFERS: Final = "It should be what perfgate wrote of this very commit"
+
+_MARKER: Final = re.compile(
+    r"<!-- perfgate run=([1-9][0-9]{0,18}) attempt=([1-9][0-9]{0,8}) commit=([0-9a-f]{40,64}) result=(yes|no) -->"
+)
+_NOT_RUN: Final = frozenset({"skipped", "action_required"})
+"""Conclusions of a run of which no job ran."""
+
+
+class _Owner(Payload):
+    login: str
+
+
+class _HeadRepository(Payload):
+    full_name: str
+    owner: _Owner
+
+
+class FinishedRun(Payload):
+    """The run that the event is about, as GitHub tells it."""
+
+    id: int = Field(ge=1)
+    run_attempt: int = Field(default=1, ge=1)
+    run_started_at: datetime
+    """When this attempt began."""
+    conclusion: str
+    head_sha: str
+    head_branch: str | None
+    head_repository: _HeadRepository | None
+    """None where the fork was deleted."""
+
+
+class Finished(Payload):
+    """The event `workflow_run`, completed."""
+
+    action: Literal["completed"]
+    workflow_run: FinishedRun
+
+
+class Act(StrEnum):
+    """What was done about the comment of a pull request."""
+
+    CREATED = "created"
+    EDITED = "edited"
+    UNCHANGED = "unchanged"
+    """It said this already."""
+    NEWER = "newer"
+    """It is of a newer run."""
+    KEPT = "kept"
+    """It has a result of this very commit, and this run measured nothing."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Done:
+    """What was done, for one pull request."""
+
+    act: Act
+    number: int
+    url: str
+    """Of the comment."""
+
+    @property
+    def sentence(self) -> str:
+        """One line."""
+        match self.act:
+            case Act.CREATED:
+                told = "commented"
+            case Act.EDITED:
+                told = "edited the comment"
+            case Act.UNCHANGED:
+                told = "the comment says this already"
+            case Act.NEWER:
+                told = "the comment is of a newer run, and was left as it is"
+            case Act.KEPT:
+                told = "the comment has a result of this commit, this run measured nothing, and it was left as it is"
+            case _:
+                assert_never(self.act)
+        return f"pull request {self.number}: {told}: {self.url}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Mark:
+    """The hidden first line of a comment: of which run it is."""
+
+    run: int
+    attempt: int
+    commit: str
+    result: bool
+    """Whether it tells a result, not only that there is none."""
+
+    @classmethod
+    def read(cls, body: str) -> Mark | None:
+        """The mark that a comment begins with. Anywhere else it may be a quotation."""
+        found = _MARKER.match(body)
+        if found is None:
+            return None
+        run, attempt, commit, result = found.groups()
+        return cls(run=int(run), attempt=int(attempt), commit=commit, result=result == "yes")
+
+    @property
+    def text(self) -> str:
+        """As it is written."""
+        result = "yes" if self.result else "no"
+        return f"<!-- perfgate run={self.run:d} attempt={self.attempt:d} commit={self.commit} result={result} -->"
+
+    def older_than(self, other: Mark) -> bool:
+        """Whether it is of an earlier run, or of an earlier attempt of the same."""
+        return (self.run, self.attempt) < (other.run, other.attempt)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Found:
+    """The result of a run: a document to be shown, or why there is none."""
+
+    document: GateDocument | None = None
+    artifact: Artifact | None = None
+    earlier: bool = False
+    """Whether it was uploaded by an earlier attempt of the run."""
+    why_not: str = ""
+    """A sentence without its full stop, in which a stranger's words may be."""
+
+
+def comment(
+    repository: Repository, context: Context, *, artifact: str = ARTIFACT, author: str = AUTHOR
+) -> tuple[Done, ...]:
+    """Write what the run of a `workflow_run` event found into the comment of its pull request.
+
+    One comment a pull request, known by its mark and its author; the oldest such is edited. None where no open pull
+    request has the run's commit as its head: a push to a branch, or a head that has moved on.
+
+    Raises:
+        ActionsContextMissing: the event is another.
+        GitHubRefused: GitHub says no.
+        GitHubUnreachable: GitHub does not answer.
+    """
+    run = finished_run(context)
+    pulls = _pull_requests(repository, run)
+    if not pulls:
+        return ()
+    found = _result(repository, run, artifact)
+    return tuple(_told(repository, context, run, pull, found, author) for pull in pulls)
+
+
+def finished_run(context: Context) -> FinishedRun:
+    """The run that the event is about.
+
+    Raises:
+        ActionsContextMissing: the event is another, or is not as GitHub sends it.
+    """
+    if context.event_name != "workflow_run":
+        raise ActionsContextMissing(
+            subject="perfgate github comment",
+            fact=f"the event is {context.event_name}",
+            expectation="It comments on what a finished run left, at the event workflow_run",
+            next_step="Call it in a workflow with on: {workflow_run: {workflows: [perfgate], types: [completed]}}",
+        )
+    run = context.event_as(Finished).workflow_run
+    if not is_sha(run.head_sha):
+        raise ActionsContextMissing(
+            subject="event workflow_run",
+            fact="its head_sha is no commit",
+            expectation="GitHub tells the commit that a run was for",
+            next_step="Run the job again.",
+        )
+    return run
+
+
+def _pull_requests(repository: Repository, run: FinishedRun) -> tuple[PullRequest, ...]:
+    """Whose head is the run's commit. The event's own list is empty for forks, and the artifact's word is none."""
+    head = run.head_repository
+    if head is None or not run.head_branch:
+        return ()
+    found = repository.pull_requests(head_owner=head.owner.login, head_branch=run.head_branch, head_sha=run.head_sha)
+    whose = head.full_name.casefold()
+    return tuple(one for one in found if (one.head_repository or "").casefold() == whose)
+
+
+def _result(repository: Repository, run: FinishedRun, name_of_artifact: str) -> Found:
+    if run.conclusion in _NOT_RUN:
+        return Found(why_not="no job of it ran")
+    named = [one for one in repository.artifacts(run.id) if one.name == name_of_artifact]
+    if not named:
+        return Found(why_not="it left no result")
+    newest = named[0]
+    if newest.expired:
+        return Found(why_not="its result has expired")
+    earlier = newest.created_at < run.run_started_at
+    try:
+        content = repository.download(newest, limit_bytes=LIMITS.packed_bytes)
+        document = read_untrusted(content, run.head_sha)
+    except ArtifactUnreadable as error:
+        return Found(why_not=f"it left no result that can be trusted for this commit: {error.fact}")
+    return Found(document=document, artifact=newest, earlier=earlier)
+
+
+def read_untrusted(content: bytes, head_sha: str) -> GateDocument:
+    """Return the document in an artifact's zip file, of this very commit.
+
+    Raises:
+        ArtifactUnreadable: it is unsafe, is not what the published schema says, contradicts itself, or is of
+            another commit.
+    """
+    members = unpacked(content, lambda path: path == DOCUMENT, what="the artifact", limits=LIMITS)
+    if DOCUMENT not in members:
+        raise _distrusted(f"there is no {DOCUMENT} in it")
+    text = members[DOCUMENT]
+    try:
+        # Strict: as the schema has it, a number is no text, and a text no number. Its depth is limited, too.
+        document = GateDocument.model_validate_json(text, strict=True)
+    except ValidationError as error:
+        raise _distrusted(f"{DOCUMENT} is not what its schema says: {first_fault(error)}") from error
+    whole = json.loads(text)
+    fault = _excess(whole) or _contradiction(document)
+    if isinstance(whole.get("format"), bool):  # to pydantic, true is the 1 that is wanted
+        raise _distrusted(f"{DOCUMENT} is not what its schema says: format: Input should be 1")
+    if fault is not None:
+        raise _distrusted(f"{DOCUMENT} {fault}")
+    if document.commit is None:
+        raise _distrusted(f"{DOCUMENT} does not say which commit it is of")
+    if document.commit.sha != head_sha:
+        raise _distrusted(f"{DOCUMENT} is of another commit")
+    return document
+
+
+def _excess(whole: object) -> str | None:
+    """What there is too much of, in a document that is well formed."""
+    left = [whole]
+    while left:
+        one = left.pop()
+        if isinstance(one, str):
+            if len(one) > LONGEST_TEXT:
+                return f"holds a text of more than {LONGEST_TEXT} characters"
+        elif isinstance(one, list | dict):
+            if len(one) > MOST_ENTRIES:
+                return f"holds more than {MOST_ENTRIES} entries in one place"
+            left += one if isinstance(one, list) else [*one.keys(), *one.values()]
+    return None
+
+
+def _contradiction(document: GateDocument) -> str | None:
+    """What keeps a gate shut, in a document that says it is open."""
+    if len(document.workloads) > MOST_WORKLOADS:
+        return f"holds more than {MOST_WORKLOADS} workloads"
+    for one in document.workloads:
+        may = opens_gate(one.verdict.outcome, on_inconclusive=OnInconclusive.WARN, on_new=OnNew.ALLOW)
+        if one.opens_gate and not may:
+            return "says of a workload that it opens the gate, and of its outcome what never does"
+    if not document.opens_gate:
+        return None
+    if not document.workloads:
+        return "says that the gate is open, and holds no workload"
+    parts = (*(one.opens_gate for one in document.workloads), *(gate.opens_gate for gate in document.gates))
+    if document.shut_by or document.exit_status != 0 or not all(parts):
+        return "says that the gate is open, and what keeps it shut"
+    return None
+
+
+def _told(
+    repository: Repository, context: Context, run: FinishedRun, pull: PullRequest, found: Found, author: str
+) -> Done:
+    mark = Mark(run=run.id, attempt=run.run_attempt, commit=run.head_sha, result=found.document is not None)
+    body = body_of(mark, context, run, pull, found)
+    ours = _ours(repository, pull.number, author)
+    if ours is None:
+        made = repository.create_comment(pull.number, body)
+        return Done(act=Act.CREATED, number=pull.number, url=made.url)
+    there, old = ours
+    if mark.older_than(there):
+        act = Act.NEWER
+    elif run.conclusion in _NOT_RUN and there.result and there.commit == mark.commit:
+        # Any label starts a run, of which no job runs: it takes nothing away.
+        act = Act.KEPT
+    elif _same(old.body, body):
+        act = Act.UNCHANGED
+    else:
+        repository.edit_comment(old.id, body)
+        act = Act.EDITED
+    return Done(act=act, number=pull.number, url=old.url)
+
+
+def _ours(repository: Repository, number: int, author: str) -> tuple[Mark, Comment] | None:
+    """The oldest comment of ours. A stranger's that begins as ours do is not."""
+    for one in repository.comments(number):
+        mark = Mark.read(one.body)
+        if one.author == author and mark is not None:
+            return mark, one
+    return None
+
+
+def _same(old: str, new: str) -> bool:
+    return old.replace("\r\n", "\n").strip() == new.strip()
+
+
+def body_of(mark: Mark, context: Context, run: FinishedRun, pull: PullRequest, found: Found) -> str:
+    """The comment as Markdown: all addresses are made of what GitHub told, all else is only text."""
+    page_of_run = context.page_of_run(run.id, run.run_attempt)
+    page_of_commit = f"{context.server_url}/{context.repository}/pull/{pull.number:d}/commits/{run.head_sha}"
+    source = (
+        f"Commit [`{run.head_sha[:12]}`]({page_of_commit}), "
+        f"[run {run.id:d}, attempt {run.run_attempt:d}]({page_of_run}), which ended as {name(run.conclusion)}."
+    )
+    document = found.document
+    if document is None or found.artifact is None:
+        lines = ["## perfgate: no result", "", f"{source} {prose(_capital(found.why_not))}."]
+        if run.conclusion in _NOT_RUN and pull.from_fork:
+            lines.append(f"A maintainer who has read the code starts the gate with the label `{APPROVAL}`.")
+        return "\n".join((mark.text, *lines)) + "\n"
+    remarks = [source]
+    if document.opens_gate and run.conclusion != "success":
+        remarks.append("**The run itself did not succeed, whatever the gate says above.**")
+    if found.earlier:
+        remarks.append("The result is of an earlier attempt of this run: the latest left none.")
+    if document.commit is not None and document.commit.dirty:
+        remarks.append("There were uncommitted changes when it was measured.")
+    page = context.page_of_artifact(run.id, found.artifact.id)
+    told = gate_markdown(document, page=page)
+    whole = "\n".join((mark.text, told.rstrip("\n"), "", "---", "", *remarks)) + "\n"
+    if _length(whole) <= LONGEST_COMMENT:
+        return whole
+    state = "open" if document.opens_gate else "shut"
+    short = [f"## perfgate: gate {state}", "", f"It is too long to be told here: [see the page]({page}).", "", *remarks]
+    return "\n".join((mark.text, *short)) + "\n"
+
+
+def _length(text: str) -> int:
+    """Characters, of which those beyond the first plane are two: GitHub does not say how it counts."""
+    return len(text.encode("utf-16-le")) // 2
+
+
+def _capital(sentence: str) -> str:
+    return sentence[:1].upper() + sentence[1:]
+
+
+def _distrusted(fact: str) -> ArtifactUnreadable:
+    return ArtifactUnreadable(
+        subject="the artifact", fact=fact, expectation=_DIFFERS, next_step="Look at the run that uploaded it."
+    )

@@ -1,0 +1,377 @@
+"""Makes one verdict of several gates: shards of a project's workloads, kinds of GPU, or both; judges no workload.
+
+What it reads may come from jobs that ran a stranger's code: it is validated, limited in size, and never trusted to be
+open because it says so.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Final, TypeVar
+
+from pydantic import ValidationError
+
+from perfgate import __version__
+from perfgate.model.baseline import Commit
+from perfgate.model.errors import DocumentUnreadable
+from perfgate.model.merged import MergedGate, shown_names
+from perfgate.model.outcome import opens_gate
+from perfgate.model.pagedata import PageData, PageWorkload
+from perfgate.model.settings import Settings
+from perfgate.render.document import DocumentWorkload, GateDocument, read_document, reasons_besides
+from perfgate.render.html import page_data, read_page_data
+
+DOCUMENT_FILE: Final = "perfgate.json"
+PAGE_FILE: Final = "page.json"
+MOST_BYTES: Final = 64_000_000
+"""Of a file that is read."""
+MOST_GATES: Final = 256
+"""As many jobs as one matrix of GitHub Actions may have."""
+SHOWN_SHA: Final = 12
+SHOWN_SHARDS: Final = 5
+
+_Read = TypeVar("_Read", GateDocument, PageData)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """One gate that was found in a folder."""
+
+    folder: str
+    """As it was named."""
+    name: str
+    """What the gate is called: its label, or else where it was found; of several that bear one label, both."""
+    document: GateDocument
+    page: PageData | None = None
+    """None where there is no `page.json` beside the document."""
+
+
+def find_gates(folders: Sequence[Path]) -> tuple[tuple[Found, ...], tuple[str, ...]]:
+    """Read the gates in these folders and the folders in them, and name the folders that hold none.
+
+    Raises:
+        DocumentUnreadable: a document, or the page's data beside it, is not what it should be.
+    """
+    found: list[Found] = []
+    empty: list[str] = []
+    seen: set[Path] = set()
+    for folder in folders:
+        here = [place for place in _places(folder) if os.path.lexists(place / DOCUMENT_FILE)]
+        if not here:
+            empty.append(folder.as_posix())
+        for place in here:
+            real = Path(os.path.realpath(place))
+            if place is not folder and place.is_symlink():
+                raise _unreadable(place / DOCUMENT_FILE, "its folder is a link, which is not followed")
+            if real not in seen:
+                found.append(_gate_in(place))
+            seen.add(real)
+        if len(found) > MOST_GATES:
+            raise DocumentUnreadable(
+                subject=folder.as_posix(),
+                fact=f"there are more than {MOST_GATES} gates",
+                next_step="Merge fewer of them.",
+            )
+    return _named(found), tuple(empty)
+
+
+def _named(found: Sequence[Found]) -> tuple[Found, ...]:
+    borne = Counter(one.document.label for one in found)
+    named = [
+        replace(one, name=f"{one.document.label} in {one.folder}") if borne[one.document.label] > 1 else one
+        for one in found
+        if one.document.label
+    ]
+    nameless = [one for one in found if not one.document.label]
+    return tuple(sorted((*named, *nameless), key=lambda one: (one.name, one.folder)))
+
+
+def _places(folder: Path) -> list[Path]:
+    try:
+        return [folder, *sorted(inner for inner in folder.iterdir() if inner.is_dir())]
+    except OSError:
+        return []
+
+
+def _gate_in(folder: Path) -> Found:
+    document = _read(folder / DOCUMENT_FILE, read_document)
+    if document.gates:
+        raise DocumentUnreadable(
+            subject=(folder / DOCUMENT_FILE).as_posix(),
+            fact="it is of gates that were merged before",
+            expectation="Merged are the documents of gates themselves",
+            next_step="Name the folders of the gates, and write what is merged elsewhere.",
+        )
+    beside = folder / PAGE_FILE
+    page = _read(beside, read_page_data) if os.path.lexists(beside) else None
+    if page is not None and not _is_page_of(page, document):
+        raise DocumentUnreadable(
+            subject=beside.as_posix(),
+            fact=f"it is of another gate than the {DOCUMENT_FILE} beside it",
+            next_step="Take both from one gate.",
+        )
+    return Found(folder=folder.as_posix(), name=document.label or folder.as_posix(), document=document, page=page)
+
+
+def _is_page_of(page: PageData, document: GateDocument) -> bool:
+    """Whether both tell the same of the same gate, so that the merged page and the merged verdict cannot differ."""
+    return (page.started_at, page.opens_gate, page.exit_status, page.shut_by, page.machine) == (
+        *(document.started_at, document.opens_gate, document.exit_status, document.shut_by, document.machine),
+    ) and [(one.verdict, one.opens_gate) for one in page.workloads] == [
+        (one.verdict, one.opens_gate) for one in document.workloads
+    ]
+
+
+def _read(file: Path, parse: Callable[[str], _Read]) -> _Read:
+    try:
+        # Neither a link, which may lead anywhere, nor a pipe, which may never end.
+        kind = stat.S_IFMT(file.lstat().st_mode)
+        if kind != stat.S_IFREG:
+            raise _unreadable(
+                file, "it is a link, which is not followed" if kind == stat.S_IFLNK else "it is no plain file"
+            )
+        with os.fdopen(os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as source:
+            content = source.read(MOST_BYTES + 1)
+    except OSError as refused:
+        raise _unreadable(file, f"it cannot be read ({refused.strerror or refused})") from refused
+    if len(content) > MOST_BYTES:
+        raise _unreadable(file, f"it is larger than {MOST_BYTES / 1e6:.0f} MB")
+    try:
+        return parse(content.decode("utf-8"))
+    except UnicodeDecodeError as broken:
+        raise _unreadable(file, "it is no UTF-8 text") from broken
+    except ValidationError as broken:
+        first = broken.errors(include_url=False, include_input=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        fact = f"it is not of the format that this perfgate reads ({where + ': ' if where else ''}{first['msg']})"
+        raise _unreadable(file, fact) from broken
+
+
+def _unreadable(file: Path, fact: str) -> DocumentUnreadable:
+    return DocumentUnreadable(
+        subject=file.as_posix(),
+        fact=fact,
+        expectation=f"It should be what --perfgate-{'json' if file.name == DOCUMENT_FILE else 'page-data'} writes",
+        next_step="Let the gate write it anew, with the perfgate that merges.",
+    )
+
+
+def merge(
+    found: Sequence[Found], *, empty: Sequence[str] = (), expect: int | None = None, at: datetime
+) -> GateDocument:
+    """Make one document of several gates' documents.
+
+    It opens only if every gate does, by its word and by its workloads' outcomes; all that were expected are there, each
+    once and of one commit; of shards none is missing; no workload was judged twice for one machine; and one was judged
+    at all.
+
+    Args:
+        found: the gates, in the order in which they are told.
+        empty: folders in which one was looked for in vain.
+        expect: how many gates there should be, where that is known.
+        at: when they are merged; told where no gate says when it began.
+    """
+    documents = [one.document for one in found]
+    workloads = tuple(_placed(told, one) for one in found for told in one.document.workloads)
+    shut_by = (
+        *(f"{folder}: there is no {DOCUMENT_FILE} in it, nor in a folder of it" for folder in empty),
+        *_not_as_expected(found, expect),
+        *_twice(found),
+        *_of_other_commits(found),
+        *_missing_shards(found),
+        *_judged_twice(workloads),
+        *_shut(found, workloads),
+    )
+    machines = [document.machine for document in documents]
+    return GateDocument(
+        perfgate=__version__,
+        started_at=min((document.started_at for document in documents), default=at),
+        ended_at=max((document.ended_at for document in documents), default=at),
+        opens_gate=not shut_by,
+        exit_status=int(bool(shut_by)),
+        shut_by=shut_by,
+        machine=machines[0] if machines and all(one == machines[0] for one in machines) else None,
+        commit=_common_commit(documents),
+        gates=tuple(
+            MergedGate(
+                label=one.name,
+                opens_gate=_opens(one.document),
+                started_at=one.document.started_at,
+                ended_at=one.document.ended_at,
+                machine=one.document.machine,
+                workloads=len(one.document.workloads),
+            )
+            for one in found
+        ),
+        remarks=_remarks(found),
+        settings=documents[0].settings if documents else Settings(),
+        workloads=workloads,
+    )
+
+
+def merged_page(document: GateDocument, found: Sequence[Found]) -> PageData:
+    """The page of a document that was merged of these gates: what each knew, or else what its document tells."""
+    told = page_data(document)
+    workloads = tuple(_shown(page, one) for one in found for page in (one.page or page_data(one.document)).workloads)
+    return told.model_copy(update={"workloads": workloads})
+
+
+def _placed(told: DocumentWorkload, of: Found) -> DocumentWorkload:
+    lets = told.opens_gate and _lets_open(told, of.document.settings)
+    return told.model_copy(update={"machine": of.document.machine, "gate": of.name, "opens_gate": lets})
+
+
+def _shown(told: PageWorkload, of: Found) -> PageWorkload:
+    lets = told.opens_gate and _lets_open(told, of.document.settings)
+    return told.model_copy(update={"machine": of.document.machine, "gate": of.name, "opens_gate": lets})
+
+
+def _lets_open(told: DocumentWorkload | PageWorkload, settings: Settings) -> bool:
+    """What the outcome does by the gate's own settings, whatever the gate says of it."""
+    return opens_gate(told.verdict.outcome, on_inconclusive=settings.inconclusive, on_new=settings.new)
+
+
+def _opens(document: GateDocument) -> bool:
+    """Whether a gate is open, and all that it says agrees with that."""
+    lets = all(told.opens_gate and _lets_open(told, document.settings) for told in document.workloads)
+    return document.opens_gate and document.exit_status == 0 and not document.shut_by and lets
+
+
+def _not_as_expected(found: Sequence[Found], expect: int | None) -> Iterator[str]:
+    if expect is not None and len(found) != expect:
+        names = ", ".join(one.name for one in found) or "none"
+        yield f"{_plural(expect, 'gate')} {_was(expect)} expected, and {_plural(len(found), 'gate')} found: {names}"
+    if not any(one.document.workloads for one in found):
+        yield "no workload was judged, so nothing is known"
+
+
+def _twice(found: Sequence[Found]) -> Iterator[str]:
+    by_label: defaultdict[str, list[str]] = defaultdict(list)
+    for one in found:
+        by_label[one.document.label].append(one.folder)
+    for label, folders in by_label.items():
+        if label and len(folders) > 1:
+            yield f"{label}: {len(folders)} gates bear this label ({', '.join(folders)}), and a gate counts once"
+    nameless = [one for one in found if not one.document.label]
+    for number, one in enumerate(nameless):
+        twins = [other.folder for other in nameless[number + 1 :] if other.document == one.document]
+        if twins:
+            yield f"{one.folder}: the same gate is in {', '.join(twins)} as well, and a gate counts once"
+
+
+def _of_other_commits(found: Sequence[Found]) -> Iterator[str]:
+    if len(found) < 2:
+        return
+    known = [(one.name, one.document.commit.sha) for one in found if one.document.commit is not None]
+    if len({sha for _, sha in known}) > 1:
+        told = ", ".join(f"{name} of {sha[:SHOWN_SHA]}" for name, sha in known)
+        yield f"the gates are of several commits, and a verdict is of one: {told}"
+    for one in found:
+        if one.document.commit is None:
+            yield f"{one.name}: it does not say at which commit it was measured"
+
+
+def _common_commit(documents: Sequence[GateDocument]) -> Commit | None:
+    """The commit that all are of; with changes where one of them was measured with changes."""
+    commits = [document.commit for document in documents if document.commit is not None]
+    if not commits or len(commits) < len(documents) or len({commit.sha for commit in commits}) > 1:
+        return None
+    branches = {commit.branch for commit in commits}
+    return Commit(
+        sha=commits[0].sha,
+        dirty=any(commit.dirty for commit in commits),
+        branch=commits[0].branch if len(branches) == 1 else None,
+    )
+
+
+def _missing_shards(found: Sequence[Found]) -> Iterator[str]:
+    """Of each machine and each number of shards those that no gate was; one of an unknown machine may be any's."""
+    there: defaultdict[tuple[str, int], set[int]] = defaultdict(set)
+    anywhere: defaultdict[int, set[int]] = defaultdict(set)
+    gpu_names: dict[str, str] = {}
+    for one in found:
+        shard, machine = one.document.shard, one.document.machine
+        if shard is None:
+            continue
+        if machine is None:
+            anywhere[shard.of].add(shard.index)
+        else:
+            there[machine.slug, shard.of].add(shard.index)
+            gpu_names[machine.slug] = machine.gpu_name
+    for of in anywhere:
+        if not any(number == of for _, number in there):
+            there["", of] = set()
+    for (slug, of), indices in there.items():
+        missing = [f"{index}/{of}" for index in range(1, of + 1) if index not in indices | anywhere[of]]
+        if missing:
+            more = f" and {len(missing) - SHOWN_SHARDS} more" if len(missing) > SHOWN_SHARDS else ""
+            noun, verb = ("shard", "is") if len(missing) == 1 else ("shards", "are")
+            where = f" on {gpu_names[slug]}" if slug else ""
+            yield f"{noun} {', '.join(missing[:SHOWN_SHARDS])}{more}{where} {verb} missing"
+
+
+def _judged_twice(workloads: Sequence[DocumentWorkload]) -> Iterator[str]:
+    """Workloads that two gates judged against one baseline: which of the verdicts holds?"""
+    judges: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    gpu_names: dict[str, str] = {}
+    for told in workloads:
+        if told.machine is not None:
+            judges[told.machine.slug, told.verdict.workload].append(told.gate)
+            gpu_names[told.machine.slug] = told.machine.gpu_name
+    for (slug, workload), gates in judges.items():
+        if len(gates) > 1:
+            yield f"{workload} on {gpu_names[slug]}: {len(gates)} gates judged it ({', '.join(gates)})"
+
+
+def _shut(found: Sequence[Found], workloads: Sequence[DocumentWorkload]) -> Iterator[str]:
+    """Why the gates themselves are shut: their workloads, and what else they say."""
+    for name, told in zip(shown_names(workloads), workloads, strict=True):
+        if not told.opens_gate:
+            yield f"{name}: {told.verdict.outcome}"
+    for one in found:
+        document = one.document
+        before = f"{one.name}: " if len(found) > 1 else ""
+        besides = reasons_besides(document.shut_by, document.workloads)
+        yield from (f"{before}{sentence}" for sentence in besides)
+        if document.opens_gate and document.exit_status != 0:
+            yield f"{one.name}: it says that it is open, and that pytest ended with {document.exit_status}"
+        elif not document.opens_gate and not document.shut_by:
+            yield f"{one.name}: it is shut, and does not say why"
+
+
+def _remarks(found: Sequence[Found]) -> tuple[str, ...]:
+    documents = [one.document for one in found]
+    remarks: list[str] = []
+    versions = sorted({document.perfgate for document in documents} - {__version__})
+    if versions:
+        remarks.append(f"Measured by perfgate {' and '.join(versions)}, merged by {__version__}.")
+    changed = [one.name for one in found if one.document.commit is not None and one.document.commit.dirty]
+    if changed:
+        remarks.append(f"Measured with uncommitted changes: {', '.join(changed)}.")
+    unlike = [
+        field
+        for field in Settings.model_fields
+        if any(getattr(document.settings, field) != getattr(documents[0].settings, field) for document in documents)
+    ]
+    if unlike:
+        remarks.append(f"The gates differ in their settings ({', '.join(unlike)}); shown are those of {found[0].name}.")
+    bare = [one.name for one in found if one.page is None]
+    if bare:
+        remarks.append(
+            f"Without blessed runs, timelines and history on the page, for there is no {PAGE_FILE}: {', '.join(bare)}."
+        )
+    return tuple(remarks)
+
+
+def _plural(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _was(number: int) -> str:
+    return "was" if number == 1 else "were"

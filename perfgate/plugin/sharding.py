@@ -1,0 +1,65 @@
+"""`--perfgate-shard` and `--perfgate-label`: which part of the workloads this gate measures, and what it is called."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from typing import Final
+
+import pytest
+
+from perfgate.model.shard import Shard
+
+LONGEST_LABEL: Final = 100
+"""Characters; it is shown beside every workload of a merged gate."""
+
+
+def shard_of(config: pytest.Config) -> Shard | None:
+    """Which part of the workloads was asked for.
+
+    Raises:
+        pytest.UsageError: it is none.
+    """
+    given = config.getoption("perfgate_shard")
+    if given is None:
+        return None
+    found = re.fullmatch(r"([0-9]{1,4})/([0-9]{1,4})", given)
+    if found is None or not 1 <= int(found[1]) <= int(found[2]):
+        raise pytest.UsageError(
+            f"--perfgate-shard: the value is {given!r}. It should be I/N: the I-th, from 1, of N parts.\nCorrect it."
+        )
+    return Shard(index=int(found[1]), of=int(found[2]))
+
+
+def label_of(config: pytest.Config) -> str:
+    """What this gate is called among others; empty where nothing was said.
+
+    Raises:
+        pytest.UsageError: it is no line of text that can be shown.
+    """
+    given = config.getoption("perfgate_label")
+    if given is None:
+        return ""
+    label = str(given)
+    if not label.strip() or not label.isprintable() or len(label) > LONGEST_LABEL:
+        raise pytest.UsageError(
+            f"--perfgate-label: the value is {label[: 2 * LONGEST_LABEL]!r}. "
+            f"It should be 1 to {LONGEST_LABEL} characters that can be seen.\nCorrect it."
+        )
+    return label
+
+
+def refuse_empty(shard: Shard, workloads: Collection[str]) -> None:
+    """Refuse so many shards that some of them would measure nothing.
+
+    Raises:
+        pytest.UsageError: there are more shards than workloads; where there is no workload, pytest says so itself.
+    """
+    if 0 < len(workloads) < shard.of:
+        are, shards = f"are {len(workloads)} workloads", f"{len(workloads)} shards"
+        if len(workloads) == 1:
+            are, shards = "is 1 workload", "1 shard"
+        raise pytest.UsageError(
+            f"--perfgate-shard: the value is '{shard}', and there {are}. Some shards would measure nothing.\n"
+            f"Ask for {shards} at most."
+        )

@@ -1,0 +1,166 @@
+"""How a project, and perfgate itself, are installed on a runner, as far as files say it. Runs nothing."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from urllib.parse import SplitResult, urlsplit, urlunsplit
+
+OLDEST_PYTHON: Final = (3, 11)
+"""That perfgate runs on."""
+
+_CLAUSE: Final = re.compile(r"\s*(===|~=|==|!=|<=|>=|<|>)\s*(\d+)(?:\.(\d+))?([\w.*+!-]*)\s*")
+_PINNED: Final = re.compile(r"(?:cpython-)?(3)\.(\d+)(?:\.\d+\w*)?")
+_COMMIT: Final = re.compile(r"[0-9a-f]{7,64}")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Found:
+    """A value, and what the user should know of how it was found."""
+
+    value: str
+    remarks: tuple[str, ...] = ()
+
+
+def install_words(root: Path, pyproject: Mapping[str, object]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return what pip is told to install of the project at `root`, word by word, and remarks."""
+    words: list[str] = []
+    remarks: list[str] = []
+    others = sorted(path.name for path in root.glob("requirements-*.txt") if path.is_file())
+    if (root / "requirements.txt").is_file():
+        words += ["-r", "requirements.txt"]
+    elif len(others) == 1:
+        words += ["-r", others.pop()]
+    if others:
+        remarks.append(f"The workflows do not install {', '.join(others)}: add what the workloads need.")
+    if "project" in pyproject or "build-system" in pyproject or (root / "setup.py").is_file():
+        words += ["-e", "."]
+    if (root / "uv.lock").is_file():
+        remarks.append("The workflows install with pip, which does not read uv.lock: versions may differ from yours.")
+    remarks += [
+        f"{name} is not used: the workflows install with pip. Add what it brings and pip does not."
+        for name in ("environment.yml", "environment.yaml")
+        if (root / name).is_file()
+    ]
+    if "-e" in words and _leaves_egg_info(root, pyproject):
+        remarks.append("Ignore *.egg-info/ in .gitignore: what an installation leaves makes a measured commit dirty.")
+    if not words:
+        remarks.append("No file says how the project is installed: add that to the install step of perfgate.yml.")
+    return tuple(words), tuple(remarks)
+
+
+def perfgate_requirement(version: str, direct_url: str | None) -> Found:
+    """Return the requirement that brings this very perfgate; `direct_url` is PEP 610's, None from an index."""
+    released = f"perfgate[github]=={version}"
+    if direct_url is None:
+        return Found(value=released)
+    look = f"look at the install lines, which ask an index for {released}."
+    try:
+        told = json.loads(direct_url)
+        url, vcs, folder = str(told["url"]), told.get("vcs_info"), told.get("subdirectory")
+        parts = urlsplit(url)
+        if isinstance(vcs, dict):
+            system, commit = str(vcs["vcs"]), str(vcs["commit_id"])
+        else:
+            system = commit = ""
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return Found(value=released, remarks=(f"How perfgate was installed here cannot be read: {look}",))
+    if parts.scheme == "file" or not parts.hostname or re.search(r"\s", url):
+        return Found(value=released, remarks=(f"This perfgate comes from a folder of this machine: {look}",))
+    bare, remarks = _without_credentials(parts)
+    fragment = f"#subdirectory={folder}" if isinstance(folder, str) and folder else ""
+    if not system:
+        return Found(value=f"perfgate[github] @ {bare}{fragment}", remarks=remarks)
+    if not re.fullmatch(r"[a-z]+", system) or not _COMMIT.fullmatch(commit):
+        return Found(value=released, remarks=(f"How perfgate was installed here cannot be read: {look}",))
+    if parts.scheme == "ssh":
+        remarks = (*remarks, f"perfgate is installed from {bare}: the runners need access to it.")
+    return Found(value=f"perfgate[github] @ {system}+{bare}@{commit}{fragment}", remarks=remarks)
+
+
+def script(*words: str) -> str:
+    """Return the shell's lines that install some words into an environment in the runner's temporary folder."""
+    return f'python -m venv "$RUNNER_TEMP/venv"\n"$RUNNER_TEMP/venv/bin/pip" install -q {shlex.join(words)}\n'
+
+
+def python_version(root: Path, pyproject: Mapping[str, object], *, running: tuple[int, int]) -> Found:
+    """Return the Python for the runners, as `3.12`: the pinned one, else the running one if the project takes it."""
+    if (pinned := _pinned(root / ".python-version")) is not None:
+        if pinned >= OLDEST_PYTHON:
+            return Found(value=_shown(pinned))
+        return Found(
+            value=_shown(OLDEST_PYTHON),
+            remarks=(f".python-version says {_shown(pinned)}, but perfgate needs {_shown(OLDEST_PYTHON)} or newer.",),
+        )
+    project = pyproject.get("project")
+    asked = project.get("requires-python") if isinstance(project, dict) else None
+    if not isinstance(asked, str):
+        return Found(value=_shown(max(running, OLDEST_PYTHON)))
+    lowest, highest = _bounds(asked)
+    if highest is not None and highest < OLDEST_PYTHON:
+        return Found(
+            value=_shown(OLDEST_PYTHON),
+            remarks=(f"requires-python is {asked!r}, but perfgate needs {_shown(OLDEST_PYTHON)} or newer.",),
+        )
+    chosen = max(running, lowest, OLDEST_PYTHON)
+    return Found(value=_shown(chosen if highest is None else min(chosen, highest)))
+
+
+def _leaves_egg_info(root: Path, pyproject: Mapping[str, object]) -> bool:
+    """Whether installing the project in place leaves a folder that git sees: setuptools does so."""
+    system = pyproject.get("build-system")
+    backend = system.get("build-backend", "setuptools") if isinstance(system, dict) else "setuptools"
+    try:
+        ignored = (root / ".gitignore").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        ignored = ""
+    return str(backend).startswith("setuptools") and "egg-info" not in ignored
+
+
+def _without_credentials(parts: SplitResult) -> tuple[str, tuple[str, ...]]:
+    """A URL without a password, and without the user of an https one, which may be a token."""
+    if "@" not in parts.netloc:
+        return urlunsplit(parts), ()
+    user, _, host = parts.netloc.rpartition("@")
+    if parts.scheme == "ssh" and ":" not in user:
+        return urlunsplit(parts), ()
+    kept = f"{user.partition(':')[0]}@{host}" if parts.scheme == "ssh" else host
+    return urlunsplit(parts._replace(netloc=kept)), ("perfgate's URL held a password here, which was left out.",)
+
+
+def _pinned(file: Path) -> tuple[int, int] | None:
+    try:
+        lines = file.read_text(encoding="utf-8").split()
+    except (OSError, UnicodeDecodeError):
+        return None
+    found = _PINNED.fullmatch(lines[0]) if lines else None
+    return None if found is None else (int(found[1]), int(found[2]))
+
+
+def _bounds(specifiers: str) -> tuple[tuple[int, int], tuple[int, int] | None]:
+    """The lowest and the highest minor version that a requires-python names; what it does not name, or is not
+    understood, bounds nothing."""
+    lowest, highest = (3, 0), None
+    for clause in specifiers.split(","):
+        if (found := _CLAUSE.fullmatch(clause)) is None or found[1] == "!=":
+            continue
+        sign, major, minor, rest = found[1], int(found[2]), int(found[3] or 0), found[4]
+        named = (major, minor)
+        ends_here = found[3] is not None and (sign in {"==", "==="} or (sign == "~=" and rest.startswith(".")))
+        if sign in {">=", ">", "~=", "==", "==="}:
+            lowest = max(lowest, named)
+        if (sign == "<=" and found[3] is not None) or ends_here:
+            highest = min(highest or named, named)
+        elif sign == "<" and major == 3 and (minor or rest.strip(".0")):
+            below = named if rest.strip(".0") else (major, minor - 1)
+            highest = min(highest or below, below)
+    return lowest, highest
+
+
+def _shown(version: tuple[int, int]) -> str:
+    return ".".join(map(str, version))

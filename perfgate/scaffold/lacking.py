@@ -1,0 +1,142 @@
+"""What a workflow or action lacks of what perfgate init writes today, and what it gates, read from its YAML."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+import yaml
+
+APPROVAL: Final = "perfgate-approved"
+"""The label by which a maintainer lets a fork's commit run on the GPU runner."""
+_HOSTED: Final = ("ubuntu-", "windows-", "macos-")
+"""How labels of GitHub's own runners begin."""
+_PINNED: Final = re.compile(r"[^@]+@[0-9a-f]{40}|docker://[^@]+@sha256:[0-9a-f]{64}")
+_HARMLESS: Final = re.compile(r"\s*(?:'[^']*'|(?:matrix|runner)\.[\w.-]+|github\.action_path|hashFiles\(.*\))\s*")
+"""Expressions whose value nobody outside the repository chooses."""
+_EXPRESSION: Final = re.compile(r"\$\{\{(.*?)\}\}", re.DOTALL)
+
+
+def lacking(text: str) -> tuple[str, ...]:
+    """Return what a workflow or a composite action lacks, a sentence each."""
+    try:
+        # Every scalar as text: `on` is no truth value here, and `false` may be written with quotes or without.
+        document = yaml.load(text, Loader=yaml.BaseLoader)
+    except (yaml.YAMLError, RecursionError) as broken:
+        where = getattr(broken, "problem_mark", None)
+        line = "" if where is None else f" in line {where.line + 1}"
+        return (f"it is no YAML{line}: GitHub cannot read it",)
+    if not isinstance(document, dict):
+        return ("it is no mapping: GitHub cannot read it",)
+    told = _of_workflow(document) if "jobs" in document or "runs" not in document else _of_action(document)
+    return tuple(dict.fromkeys(told))
+
+
+def gated_folders(text: str) -> frozenset[str]:
+    """Return the projects that a workflow gates: what the action's working-directory is, `.` by default."""
+    try:
+        document = _mapping(yaml.load(text, Loader=yaml.BaseLoader))
+    except (yaml.YAMLError, RecursionError):
+        return frozenset()
+    return frozenset(
+        str(_mapping(step.get("with")).get("working-directory", "."))
+        for job in _mapping(document.get("jobs")).values()
+        for _, step in _steps(_mapping(job))
+        if str(step.get("uses", "")).partition("@")[0].endswith("/actions/perfgate")
+    )
+
+
+def _of_action(document: Mapping[str, object]) -> Iterator[str]:
+    steps = _steps(_mapping(document.get("runs")))
+    if not steps:
+        yield "it has no steps"
+    for name, step in steps:
+        yield from _of_step(name, step)
+
+
+def _of_workflow(document: Mapping[str, object]) -> Iterator[str]:
+    triggers = _triggers(document.get("on"))
+    jobs = {name: _mapping(job) for name, job in _mapping(document.get("jobs")).items()}
+    if not jobs:
+        yield "it has no jobs"
+    if document.get("permissions") != {}:
+        yield "no `permissions: {}` at the top: jobs that name none get the repository's default token"
+    for name, job in jobs.items():
+        subject = f"job {name}"
+        if "uses" not in job and "timeout-minutes" not in job:
+            yield f"{subject}: no time limit (timeout-minutes)"
+        if "uses" in job and not _is_pinned(str(job["uses"])):
+            yield f"{subject}: {job['uses']} is not pinned by its full SHA"
+        if not _is_hosted(job):
+            if "concurrency" not in job and "concurrency" not in document:
+                yield f"{subject}: no concurrency, so that two gates may measure one another"
+            if "pull_request" in triggers and not _is_approved(name, jobs, seen=frozenset()):
+                yield f"{subject}: runs the code of forks without the label {APPROVAL}"
+            if "pull_request_target" in triggers:
+                yield f"{subject}: pull_request_target on a runner of your own"
+        for step_name, step in _steps(job):
+            yield from (f"{subject}, {told}" for told in _of_step(step_name, step))
+            if not str(step.get("uses", "")).startswith("actions/checkout@"):
+                continue
+            given = _mapping(step.get("with"))
+            if given.get("persist-credentials") != "false":
+                yield f"{subject}, {step_name}: no `persist-credentials: false`, so the token stays on the disk"
+            if not _is_hosted(job) and given.get("fetch-depth") != "0":
+                yield f"{subject}, {step_name}: no `fetch-depth: 0`, so there are no commits for duets"
+            foreign = {"workflow_run", "pull_request_target"} & triggers
+            if foreign and "head" in f"{given.get('ref', '')}{given.get('repository', '')}":
+                yield f"{subject}, {step_name}: checks out a pull request's code under {min(foreign)}"
+
+
+def _of_step(name: str, step: Mapping[str, object]) -> Iterator[str]:
+    if "uses" in step and not _is_pinned(str(step["uses"])):
+        yield f"{name}: the action is not pinned by its full SHA"
+    for expression in _EXPRESSION.findall(str(step.get("run", ""))):
+        if not _HARMLESS.fullmatch(expression):
+            yield f"{name}: the expression{expression.rstrip()} is in its script; hand it over by env"
+
+
+def _is_pinned(uses: str) -> bool:
+    return uses.startswith("./") or _PINNED.fullmatch(uses) is not None
+
+
+def _is_hosted(job: Mapping[str, object]) -> bool:
+    """Whether a job is known to run on GitHub's own machines; a reusable workflow's is told there."""
+    asked = job.get("runs-on")
+    labels = _mapping(asked).get("labels", asked) if isinstance(asked, dict) else asked
+    listed = [labels] if isinstance(labels, str) else labels if isinstance(labels, list) else []
+    return "uses" in job or (bool(listed) and all(str(label).startswith(_HOSTED) for label in listed))
+
+
+def _is_approved(name: str, jobs: Mapping[str, Mapping[str, object]], *, seen: frozenset[str]) -> bool:
+    """Whether a job, or one without which it does not run, waits for the label on pull requests of forks."""
+    job = jobs.get(name, {})
+    asked = str(job.get("if", ""))
+    if APPROVAL in asked and "labeled" in asked:
+        return True
+    if name in seen or re.search(r"\b(?:always|cancelled|failure)\(\)", asked):
+        return False  # it runs although what it needs was skipped
+    needed = job.get("needs", [])
+    names = [needed] if isinstance(needed, str) else needed if isinstance(needed, list) else []
+    return any(_is_approved(str(other), jobs, seen=seen | {name}) for other in names)
+
+
+def _triggers(on: object) -> frozenset[str]:
+    if isinstance(on, str):
+        return frozenset({on})
+    return frozenset(map(str, on)) if isinstance(on, dict | list) else frozenset()
+
+
+def _steps(job: Mapping[str, object]) -> Sequence[tuple[str, Mapping[str, object]]]:
+    """The steps, each with the name by which a reader finds it."""
+    listed = job.get("steps")
+    steps = [_mapping(step) for step in listed] if isinstance(listed, list) else []
+    return [
+        (f"step {step.get('name') or str(step.get('uses', '')).partition('@')[0] or number}", step)
+        for number, step in enumerate(steps, 1)
+    ]
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, dict) else {}

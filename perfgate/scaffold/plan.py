@@ -1,0 +1,271 @@
+"""The files of a scaffold beside what is there: which are missing, the same, older, edited. Writes nothing."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from perfgate.model.errors import ScaffoldRefused
+from perfgate.scaffold import table, templates
+from perfgate.scaffold.facts import PYPROJECT, Facts
+from perfgate.scaffold.lacking import gated_folders, lacking
+
+RUNNER: Final = ("self-hosted", "gpu")
+"""Labels of the runner that gates run on."""
+LARGEST_BYTES: Final = 1 << 20
+"""Of a file that is still compared; a workflow has some kilobytes."""
+
+
+_NOTHING: Final = "Nothing was written."
+
+
+class Kind(StrEnum):
+    """What a file is to the project."""
+
+    SETTINGS = "settings"
+    WORKLOAD = "workload"
+    GITHUB = "github"
+    """A workflow, or the action: perfgate's, until someone edits it."""
+
+
+class State(StrEnum):
+    """What is where a file of the scaffold belongs."""
+
+    MISSING = "missing"
+    SAME = "up to date"
+    OLDER = "older"
+    """As an older perfgate wrote it."""
+    NEWER = "newer"
+    """As a newer perfgate wrote it."""
+    OTHER = "of other settings"
+    """As this perfgate wrote it when something else was found in the repository."""
+    ANOTHERS = "of another project"
+    """It gates another project of the repository: never overwritten."""
+    EDITED = "edited"
+    """By hand, or not perfgate's at all."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Planned:
+    """One file of the scaffold."""
+
+    path: PurePosixPath
+    """From the boundary: the repository's top, or the project's root where there is no repository."""
+    target: Path
+    kind: Kind
+    text: str
+    """The whole file as perfgate init means it."""
+    there: str | None
+    """The whole file as it is, None where there is none."""
+    state: State
+    lacks: tuple[str, ...]
+    """What an older or edited file lacks, a sentence each."""
+    writer: str
+    """The version of the perfgate that wrote what is there; empty where that is not known."""
+
+
+def plan(facts: Facts) -> tuple[Planned, ...]:
+    """Compare the scaffold with the project, in the order in which it is told.
+
+    Raises:
+        ScaffoldRefused: a file, or a folder of it, must not be written to or cannot be read.
+        ConfigInvalid: pyproject.toml takes no table.
+    """
+    return (_settings(facts), *_workloads(facts), *_github(facts))
+
+
+def _settings(facts: Facts) -> Planned:
+    there = facts.pyproject
+    text = there if there is not None and facts.has_table else table.with_table(there or "")
+    state = State.SAME if text == there else State.MISSING
+    return _planned(facts, facts.root / PYPROJECT, kind=Kind.SETTINGS, text=text, state=state)
+
+
+def _workloads(facts: Facts) -> Iterator[Planned]:
+    """The example, unless there is a workload already."""
+    folder = facts.root / facts.settings.workloads
+    if (held := _first_workload(folder)) is not None:
+        yield _of(facts, held, kind=Kind.WORKLOAD, text="", there="", state=State.SAME)
+        return
+    target = Path(os.path.normpath(folder / "example.py"))
+    text = templates.sealed(templates.EXAMPLE.read_text(encoding="utf-8"), version=facts.version)
+    state = State.EDITED if os.path.lexists(target) else State.MISSING
+    yield _planned(facts, target, kind=Kind.WORKLOAD, text=text, state=state)
+
+
+def _github(facts: Facts) -> Iterator[Planned]:
+    if facts.top is None:
+        return
+    github = facts.top / ".github"
+    gate = github / "workflows" / templates.GATE
+    _check_place(facts, gate)
+    there = _read(gate)
+    gated = frozenset[str]() if there is None else gated_folders(there)
+    if there is not None and gated and templates.verbatim(facts.folder.as_posix()) not in gated:
+        # One project of a repository has the workflows, and they are left to it.
+        yield _of(facts, gate, kind=Kind.GITHUB, text="", there=there, state=State.ANOTHERS)
+        return
+    values = _values(facts)
+    places = [
+        *((github / "workflows" / name, templates.template(name)) for name in templates.WORKFLOWS),
+        (github / "actions" / "perfgate" / templates.ACTION, templates.template(templates.ACTION)),
+    ]
+    for target, template in places:
+        text = templates.sealed(templates.filled(template, values), version=facts.version)
+        yield _planned(facts, target, kind=Kind.GITHUB, text=text, state=None)
+
+
+def _values(facts: Facts) -> Mapping[str, str | Sequence[str]]:
+    """What goes into the templates' places. GitHub evaluates expressions in all of them but the branches."""
+    return {
+        "branches": [templates.branch_pattern(facts.branch)],
+        "runner": RUNNER,
+        "python": facts.python,
+        "folder": templates.verbatim(facts.folder.as_posix()),
+        "branch_folder": templates.verbatim((PurePosixPath("branch") / facts.folder).as_posix()),
+        "install": templates.verbatim(facts.install),
+        "install_perfgate": templates.verbatim(facts.install_perfgate),
+    }
+
+
+def _planned(facts: Facts, target: Path, *, kind: Kind, text: str, state: State | None) -> Planned:
+    """Look at one place; without a state, what is there decides."""
+    _check_place(facts, target)
+    there = _read(target)
+    state = state or _state(there, text, version=facts.version)
+    return _of(facts, target, kind=kind, text=text, there=there, state=state)
+
+
+def _state(there: str | None, text: str, *, version: str) -> State:
+    if there is None:
+        return State.MISSING
+    if templates.same(there, text):
+        return State.SAME
+    seal = templates.seal_of(there)
+    if seal is None or not seal.intact:
+        return State.EDITED
+    written, now = _numbers(seal.version), _numbers(version)
+    return State.OTHER if seal.version == version else State.NEWER if written > now else State.OLDER
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in re.findall(r"\d{1,9}", version))
+
+
+def _of(facts: Facts, target: Path, *, kind: Kind, text: str, there: str | None, state: State) -> Planned:
+    seal = None if there is None else templates.seal_of(there)
+    return Planned(
+        path=PurePosixPath(os.path.relpath(target, facts.boundary)),
+        target=target,
+        kind=kind,
+        text=text,
+        there=there,
+        state=state,
+        lacks=lacking(there) if kind is Kind.GITHUB and there is not None and state is not State.SAME else (),
+        writer="" if seal is None else seal.version,
+    )
+
+
+def _check_place(facts: Facts, target: Path) -> None:
+    """Refuse a place behind a link that leads out, or below or at what is of the wrong sort.
+
+    Raises:
+        ScaffoldRefused: names what is in the way.
+    """
+    below = f"Files are written only below {facts.boundary}"
+    if not target.is_relative_to(facts.boundary):
+        raise ScaffoldRefused(
+            subject=str(target),
+            fact="it lies outside",
+            expectation=below,
+            next_step=f"Name a folder in the project: workloads of [tool.perfgate]. {_NOTHING}",
+        )
+    boundary = facts.boundary.resolve()
+    for place in (*reversed(target.parents), target):
+        if not place.is_relative_to(facts.boundary) or place == facts.boundary:
+            continue
+        shown = os.path.relpath(place, facts.boundary)
+        if not _leads_below(place, boundary):
+            raise ScaffoldRefused(
+                subject=shown,
+                fact="it is a link that leads out of the project, or nowhere",
+                expectation=below,
+                next_step=f"Replace the link by a file or folder of its own, then run again. {_NOTHING}",
+            )
+        fits = place.is_file() if place == target else place.is_dir()
+        if place.exists() and not fits:
+            what, wanted = ("no file", "A file") if place == target else ("no folder", f"A folder, for {target.name},")
+            raise ScaffoldRefused(
+                subject=shown,
+                fact=f"it is {what}",
+                expectation=f"{wanted} belongs there",
+                next_step=f"Move it away, then run again. {_NOTHING}",
+            )
+
+
+def _leads_below(place: Path, boundary: Path) -> bool:
+    """Whether a path, its links followed, lies below a folder; a link that leads nowhere does not."""
+    try:
+        return place.resolve().is_relative_to(boundary) and (place.exists() or not place.is_symlink())
+    except (OSError, RuntimeError):  # a link that leads to itself
+        return False
+
+
+def _read(file: Path) -> str | None:
+    """A file's text, its line ends as they are; what is no UTF-8 is replaced, and never written back."""
+    try:
+        with file.open("rb") as opened:
+            raw = opened.read(LARGEST_BYTES + 1)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise ScaffoldRefused(
+            subject=str(file),
+            fact=f"it cannot be read ({error.strerror})",
+            expectation="What is there is compared before anything is written",
+            next_step=f"Make it readable for this user, then run again. {_NOTHING}",
+        ) from error
+    if len(raw) > LARGEST_BYTES:
+        raise ScaffoldRefused(
+            subject=str(file),
+            fact=f"it has more than {LARGEST_BYTES:,} bytes",
+            expectation="What is there is compared before anything is written",
+            next_step=f"Move it away, then run again. {_NOTHING}",
+        )
+    return raw.decode(errors="replace")
+
+
+def _first_workload(folder: Path) -> Path | None:
+    """A file below a folder that holds a workload, by its text: it is not run."""
+    for parent, folders, files in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith((".", "_")))
+        for name in sorted(files):
+            file = Path(parent, name)
+            if name.startswith(("_", ".")) or name == "conftest.py" or not file.is_file():
+                continue
+            marks = _MARKS.get(file.suffix.lower(), ())
+            text = _head(file) if marks else ""
+            if marks and all(mark in text for mark in marks):
+                return file
+    return None
+
+
+_MARKS: Final[Mapping[str, tuple[str, ...]]] = {
+    ".py": ("perfgate", "workload("),
+    ".yaml": ("command:",),
+    ".yml": ("command:",),
+}
+"""What every file of workloads says somewhere, by its suffix."""
+
+
+def _head(file: Path) -> str:
+    try:
+        with file.open("rb") as opened:
+            return opened.read(LARGEST_BYTES).decode(errors="replace")
+    except OSError:
+        return ""

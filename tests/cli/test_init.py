@@ -1,0 +1,439 @@
+"""`perfgate init`: as a newcomer meets it, in repositories of all sorts."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+import tomllib
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import yaml
+from support.project import Project, Seen
+from support.workflow_rules import broken
+
+from perfgate import __version__
+from perfgate.cli import starting
+from perfgate.scaffold.facts import Tool
+from perfgate.scaffold.templates import seal_of
+
+TOOL = Tool(version="1.2.3", direct_url=None, python=(3, 12), has_torch=True)
+
+NEXT = """\
+Next, in /project, on a machine with a GPU (perfgate doctor says what is missing there):
+  pytest --perfgate
+  perfgate bless --reason "first baseline"
+"""
+ON_GITHUB = """\
+On GitHub, once all this is committed:
+  a self-hosted runner with the labels self-hosted, gpu, and nsys and the GPU's driver on it;
+  the label perfgate-approved, for maintainers to let one commit of a fork run there;
+  "Allow GitHub Actions to create and approve pull requests" in Settings, Actions, General.
+"""
+GITHUB = (
+    ".github/workflows/perfgate.yml",
+    ".github/workflows/perfgate-comment.yml",
+    ".github/workflows/perfgate-bless.yml",
+    ".github/workflows/perfgate-occasions.yml",
+    ".github/actions/perfgate/action.yml",
+)
+
+
+@pytest.fixture
+def empty(project: Project, tmp_path: Path) -> Project:
+    """An empty folder in no repository; perfgate 1.2.3 from an index, on Python 3.12."""
+    (project.root / "pyproject.toml").unlink()
+    (project.root / "workloads").rmdir()
+    (tmp_path / "home").mkdir()
+    project.patch.setenv("HOME", str(tmp_path / "home"))
+    project.patch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    project.patch.setattr(starting, "_tool", lambda: TOOL)
+    return project
+
+
+@pytest.fixture
+def repository(empty: Project) -> Project:
+    """A folder after `git init`, on branch main, with a project that is installed by hatchling."""
+    subprocess.run(["git", "init", "--quiet", "--initial-branch=main"], cwd=empty.root, check=True)
+    empty.write("pyproject.toml", '[project]\nname = "x"\nversion = "1"\n[build-system]\nbuild-backend = "hatchling"\n')
+    return empty
+
+
+def files(project: Project) -> dict[str, bytes]:
+    return {
+        file.relative_to(project.root).as_posix(): file.read_bytes()
+        for file in project.root.rglob("*")
+        if file.is_file() and ".git" not in file.relative_to(project.root).parts
+    }
+
+
+def rows(seen: Seen) -> list[str]:
+    return seen.out.split("\n\n")[1].splitlines()
+
+
+def test_in_an_empty_folder_it_writes_a_workload_and_the_settings(empty: Project) -> None:
+    seen = empty.perfgate("init")
+    assert (seen.status, seen.err) == (0, "")
+    assert (
+        seen.out
+        == f"""\
+perfgate init in /project
+
+  written  pyproject.toml
+  written  workloads/example.py
+
+{NEXT}
+This is no git repository, so there is nothing for GitHub yet: git init, then perfgate init again.
+"""
+    )
+    assert set(files(empty)) == {"pyproject.toml", "workloads/example.py"}
+    table = tomllib.loads((empty.root / "pyproject.toml").read_text(encoding="utf-8"))
+    assert table == {"tool": {"perfgate": {"workloads": "workloads", "baselines": "baselines"}}}
+
+
+def test_in_a_repository_it_writes_the_workflows_as_well(repository: Project) -> None:
+    seen = repository.perfgate("init")
+    assert (seen.status, seen.err) == (0, "")
+    assert (
+        seen.out
+        == f"""\
+perfgate init in /project (branch main, Python 3.12)
+
+  written  pyproject.toml: [tool.perfgate] at its end
+  written  workloads/example.py
+  written  .github/workflows/perfgate.yml
+  written  .github/workflows/perfgate-comment.yml
+  written  .github/workflows/perfgate-bless.yml
+  written  .github/workflows/perfgate-occasions.yml
+  written  .github/actions/perfgate/action.yml
+
+{NEXT}{ON_GITHUB}"""
+    )
+    assert set(files(repository)) == {"pyproject.toml", "workloads/example.py", *GITHUB}
+
+
+def test_a_second_time_there_is_nothing_to_do(repository: Project) -> None:
+    repository.perfgate("init")
+    before = files(repository)
+    seen = repository.perfgate("init")
+    assert seen.status == 0
+    assert {row.partition("  .")[0].partition("  w")[0].partition("  p")[0].strip() for row in rows(seen)} == {
+        "there already"
+    }
+    assert files(repository) == before
+
+
+def test_github_can_be_left_out(repository: Project) -> None:
+    seen = repository.perfgate("init", "--no-github")
+    assert (
+        seen.out
+        == f"""\
+perfgate init in /project
+
+  written  pyproject.toml: [tool.perfgate] at its end
+  written  workloads/example.py
+
+{NEXT}"""
+    )
+    assert set(files(repository)) == {"pyproject.toml", "workloads/example.py"}
+    assert repository.perfgate("init", "--no-github", "--check").status == 0
+    assert repository.perfgate("init", "--check").status == 1
+
+
+def test_an_edited_file_is_shown_and_left_until_it_is_forced(repository: Project) -> None:
+    repository.perfgate("init")
+    gate = repository.root / GITHUB[0]
+    edited = gate.read_text(encoding="utf-8").replace('["self-hosted", "gpu"]', '["self-hosted", "h100"]')
+    gate.write_text(edited, encoding="utf-8")
+    seen = repository.perfgate("init")
+    assert seen.status == 0
+    assert (
+        seen.out
+        == f"""\
+perfgate init in /project (branch main, Python 3.12)
+
+  there already  pyproject.toml
+  there already  workloads/example.py
+  differs        .github/workflows/perfgate.yml: edited by hand
+  there already  .github/workflows/perfgate-comment.yml
+  there already  .github/workflows/perfgate-bless.yml
+  there already  .github/workflows/perfgate-occasions.yml
+  there already  .github/actions/perfgate/action.yml
+
+--- .github/workflows/perfgate.yml
++++ .github/workflows/perfgate.yml of perfgate init 1.2.3
+@@ -23,3 +23,3 @@
+       (github.event.action != 'labeled' && github.event.pull_request.head.repo.full_name == github.repository)
+-    runs-on: ["self-hosted", "h100"]
++    runs-on: ["self-hosted", "gpu"]
+     timeout-minutes: 90
+
+Left as they are: .github/workflows/perfgate.yml. perfgate init --force overwrites them.
+
+{NEXT}{ON_GITHUB}"""
+    )
+    assert gate.read_text(encoding="utf-8") == edited
+    forced = repository.perfgate("init", "--force")
+    assert rows(forced)[2] == "  overwritten    .github/workflows/perfgate.yml"
+    assert '-    runs-on: ["self-hosted", "h100"]\n' in forced.out
+    assert "Left as they are" not in forced.out
+    assert gate.read_text(encoding="utf-8") == edited.replace("h100", "gpu")
+
+
+def test_a_foreign_workflow_of_that_name_is_shown_and_left(repository: Project) -> None:
+    repository.write(GITHUB[0], "name: \x1b[31mred\non: push\n")
+    seen = repository.perfgate("init")
+    assert rows(seen)[2] == "  differs  .github/workflows/perfgate.yml: not written by perfgate init"
+    assert "\n-name: \\x1b[31mred\n" in seen.out
+    assert files(repository)[GITHUB[0]] == b"name: \x1b[31mred\non: push\n"
+
+
+def test_check_says_what_is_there_what_is_missing_and_what_is_lacking(repository: Project) -> None:
+    repository.patch.setattr(starting, "_tool", lambda: replace(TOOL, version="1.0.0"))
+    repository.perfgate("init")
+    repository.patch.setattr(starting, "_tool", lambda: TOOL)
+    gate = repository.root / GITHUB[0]
+    text = gate.read_text(encoding="utf-8")
+    for old, new in (
+        ("          persist-credentials: false\n", ""),
+        ("permissions: {}\n", ""),
+        ("@de0f", "@v6 # de0f"),
+    ):
+        assert old in text
+        text = text.replace(old, new)
+    gate.write_text(text, encoding="utf-8")
+    (repository.root / GITHUB[1]).unlink()
+    before = files(repository)
+    seen = repository.perfgate("init", "--check")
+    assert (seen.status, seen.err) == (1, "")
+    assert (
+        seen.out
+        == """\
+perfgate init in /project (branch main, Python 3.12)
+
+  up to date  pyproject.toml
+  up to date  workloads/example.py
+  edited      .github/workflows/perfgate.yml: edited by hand
+                lacks: no `permissions: {}` at the top: jobs that name none get the repository's default token
+                lacks: job gate, step actions/checkout: the action is not pinned by its full SHA
+                lacks: job gate, step actions/checkout: no `persist-credentials: false`, so the token stays on the disk
+  missing     .github/workflows/perfgate-comment.yml
+  older       .github/workflows/perfgate-bless.yml: of perfgate 1.0.0, not edited since
+  older       .github/workflows/perfgate-occasions.yml: of perfgate 1.0.0, not edited since
+  older       .github/actions/perfgate/action.yml: of perfgate 1.0.0, not edited since
+
+5 of 7 lack something.
+perfgate init writes what is missing and shows what differs; --force overwrites what differs.
+"""
+    )
+    assert files(repository) == before
+    repository.perfgate("init", "--force")
+    again = repository.perfgate("init", "--check")
+    assert again.status == 0
+    assert again.out.endswith("\n\nNothing is lacking.\n")
+
+
+def test_check_lets_an_edit_be_that_takes_nothing_away(repository: Project) -> None:
+    repository.perfgate("init")
+    gate = repository.root / GITHUB[0]
+    gate.write_text(gate.read_text(encoding="utf-8").replace("minutes: 90", "minutes: 30"), encoding="utf-8")
+    repository.patch.setattr(starting, "_tool", lambda: replace(TOOL, python=(3, 13)))
+    seen = repository.perfgate("init", "--check")
+    assert seen.status == 0
+    assert rows(seen)[2] == "  edited             .github/workflows/perfgate.yml: edited by hand"
+    assert rows(seen)[5] == (
+        "  of other settings  .github/workflows/perfgate-occasions.yml: not edited, but other things are found here now"
+    )
+
+
+def test_check_says_of_newer_files_that_they_are(repository: Project) -> None:
+    repository.patch.setattr(starting, "_tool", lambda: replace(TOOL, version="2.0"))
+    repository.perfgate("init")
+    repository.patch.setattr(starting, "_tool", lambda: TOOL)
+    seen = repository.perfgate("init", "--check")
+    assert seen.status == 0
+    assert rows(seen)[2] == "  newer       .github/workflows/perfgate.yml: of perfgate 2.0, not edited since"
+
+
+def test_check_in_an_untouched_repository_finds_all_missing_and_writes_nothing(repository: Project) -> None:
+    before = files(repository)
+    seen = repository.perfgate("init", "--check")
+    assert seen.status == 1
+    assert rows(seen)[:2] == ["  missing  pyproject.toml: [tool.perfgate]", "  missing  workloads/example.py"]
+    assert "7 of 7 lack something." in seen.out
+    assert files(repository) == before
+
+
+def test_check_and_force_do_not_go_together(repository: Project) -> None:
+    seen = repository.perfgate("init", "--check", "--force")
+    assert seen.status == 2
+    assert seen.err.endswith("Error: --check writes nothing, so it does not go with --force.\n")
+
+
+def test_settings_that_are_there_are_used_and_left(repository: Project) -> None:
+    text = '# mine\r\n[tool.perfgate]\r\nworkloads = "loops" # here\r\nruns = 5\r\n'
+    (repository.root / "pyproject.toml").write_bytes(text.encode())
+    seen = repository.perfgate("init", "--force")
+    assert rows(seen)[:2] == ["  there already  pyproject.toml", "  written        loops/example.py"]
+    assert files(repository)["pyproject.toml"] == text.encode()
+
+
+def test_other_tools_settings_stay_as_they_are_line_ends_included(repository: Project) -> None:
+    text = b"# mine\r\n[tool.ruff]\r\nline-length = 100 # long"
+    (repository.root / "pyproject.toml").write_bytes(text)
+    repository.perfgate("init")
+    made = files(repository)["pyproject.toml"]
+    assert made.startswith(text + b"\r\n\r\n[tool.perfgate]\r\n")
+    assert b"\n" not in made.replace(b"\r\n", b"")
+
+
+def test_from_a_folder_of_a_src_layout_the_project_is_found(repository: Project) -> None:
+    repository.write("src/x/__init__.py", "")
+    repository.patch.chdir(repository.root / "src" / "x")
+    seen = repository.perfgate("init")
+    assert seen.out.startswith("perfgate init in /project (branch main, Python 3.12)\n")
+    assert "'perfgate[github]==1.2.3'" in files(repository)[GITHUB[0]].decode()
+
+
+def test_a_project_in_a_monorepo_gets_its_workflows_at_the_top(repository: Project) -> None:
+    repository.write(
+        "services/train/pyproject.toml", '[project]\nname = "t"\n[tool.pytest.ini_options]\naddopts = ""\n'
+    )
+    repository.patch.chdir(repository.root / "services" / "train")
+    seen = repository.perfgate("init")
+    assert seen.out.startswith("perfgate init in /project/services/train, below /project (branch main, Python 3.12)\n")
+    assert rows(seen)[:3] == [
+        "  written  services/train/pyproject.toml: [tool.perfgate] at its end",
+        "  written  services/train/workloads/example.py",
+        "  written  .github/workflows/perfgate.yml",
+    ]
+    assert 'working-directory: "services/train"\n' in files(repository)[GITHUB[0]].decode()
+    assert repository.perfgate("init", "--check").status == 0
+
+
+def test_the_workflows_of_another_project_are_left_to_it(repository: Project) -> None:
+    repository.perfgate("init")
+    before = files(repository)
+    repository.write("tools/pyproject.toml", "[tool.pytest.ini_options]\naddopts = ''\n")
+    repository.patch.chdir(repository.root / "tools")
+    seen = repository.perfgate("init", "--force")
+    assert seen.status == 0
+    assert rows(seen) == [
+        "  written        tools/pyproject.toml: [tool.perfgate] at its end",
+        "  written        tools/workloads/example.py",
+        "  there already  .github/workflows/perfgate.yml: it gates another project, to which it is left",
+    ]
+    assert (
+        "\nOne project of a repository gets workflows: add a job for this one to perfgate.yml by hand, "
+        "with its working-directory and a name of its own.\n"
+    ) in seen.out
+    after = files(repository)
+    assert {name: after[name] for name in before} == before
+    assert repository.perfgate("init", "--check").status == 0
+
+
+def test_a_broken_pyproject_is_an_error_and_nothing_is_written(repository: Project) -> None:
+    repository.write("pyproject.toml", "[project\n")
+    before = files(repository)
+    seen = repository.perfgate("init")
+    assert (seen.status, seen.out) == (10, "")
+    assert seen.err == (
+        "perfgate: pyproject.toml: it cannot be read as TOML "
+        "(Expected ']' at the end of a table declaration (at line 1, column 9)).\nCorrect the file.\n"
+    )
+    assert files(repository) == before
+
+
+def test_workloads_that_are_a_file_are_an_error_and_nothing_is_written(repository: Project) -> None:
+    repository.write("workloads", "")
+    before = files(repository)
+    seen = repository.perfgate("init")
+    assert (seen.status, seen.out) == (43, "")
+    assert seen.err == (
+        "perfgate: workloads: it is no folder. A folder, for example.py, belongs there.\n"
+        "Move it away, then run again. Nothing was written.\n"
+    )
+    assert files(repository) == before
+
+
+def test_the_perfgate_that_runs_signs_with_its_version(repository: Project) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", "from perfgate.cli import main; main()", "init"],
+        cwd=repository.root,
+        env={**os.environ, "COLUMNS": "100"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    seal = seal_of(files(repository)[GITHUB[0]].decode())
+    assert seal is not None
+    assert (seal.version, seal.intact) == (__version__, True)
+    assert ("There is no torch here" in done.stdout) is (importlib.util.find_spec("torch") is None)
+
+
+# What is written, as GitHub reads it
+
+STUB = """\
+#!/bin/sh
+case "$1 $2" in
+"-m venv") mkdir -p "$3/bin" && cp "$0" "$3/bin/pip" ;;
+*) printf '%s\\n' "$@" >"$WORDS" ;;
+esac
+"""
+"""A python that makes environments whose pip writes down its words."""
+
+
+def test_the_install_steps_install_what_is_meant(repository: Project, tmp_path: Path) -> None:
+    repository.write("requirements-it's $HOME.txt", "")
+    repository.perfgate("init")
+    bin_, temp = tmp_path / "bin", tmp_path / "runner temp"
+    bin_.mkdir()
+    temp.mkdir()
+    (bin_ / "python").write_text(STUB, encoding="utf-8")
+    (bin_ / "python").chmod(0o755)
+    env = {"PATH": f"{bin_}:/usr/bin:/bin", "RUNNER_TEMP": str(temp), "WORDS": str(tmp_path / "words")}
+    perfgate = "perfgate[github]==1.2.3"
+    project = ["-r", "requirements-it's $HOME.txt", "-e", ".", perfgate]
+    installed = []
+    for name in GITHUB[:4]:
+        jobs = yaml.safe_load((repository.root / name).read_text(encoding="utf-8"))["jobs"]
+        for step in (step for job in jobs.values() for step in job["steps"] if step.get("name") == "Install"):
+            subprocess.run(["bash", "-eo", "pipefail", "-c", step["run"]], cwd=repository.root, env=env, check=True)
+            installed.append((tmp_path / "words").read_text(encoding="utf-8").splitlines())
+    assert installed == [["install", "-q", *words] for words in (project, [perfgate], [perfgate], project, [perfgate])]
+
+
+def test_githubs_schemas_accept_what_it_writes(repository: Project) -> None:
+    repository.perfgate("init")
+    for schema, names in (("vendor.github-workflows", GITHUB[:4]), ("vendor.github-actions", GITHUB[4:])):
+        check(repository, "check-jsonschema", "--builtin-schema", schema, *names)
+
+
+def test_zizmor_finds_nothing_in_what_it_writes(repository: Project) -> None:
+    repository.perfgate("init")
+    check(repository, "zizmor", "--offline", "--no-config", "--pedantic", "--strict-collection", ".github")
+
+
+def test_what_it_writes_keeps_the_safety_rules(repository: Project) -> None:
+    repository.perfgate("init")
+    assert broken(repository.root / ".github") == []
+
+
+def check(project: Project, tool: str, *words: str) -> None:
+    """Run a checker of the dev extra."""
+    program = Path(sys.executable).with_name(tool)
+    done = subprocess.run([program, *words], cwd=project.root, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_what_it_writes_is_collected_by_a_gate(repository: Project) -> None:
+    if importlib.util.find_spec("torch") is None:
+        pytest.skip("no torch here: pip install perfgate[torch]")
+    repository.perfgate("init")
+    seen = repository.run("--perfgate", "--collect-only", "-q")
+    assert seen.out.splitlines()[0] == "workloads/example.py::example"

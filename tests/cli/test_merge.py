@@ -1,0 +1,361 @@
+"""`perfgate merge`: real gates of shards, one after the other in one project, and what comes of them together."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal, TextIO
+from xml.etree import ElementTree
+
+import pytest
+from support import records
+from support.fake_nvml import FakeGpu
+from support.project import LOOP, Project
+
+from perfgate.model.metric import Metric
+from perfgate.model.outcome import Outcome
+from perfgate.plugin import outputs
+from perfgate.render.document import read_document
+from perfgate.render.html import read_page_data
+
+NAMES = ("alpha", "beta", "gamma")
+SLOWER = records.run({Metric.H2D_COPIES: 3})
+OUTPUTS = ("--json=all.json", "--html=all.html", "--page-data=page.json", "--markdown=all.md", "--junit=all.xml")
+
+
+def git(project: Project, *words: str) -> str:
+    identity = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org")
+    done = subprocess.run(["git", *identity, *words], cwd=project.root, check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def three(project: Project) -> Project:
+    """A committed project of three workloads with baselines, on an H200."""
+    project.gpus()
+    head, _, body = LOOP.partition("@workload")
+    project.workload(head + "\n".join(f"@workload{body}".replace("def loop", f"def {name}") for name in NAMES))
+    for name in NAMES:
+        project.bless(project.baseline(name))
+    project.write(".gitignore", "/gates/\n/all.*\n/page.json\n__pycache__/\n.out\n.err\n")
+    git(project, "init", "-q", "-b", "main")
+    git(project, "add", "-A")
+    git(project, "commit", "-q", "-m", "one")
+    project.measures(records.run())
+    return project
+
+
+@pytest.fixture
+def shard(three: Project) -> Callable[..., int]:
+    """Gate a shard into a folder of its own; return its exit status."""
+
+    def gated(index: int, *more: str, of: int = 2, gpu: str = "h200", page: bool = True) -> int:
+        label, folder = f"{gpu} {index}/{of}", f"gates/{gpu}-{index}"
+        asked = [
+            f"--perfgate-shard={index}/{of}",
+            f"--perfgate-label={label}",
+            f"--perfgate-json={folder}/perfgate.json",
+        ]
+        asked += [f"--perfgate-page-data={folder}/page.json"] if page else []
+        return three.gate(*asked, *more).status
+
+    return gated
+
+
+def test_two_open_shards_are_one_open_gate(three: Project, shard: Callable[..., int]) -> None:
+    assert (shard(1), shard(2)) == (0, 0)
+    seen = three.perfgate("merge", "gates", "--expect=2", *OUTPUTS)
+    assert (seen.status, seen.err) == (0, "")
+    assert seen.out == (
+        "gate      GPU          workloads  state\n"
+        "--------  -----------  ---------  -----\n"
+        "h200 1/2  NVIDIA H200          2  open\n"
+        "h200 2/2  NVIDIA H200          1  open\n"
+        "\n"
+        "PASSED  alpha  Within budget: 5 clocks and 7 counts, 3 runs against 5 blessed.\n"
+        "PASSED  gamma  Within budget: 5 clocks and 7 counts, 3 runs against 5 blessed.\n"
+        "PASSED  beta   Within budget: 5 clocks and 7 counts, 3 runs against 5 blessed.\n"
+        "GATE OPEN: 3 PASSED\n"
+    )
+    merged = read_document((three.root / "all.json").read_text("utf-8"))
+    assert (merged.opens_gate, merged.exit_status, merged.shut_by, merged.remarks) == (True, 0, (), ())
+    assert merged.commit is not None
+    assert merged.commit.sha == git(three, "rev-parse", "HEAD")
+    assert [(one.verdict.workload, one.gate) for one in merged.workloads] == [
+        ("alpha", "h200 1/2"),
+        ("gamma", "h200 1/2"),
+        ("beta", "h200 2/2"),
+    ]
+    assert {one.machine.gpu_name for one in merged.workloads if one.machine is not None} == {"NVIDIA H200"}
+    page = read_page_data((three.root / "page.json").read_text("utf-8"))
+    assert all(one.baseline is not None for one in page.workloads)
+    assert "GATE OPEN" in (three.root / "all.html").read_text("utf-8")
+
+
+def test_one_shut_shard_shuts_the_gate_and_every_file_says_so(three: Project, shard: Callable[..., int]) -> None:
+    assert shard(1) == 0
+    three.measures(SLOWER)
+    assert shard(2) == 1
+    seen = three.perfgate("merge", "gates", "--expect=2", *OUTPUTS)
+    assert seen.status == 1
+    assert seen.out.splitlines()[-1] == "GATE SHUT: 1 REGRESSED of 3 workloads"
+    merged = read_document((three.root / "all.json").read_text("utf-8"))
+    assert (merged.opens_gate, merged.exit_status, merged.shut_by) == (False, 1, ("beta: REGRESSED",))
+    markdown = (three.root / "all.md").read_text("utf-8")
+    assert markdown.startswith("## perfgate: gate \u274c shut\n\n- beta: REGRESSED\n\n| workload |")
+    assert "\n| `h200 2/2` | `NVIDIA H200` | `1` | `shut` |\n" in markdown
+    cases = {case.get("name"): case for case in ElementTree.parse(three.root / "all.xml").iter("testcase")}
+    assert {name for name, case in cases.items() if case.find("failure") is not None} == {"beta"}
+
+
+def test_a_missing_shard_shuts_the_gate_with_and_without_expect(three: Project, shard: Callable[..., int]) -> None:
+    assert shard(1) == 0
+    expected = three.perfgate("merge", "gates", "--expect=2", "--json=all.json")
+    assert expected.status == 1
+    assert expected.out.splitlines()[-3:] == [
+        "2 gates were expected, and 1 gate found: h200 1/2",
+        "shard 2/2 on NVIDIA H200 is missing",
+        "GATE SHUT: 2 reasons above",
+    ]
+    assert read_document((three.root / "all.json").read_text("utf-8")).exit_status == 1
+    alone = three.perfgate("merge", "gates/h200-1")
+    assert (alone.status, alone.out.splitlines()[-1]) == (1, "GATE SHUT: shard 2/2 on NVIDIA H200 is missing")
+
+
+def test_a_workload_on_two_kinds_of_gpu_is_two_rows(three: Project, shard: Callable[..., int]) -> None:
+    assert shard(1, of=1) == 0
+    three.gpus(FakeGpu(name="NVIDIA H100 80GB HBM3", utilisation=0))
+    three.measures(records.run())
+    assert shard(1, of=1, gpu="h100") == 1  # its baselines are of the H200
+    seen = three.perfgate("merge", "gates/h200-1", "gates/h100-1", *OUTPUTS)
+    assert seen.status == 1
+    assert seen.out.splitlines()[-1] == "GATE SHUT: 3 INCOMPARABLE of 6 workloads"
+    assert "PASSED        beta on NVIDIA H200 " in seen.out
+    merged = read_document((three.root / "all.json").read_text("utf-8"))
+    assert merged.shut_by == tuple(f"{name} on NVIDIA H100 80GB HBM3: INCOMPARABLE" for name in NAMES)
+    assert merged.machine is None
+    assert "### `beta on NVIDIA H100 80GB HBM3`: INCOMPARABLE" in (three.root / "all.md").read_text("utf-8")
+
+
+def test_folders_without_a_gate_and_no_folders_are_a_shut_gate(three: Project) -> None:
+    (three.root / "gates" / "empty").mkdir(parents=True)
+    seen = three.perfgate("merge", "gates", "nowhere", "--expect=1", "--json=all.json", "--html=all.html")
+    assert seen.status == 1
+    assert seen.out == (
+        "gates: there is no perfgate.json in it, nor in a folder of it\n"
+        "nowhere: there is no perfgate.json in it, nor in a folder of it\n"
+        "1 gate was expected, and 0 gates found: none\n"
+        "no workload was judged, so nothing is known\n"
+        "GATE SHUT: 4 reasons above\n"
+    )
+    assert read_document((three.root / "all.json").read_text("utf-8")).workloads == ()
+    assert "No workload was measured." in (three.root / "all.html").read_text("utf-8")
+
+
+def test_without_the_pages_data_the_page_is_made_of_the_document_and_says_so(
+    three: Project, shard: Callable[..., int]
+) -> None:
+    assert (shard(1), shard(2, page=False)) == (0, 0)
+    seen = three.perfgate("merge", "gates", "--html=all.html", columns=200)
+    assert seen.status == 0
+    remark = "Without blessed runs, timelines and history on the page, for there is no page.json: h200 2/2."
+    assert f"remark      {remark}\nGATE OPEN: 3 PASSED\n" in seen.out
+    assert remark in (three.root / "all.html").read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--json=workloads"], "Error: --json: workloads cannot be written."),
+        (["--html=pyproject.toml"], "Error: --html: pyproject.toml holds something else than perfgate's page"),
+        (["--junit=pyproject.toml"], "Error: --junit: pyproject.toml holds something else than a JUnit file"),
+        (["--page-data=all.json", "--json=all.json"], "Error: --page-data: all.json is that of --json as well."),
+        (["--expect=0"], "Error: Invalid value for '--expect': 0 is not in the range x>=1."),
+    ],
+)
+def test_what_cannot_be_asked_for_is_wrong_usage(
+    three: Project, shard: Callable[..., int], arguments: list[str], says: str
+) -> None:
+    shard(1, of=1)
+    seen = three.perfgate("merge", "gates", *arguments)
+    assert seen.status == 2
+    assert says in seen.err
+    assert (three.root / "pyproject.toml").read_text("utf-8").startswith("[project]")
+
+
+def test_merge_without_a_folder_is_wrong_usage(three: Project) -> None:
+    seen = three.perfgate("merge")
+    assert seen.status == 2
+    assert "Error: Missing argument 'FOLDER...'." in seen.err
+
+
+@pytest.mark.parametrize("full", ["all.html", "all.md", "page.json", "all.xml", "all.json"])
+def test_a_file_that_cannot_be_written_shuts_the_merged_gate_in_all_others(
+    three: Project, shard: Callable[..., int], full: str
+) -> None:
+    assert shard(1, of=1) == 0
+
+    def opened(file: Path, mode: Literal["w", "a"]) -> TextIO:
+        if file.name == full:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return file.open(mode, encoding="utf-8")
+
+    three.patch.setattr(outputs, "opened", opened)
+    seen = three.perfgate("merge", "gates", *OUTPUTS, columns=200)
+    flag = next(option.partition("=")[0] for option in OUTPUTS if option.endswith(f"={full}"))
+    why = f"{full}: the verdicts cannot be written there (No space left on device)."
+    assert (seen.status, seen.out.splitlines()[-1]) == (1, f"GATE SHUT: {why} Give {flag} a file that can be written.")
+    for name in ("all.html", "page.json", "all.json", "all.xml"):
+        assert name == full or "cannot be written there" in (three.root / name).read_text("utf-8"), name
+    assert not (three.root / full).exists()
+
+
+def test_merging_again_replaces_its_own_files_and_appends_the_markdown(
+    three: Project, shard: Callable[..., int]
+) -> None:
+    assert shard(1, of=1) == 0
+    assert [three.perfgate("merge", "gates", *OUTPUTS).status for _ in range(2)] == [0, 0]
+    assert (three.root / "all.md").read_text("utf-8").count("## perfgate: gate") == 2
+
+
+# What is read
+
+
+def spoil_json(folder: Path) -> None:
+    (folder / "perfgate.json").write_text("{", encoding="utf-8")
+
+
+def spoil_text(folder: Path) -> None:
+    (folder / "perfgate.json").write_bytes(b"\xff\xfe")
+
+
+def grow(folder: Path) -> None:
+    with (folder / "perfgate.json").open("ab") as file:
+        file.truncate(64_000_001)
+
+
+def make_link(folder: Path) -> None:
+    file = folder / "perfgate.json"
+    file.rename(folder / "real.json")
+    file.symlink_to("real.json")
+
+
+def make_link_to_nowhere(folder: Path) -> None:
+    (folder / "page.json").unlink()
+    (folder / "page.json").symlink_to("nowhere")
+
+
+def make_pipe(folder: Path) -> None:
+    (folder / "page.json").unlink()
+    os.mkfifo(folder / "page.json")
+
+
+def make_folder(folder: Path) -> None:
+    (folder / "perfgate.json").unlink()
+    (folder / "perfgate.json").mkdir()
+
+
+def change(file: str, **fields: object) -> Callable[[Path], None]:
+    def changed(folder: Path) -> None:
+        held = json.loads((folder / file).read_text("utf-8"))
+        (folder / file).write_text(json.dumps({**held, **fields}), encoding="utf-8")
+
+    return changed
+
+
+OF_DOCUMENT = (
+    ". It should be what --perfgate-json writes.\nLet the gate write it anew, with the perfgate that merges.\n"
+)
+OF_PAGE = OF_DOCUMENT.replace("json", "page-data")
+FORMAT = "it is not of the format that this perfgate reads"
+
+
+@pytest.mark.parametrize(
+    ("spoil", "file", "says"),
+    [
+        (
+            spoil_json,
+            "perfgate.json",
+            f"{FORMAT} (Invalid JSON: EOF while parsing an object at line 1 column 1){OF_DOCUMENT}",
+        ),
+        (spoil_text, "perfgate.json", f"it is no UTF-8 text{OF_DOCUMENT}"),
+        (grow, "perfgate.json", f"it is larger than 64 MB{OF_DOCUMENT}"),
+        (make_link, "perfgate.json", f"it is a link, which is not followed{OF_DOCUMENT}"),
+        (make_folder, "perfgate.json", f"it is no plain file{OF_DOCUMENT}"),
+        (make_link_to_nowhere, "page.json", f"it is a link, which is not followed{OF_PAGE}"),
+        (make_pipe, "page.json", f"it is no plain file{OF_PAGE}"),
+        (change("perfgate.json", format=2), "perfgate.json", f"{FORMAT} (format: Input should be 1){OF_DOCUMENT}"),
+        (
+            change("perfgate.json", novelty=1),
+            "perfgate.json",
+            f"{FORMAT} (novelty: Extra inputs are not permitted){OF_DOCUMENT}",
+        ),
+        (
+            change("page.json", shut_by=["another"]),
+            "page.json",
+            "it is of another gate than the perfgate.json beside it.\nTake both from one gate.\n",
+        ),
+    ],
+)
+def test_what_cannot_be_read_is_an_error_and_nothing_is_written(
+    three: Project, shard: Callable[..., int], spoil: Callable[[Path], None], file: str, says: str
+) -> None:
+    assert (shard(1), shard(2)) == (0, 0)
+    spoil(three.root / "gates" / "h200-2")
+    seen = three.perfgate("merge", "gates", *OUTPUTS)
+    assert (seen.status, seen.err) == (39, f"perfgate: gates/h200-2/{file}: {says}")
+    assert not (three.root / "all.json").exists()
+
+
+def test_what_was_merged_is_not_merged_again(three: Project, shard: Callable[..., int]) -> None:
+    assert shard(1, of=1) == 0
+    assert three.perfgate("merge", "gates", "--json=gates/perfgate.json").status == 0
+    seen = three.perfgate("merge", "gates")
+    assert (seen.status, seen.err) == (
+        39,
+        (
+            "perfgate: gates/perfgate.json: it is of gates that were merged before. Merged are the documents of gates "
+            "themselves.\nName the folders of the gates, and write what is merged elsewhere.\n"
+        ),
+    )
+
+
+def test_a_folder_that_is_named_twice_counts_once(three: Project, shard: Callable[..., int]) -> None:
+    assert (shard(1), shard(2)) == (0, 0)
+    assert three.perfgate("merge", "gates", "gates/h200-1", "gates/../gates/h200-2", "--expect=2").status == 0
+
+
+def test_a_copied_gate_is_seen_as_one_that_counts_once(three: Project, shard: Callable[..., int]) -> None:
+    assert shard(1, of=1) == 0
+    copy = three.root / "gates" / "copy"
+    copy.mkdir()
+    (copy / "perfgate.json").write_bytes((three.root / "gates/h200-1/perfgate.json").read_bytes())
+    seen = three.perfgate("merge", "gates", "--json=all.json", columns=300)
+    assert seen.status == 1
+    merged = read_document((three.root / "all.json").read_text("utf-8"))
+    both = "h200 1/1 in gates/copy, h200 1/1 in gates/h200-1"
+    assert merged.shut_by == (
+        "h200 1/1: 2 gates bear this label (gates/copy, gates/h200-1), and a gate counts once",
+        *(f"{name} on NVIDIA H200: 2 gates judged it ({both})" for name in NAMES),
+    )
+    assert "alpha (h200 1/1 in gates/copy)" in seen.out
+    assert {one.verdict.outcome for one in merged.workloads} == {Outcome.PASSED}
+
+
+def test_shards_of_two_commits_are_no_gate(three: Project, shard: Callable[..., int]) -> None:
+    assert shard(1) == 0
+    git(three, "commit", "-q", "--allow-empty", "-m", "two")
+    assert shard(2) == 0
+    before, after = git(three, "rev-parse", "HEAD~1"), git(three, "rev-parse", "HEAD")
+    seen = three.perfgate("merge", "gates", "--expect=2", columns=300)
+    assert (seen.status, seen.out.splitlines()[-1]) == (
+        1,
+        (
+            "GATE SHUT: the gates are of several commits, and a verdict is of one: "
+            f"h200 1/2 of {before[:12]}, h200 2/2 of {after[:12]}"
+        ),
+    )

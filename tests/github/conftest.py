@@ -1,0 +1,111 @@
+"""What the tests of the action and the workflows share: a repository that was gated and blessed once, to copy."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from support import replayed
+from support.actions import Machine
+from support.repository import Repository
+
+TESTS = Path(__file__).parents[1]
+PYPROJECT = '[project]\nname = "engine"\nversion = "1"\n\n[tool.perfgate]\nduet = "off"\n'
+WORKLOAD = """\
+from perfgate import workload
+
+
+@workload(steps=30, warmup=50)
+def mlp(steps):
+    raise AssertionError("its runs are replayed")
+"""
+TWIN = WORKLOAD.replace("mlp", "twin")
+
+VENV = """\
+#!{python}
+import pathlib, sys
+assert sys.argv[1:3] == ["-m", "venv"], sys.argv
+programs = pathlib.Path(sys.argv[-1]) / "bin"
+programs.mkdir(parents=True, exist_ok=True)
+ran = pathlib.Path({ran!r})
+for name in ("python", "perfgate", "pip", "pytest", "ruff", "mypy"):
+    real = {{"python": "", "perfgate": "-P -m perfgate"}}.get(name)
+    does = f"echo {{name}} \\"$@\\" >>'{{ran}}'" if real is None else f"exec {python} {{real}} \\"$@\\""
+    (programs / name).write_text(f"#!/bin/sh\\n{{does}}\\n")
+    (programs / name).chmod(0o755)
+"""
+"""A `python3` that makes environments with this one's perfgate in them; what else is run there is noted, in a file."""
+
+
+def replaying(what: str, folder: Path) -> dict[str, str]:
+    """The environment in which a gate replays a recording."""
+    return {
+        "PYTEST_ADDOPTS": "-p support.replayed",
+        "PYTHONPATH": str(TESTS),
+        replayed.WHAT: what,
+        replayed.LOCKS: str(folder / "locks"),
+    }
+
+
+def blessed(repository: Repository, folder: Path) -> None:
+    """Gate and bless what the repository has, and commit it."""
+    env = {**repository.env, **replaying("baseline", folder)}
+    for status, command in (
+        (1, ("pytest", "-q", "--perfgate")),
+        (0, ("perfgate", "bless", "--reason", "first H200 baseline")),
+    ):
+        done = subprocess.run(
+            [sys.executable, "-m", *command], cwd=repository.top, env=env, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == status, done.stdout + done.stderr
+    shutil.rmtree(repository.top / ".perfgate")
+    repository.commit()
+
+
+@pytest.fixture(scope="session")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A repository whose workload was measured on an H200 and blessed.
+
+    The branch `unblessed` is the commit before that, and `two` has a second workload, blessed as well.
+    """
+    folder = tmp_path_factory.mktemp("template")
+    repository = Repository(folder / "engine")
+    ignored = "__pycache__/\n.pytest_cache/\n.perfgate/\n"
+    repository.commit({"pyproject.toml": PYPROJECT, "workloads/small_loops.py": WORKLOAD, ".gitignore": ignored})
+    repository.git("branch", "unblessed")
+    blessed(repository, folder)
+    repository.git("checkout", "--quiet", "-b", "two")
+    repository.write({"workloads/twin.py": TWIN})
+    repository.commit()
+    (repository.top / "baselines" / "nvidia-h200" / "mlp.json").unlink()
+    blessed(repository, folder)
+    repository.git("checkout", "--quiet", "main")
+    return repository.top
+
+
+@pytest.fixture
+def runner(template: Path, tmp_path: Path) -> Callable[..., Machine]:
+    """Makes runners whose workspace is a clone of the template, with its history."""
+
+    def make(what: str, *, branch: str = "main", **env: str) -> Machine:
+        workspace = tmp_path / "workspace"
+        subprocess.run(
+            ["git", "clone", "--quiet", f"--branch={branch}", str(template), str(workspace)],
+            check=True,
+            capture_output=True,
+            env={**os.environ, "GIT_CONFIG_NOSYSTEM": "1"},
+        )
+        machine = Machine(tmp_path / "runner", workspace, **(replaying(what, tmp_path) | env))
+        stand_in = machine.temp / "bin" / "python3"
+        stand_in.parent.mkdir()
+        stand_in.write_text(VENV.format(python=sys.executable, ran=str(machine.ran)), encoding="utf-8")
+        stand_in.chmod(0o755)
+        machine.env["PATH"] = f"{stand_in.parent}:{machine.env['PATH']}"
+        return machine
+
+    return make

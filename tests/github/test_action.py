@@ -1,0 +1,477 @@
+"""The composite action's steps, taken from its file and run as a runner runs them, on recorded captures."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import psutil
+import pytest
+from support import replayed
+from support.actions import ACTION, Done, Machine, Yaml, condition, filled, load
+
+from perfgate.machine import gpu_lock
+from perfgate.nsys.process import COOKIE, processes_of
+from perfgate.render.document import read_document
+
+STEPS = {step["name"]: step for step in load(ACTION)["runs"]["steps"]}
+INPUTS = load(ACTION)["inputs"]
+
+Runner = Callable[..., Machine]
+
+
+def contexts(**given: str) -> dict[str, Any]:
+    """The contexts of the action's expressions, with these inputs and the defaults of the others."""
+    inputs = {name: told["default"] for name, told in INPUTS.items()}
+    return {
+        "inputs": inputs | {"python": sys.executable} | {name.replace("_", "-"): text for name, text in given.items()}
+    }
+
+
+def gated(machine: Machine, **inputs: str) -> Done:
+    return machine.run(STEPS["Gate"], contexts(**inputs))
+
+
+def published(machine: Machine, done: Done, state: str, **inputs: str) -> dict[str, list[str]]:
+    """The artifacts that the action would publish, each with its files."""
+    known = contexts(**inputs) | {"steps": {"gate": {"outputs": dict(done.outputs)}}}
+    found = {}
+    for step in STEPS.values():
+        if "uses" not in step or not condition(step["if"], known, state=state):
+            continue
+        paths = [Path(line) for line in filled(step["with"]["path"], known).splitlines()]
+        top = paths[0] if len(paths) == 1 and paths[0].is_dir() else Path(os.path.commonpath([p.parent for p in paths]))
+        files = [file for path in paths for file in ([path] if path.is_file() else path.rglob("*")) if file.is_file()]
+        assert files, "if-no-files-found: error"
+        found[filled(step["with"]["name"], known)] = sorted(file.relative_to(top).as_posix() for file in files)
+    return found
+
+
+def alike(names: list[str]) -> list[str]:
+    """Paths with the time of the result as TIME."""
+    return [
+        "/".join("TIME" if len(part) == len("20260101T000000.000000Z-000000") else part for part in name.split("/"))
+        for name in names
+    ]
+
+
+FOUR = ["junit.xml", "page.json", "perfgate.html", "perfgate.json"]
+KEPT = ["results/nvidia-h200/mlp/TIME/result.json"]
+
+
+def test_an_unchanged_workload_opens_the_gate(runner: Runner) -> None:
+    machine = runner("unchanged")
+    done = gated(machine)
+    assert (done.status, done.commands) == (0, []), done.log
+    folder = machine.workspace / ".perfgate" / "github"
+    assert dict(done.outputs) == {
+        "outcome": "open",
+        "json": str(folder / "perfgate.json"),
+        "page": str(folder / "perfgate.html"),
+        "files": "\n".join(str(folder / name) for name in ("perfgate.json", "page.json", "perfgate.html", "junit.xml")),
+        "kept": str(folder / "kept"),
+        "captures": "",
+    }
+    artifacts = published(machine, done, "success")
+    assert {name: alike(files) for name, files in artifacts.items()} == {"perfgate": FOUR, "kept-perfgate": KEPT}
+    assert machine.told.startswith("## perfgate: gate \u2705 open\n")
+    assert "| `mlp` | \u2705 PASSED | 3.258 |" in machine.told
+    document = read_document((folder / "perfgate.json").read_text("utf-8"))
+    head = subprocess.run(
+        ["git", "rev-parse", "HEAD"], cwd=machine.workspace, check=True, capture_output=True, text=True
+    ).stdout.strip()
+    assert document.commit is not None
+    assert (document.commit.sha, document.commit.dirty, document.label) == (head, False, "perfgate")
+    (suite,) = ElementTree.parse(folder / "junit.xml").getroot()
+    assert {name: suite.get(name) for name in ("tests", "failures", "errors")} == {
+        "tests": "1",
+        "failures": "0",
+        "errors": "0",
+    }
+
+
+def test_a_slip_shuts_the_gate_and_is_shown_at_the_workload(runner: Runner) -> None:
+    machine = runner("slip")
+    done = gated(machine, captures="true")
+    assert (done.status, done.outputs["outcome"]) == (1, "shut"), done.log
+    (shown,) = done.commands
+    assert shown.startswith(
+        "::error file=workloads/small_loops.py,line=4,title=mlp%3A REGRESSED::"
+        "d2h_copies rose from 0 to 1 per step (exact). Also regressed: pageable_copies and syncs."
+    ), shown
+    assert machine.told.startswith("## perfgate: gate \u274c shut\n")
+    assert "| `mlp` | \u274c REGRESSED |" in machine.told
+    artifacts = published(machine, done, "failure")
+    exports = [f"mlp/run-{number}/capture-0.sqlite" for number in (1, 2)]
+    reports = [
+        f"mlp/run-{number}/capture-0-reports/{name}.csv"
+        for number in (1, 2)
+        for name in ("cuda_api_sum", "cuda_gpu_kern_sum", "cuda_gpu_mem_size_sum", "cuda_gpu_mem_time_sum", "nvtx_sum")
+    ]
+    assert artifacts["captures-perfgate"] == sorted([*exports, *reports])
+    assert alike(artifacts["kept-perfgate"]) == KEPT
+
+
+def test_no_published_file_holds_the_jobs_environment(runner: Runner) -> None:
+    machine = runner("slip")
+    done = gated(machine, captures="true")
+    held = [file for file in (machine.workspace / ".perfgate").rglob("*") if file.is_file()]
+    secret = replayed.SECRET.encode()
+    assert any(secret in file.read_bytes() for file in held), "what must not be published was there"
+    files = [file for file in held if file.is_relative_to(machine.workspace / ".perfgate" / "github")]
+    assert [file for file in files if secret in file.read_bytes()] == []
+    assert {file.suffix for file in files} == {".json", ".html", ".xml", ".sqlite", ".csv"}
+    assert done.outputs["captures"] == str(machine.workspace / ".perfgate" / "github" / "captures")
+
+
+def test_captures_are_published_only_if_asked_for(runner: Runner) -> None:
+    machine = runner("slip")
+    assert gated(machine).outputs["captures"] == ""
+    assert not (machine.workspace / ".perfgate" / "github" / "captures").exists()
+
+
+@pytest.mark.parametrize(
+    ("inconclusive", "status", "outcome", "kind"), [("", 0, "open", "warning"), ("fail", 1, "shut", "error")]
+)
+def test_a_budget_that_the_runs_cannot_show_is_inconclusive(
+    runner: Runner, inconclusive: str, status: int, outcome: str, kind: str
+) -> None:
+    machine = runner("unchanged")
+    done = gated(machine, budgets="gap_ms=0.0001", runs="2", max_runs="2", inconclusive=inconclusive)
+    assert (done.status, done.outputs["outcome"]) == (status, outcome), done.log
+    (shown,) = done.commands
+    assert shown.startswith(f"::{kind} file=workloads/small_loops.py,line=4,title=mlp%3A INCONCLUSIVE::"), shown
+    assert "INCONCLUSIVE" in machine.told
+    settings = json.loads((machine.workspace / ".perfgate/github/perfgate.json").read_text("utf-8"))["settings"]
+    assert (settings["budgets"], settings["runs"], settings["max_runs"]) == ({"gap_ms": 0.0001}, 2, 2)
+
+
+@pytest.mark.parametrize(
+    ("new", "status", "outcome", "kind"), [("", 1, "shut", "error"), ("allow", 0, "open", "warning")]
+)
+def test_a_workload_without_a_baseline_is_told_how_to_get_one(
+    runner: Runner, new: str, status: int, outcome: str, kind: str
+) -> None:
+    machine = runner("unchanged", branch="unblessed")
+    done = gated(machine, new=new)
+    assert (done.status, done.outputs["outcome"]) == (status, outcome), done.log
+    (shown,) = done.commands
+    assert shown.startswith(
+        f"::{kind} file=workloads/small_loops.py,line=4,title=mlp%3A NO\\_BASELINE::".replace("\\", "")
+    )
+    assert "perfgate bless mlp" in shown
+    assert alike(published(machine, done, "failure")["kept-perfgate"]) == KEPT
+
+
+def test_a_project_in_a_subfolder_is_annotated_from_the_repositorys_top(runner: Runner) -> None:
+    machine = runner("slip")
+    service = machine.workspace / "services" / "train"
+    service.mkdir(parents=True)
+    for name in ("pyproject.toml", "workloads", "baselines"):
+        (machine.workspace / name).rename(service / name)
+    done = gated(machine, working_directory="services/train")
+    assert done.commands[0].startswith("::error file=services/train/workloads/small_loops.py,line=4,"), done.log
+    assert done.outputs["json"] == str(service / ".perfgate" / "github" / "perfgate.json")
+
+
+def test_baselines_that_a_branch_changes_are_named(runner: Runner, template: Path) -> None:
+    machine = runner("unchanged", GITHUB_BASE_REF="unblessed")
+    done = gated(machine)
+    assert done.status == 0, done.log
+    assert machine.told.endswith("\n**Against `unblessed` this branch**\n\n- blesses `mlp` on `nvidia-h200`\n")
+
+
+def test_a_branch_that_cannot_be_fetched_is_a_remark(runner: Runner) -> None:
+    machine = runner("unchanged")
+    done = gated(machine, baseline_branch="gone")
+    assert (done.status, done.outputs["outcome"]) == (0, "open")
+    assert "gone was not fetched (git fetch failed: fatal: couldn't find remote ref refs/heads/gone)" in done.log
+
+
+def test_files_of_an_earlier_gate_are_never_taken_for_this_ones(runner: Runner) -> None:
+    machine = runner("unchanged")
+    assert gated(machine).status == 0
+    machine.summary.unlink()
+    done = gated(machine, shard="3/2")
+    assert (done.status, done.outputs["outcome"], done.outputs["json"]) == (4, "none", ""), done.log
+    assert done.commands == [
+        (
+            "::error title=perfgate::The gate ended with exit status 4 and left no verdict: it wrote no JSON document. "
+            "Nothing is known of any workload, and nothing known is not a pass. The log above has the reason."
+        )
+    ]
+    assert published(machine, done, "failure") == {}
+    assert machine.told.startswith("\n## perfgate: no verdict\n")
+
+
+def test_a_gate_that_was_killed_has_left_no_verdict(runner: Runner) -> None:
+    machine = runner("unchanged")
+    conftest = machine.workspace / "workloads" / "conftest.py"
+    conftest.write_text("import os\nos.kill(os.getpid(), 9)\n", encoding="utf-8")
+    done = gated(machine)
+    assert (done.status, done.outputs["outcome"]) == (137, "none"), done.log
+    (shown,) = done.commands
+    assert shown.startswith("::error title=perfgate::The gate ended with exit status -9 and left no verdict: ")
+
+
+def test_a_pytest_that_exits_well_behind_a_shut_gate_does_not_open_it(runner: Runner) -> None:
+    machine = runner("slip")
+    conftest = machine.workspace / "workloads" / "conftest.py"
+    conftest.write_text("import os\ndef pytest_unconfigure(): os._exit(0)\n", encoding="utf-8")
+    done = gated(machine)
+    assert (done.status, done.outputs["outcome"]) == (1, "shut"), done.log
+
+
+def test_a_pytest_that_fails_behind_open_verdicts_shuts_the_gate(runner: Runner) -> None:
+    machine = runner("unchanged")
+    conftest = machine.workspace / "workloads" / "conftest.py"
+    conftest.write_text("import os\ndef pytest_unconfigure(): os._exit(7)\n", encoding="utf-8")
+    done = gated(machine)
+    assert (done.status, done.outputs["outcome"]) == (7, "shut"), done.log
+    assert done.commands == ["::error title=perfgate::The verdicts open the gate, but pytest ended with exit status 7."]
+
+
+@pytest.mark.parametrize(
+    ("inputs", "message"),
+    [
+        (
+            {"workloads": "--perfgate-new=allow"},
+            "input workloads: the value is '--perfgate-new=allow'. It holds a path or node id a line, and no options.",
+        ),
+        ({"runs": "many"}, "input runs: the value is 'many'. It should be a whole number."),
+        ({"captures": "yes"}, "input captures: the value is 'yes'. It should be true or false."),
+        ({"name": "a/b"}, "input name: the value is 'a/b'. It should be letters, digits, '.', '_' and '-', up to 100."),
+        ({"shard": "1 of 2"}, "input shard: the value is '1 of 2'. It should be a part of the workloads, such as 1/2."),
+        ({"baseline_branch": "-x"}, "input baseline-branch: the value is '-x'. It should be the name of a branch."),
+    ],
+)
+def test_an_input_that_is_none_is_told_before_anything_is_measured(
+    runner: Runner, inputs: dict[str, str], message: str
+) -> None:
+    machine = runner("unchanged")
+    done = gated(machine, **inputs)
+    assert (done.status, dict(done.outputs)) == (10, {"outcome": "none"}), done.log
+    (shown,) = done.commands
+    assert shown.startswith(f"::error title=perfgate::{message}%0A"), shown
+    assert f"perfgate: {message}\n" in done.log
+
+
+def test_inputs_are_no_part_of_any_command(runner: Runner) -> None:
+    machine = runner("unchanged")
+    touched = machine.workspace / "touched"
+    done = gated(machine, workloads=f"workloads/small_loops.py::mlp; touch {touched}\n$(touch {touched})")
+    assert (done.status, done.outputs["outcome"]) == (4, "shut")
+    assert not touched.exists()
+
+
+def test_what_a_workload_prints_is_no_command_to_the_runner(runner: Runner) -> None:
+    machine = runner("unchanged")
+    conftest = machine.workspace / "workloads" / "conftest.py"
+    conftest.write_text("import sys\nprint('::error::not ours', file=sys.__stderr__)\n", encoding="utf-8")
+    done = gated(machine)
+    assert "\n::error::not ours\n" in done.log
+    assert done.commands == []
+
+
+def test_a_workload_does_not_see_the_files_that_speak_to_the_runner(runner: Runner) -> None:
+    machine = runner("unchanged", GITHUB_ENV="/nowhere/env", GITHUB_PATH="/nowhere/path")
+    conftest = machine.workspace / "workloads" / "conftest.py"
+    conftest.write_text("import os\nopen('seen', 'w').write(' '.join(os.environ))\n", encoding="utf-8")
+    assert gated(machine).status == 0
+    seen = (machine.workspace / "seen").read_text("utf-8").split()
+    speaking = {"GITHUB_ENV", "GITHUB_PATH", "GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY"}
+    assert [name for name in seen if name in speaking or name.startswith("PERFGATE_INPUT_")] == []
+    assert {COOKIE, "GITHUB_RUN_ID"} <= set(seen)
+
+
+# Cancelled
+
+
+def marked(machine: Machine) -> str:
+    return f"github-{machine.env['GITHUB_RUN_ID']}-1-gate-gpu-1-perfgate"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_cancelled_gate_ends_all_that_it_started_and_frees_the_gpu(
+    runner: Runner, number: signal.Signals, tmp_path: Path
+) -> None:
+    machine = runner("hang")
+    began = machine.workspace / replayed.HANGING
+    seen: list[psutil.Process] = []
+
+    def hanging() -> bool:
+        hangs = began.exists()
+        seen.extend(processes_of(marked(machine)) if hangs else ())
+        return hangs
+
+    done = machine.run(STEPS["Gate"], contexts(), interrupt=hanging, number=number)
+    assert len(seen) >= 3, "pytest, the workload, and what it started"
+    assert processes_of(marked(machine)) == []
+    assert done.ending_s < 30
+    assert (done.status, done.outputs["outcome"]) == (2, "shut"), done.log
+    assert done.commands == ["::error title=perfgate%3A gate shut::mlp: it was expected, and not measured"]
+    assert "gate \u274c shut" in machine.told
+    gpus = replayed.MANIFEST_READ.machine.gpus
+    with gpu_lock(gpus, timeout_s=0.1, on_wait=pytest.fail, folder=tmp_path / "locks"):
+        pass
+    artifacts = published(machine, done, "cancelled")
+    assert artifacts["perfgate"] == FOUR
+
+
+@pytest.mark.nsys
+def test_a_cancelled_gate_leaves_nothing_of_nsys_behind(runner: Runner, real_nsys: Sequence[str]) -> None:
+    assert real_nsys
+    machine = runner("nothing", PYTEST_ADDOPTS="", PERFGATE_NSYS=os.environ.get("PERFGATE_NSYS", ""))
+    (machine.workspace / "workloads" / "small_loops.py").write_text(SLEEPER, encoding="utf-8")
+    began = machine.workspace / "began"
+    seen: list[str] = []
+
+    def sleeping() -> bool:
+        sleeps = began.exists()
+        seen.extend(" ".join(process.cmdline()) for process in (processes_of(marked(machine)) if sleeps else ()))
+        return sleeps
+
+    done = machine.run(STEPS["Gate"], contexts(), interrupt=sleeping, CUDA_VISIBLE_DEVICES="")
+    assert any("--start-agent" in line for line in seen), seen
+    assert processes_of(marked(machine)) == []
+    assert (done.status, done.outputs["outcome"]) == (2, "shut"), done.log
+    assert done.commands[-1] == "::error title=perfgate%3A gate shut::mlp: it was expected, and not measured"
+
+
+SLEEPER = """\
+import time
+from perfgate import workload
+
+
+@workload(steps=4, warmup=1)
+def mlp(steps):
+    for _ in steps:
+        open("began", "w").close()
+        time.sleep(300)
+"""
+
+
+def test_what_a_killed_gate_has_left_is_ended_by_the_last_step(runner: Runner, tmp_path: Path) -> None:
+    machine = runner("hang")
+    began = machine.workspace / replayed.HANGING
+    done = machine.run(STEPS["Gate"], contexts(), interrupt=began.exists, number=signal.SIGKILL)
+    assert (done.status, dict(done.outputs)) == (-9, {})
+    assert len(processes_of(marked(machine))) >= 3
+    known = contexts() | {"steps": {"gate": {"outputs": {}}}}
+    assert published(machine, done, "cancelled") == {}
+    assert condition(STEPS["Leave the runner clean"]["if"], known, state="cancelled")
+    cleaned = machine.run(STEPS["Leave the runner clean"], known)
+    assert cleaned.status == 0, cleaned.log
+    assert cleaned.log.startswith("Ended processes of this gate that still ran: python"), cleaned.log
+    assert processes_of(marked(machine)) == []
+    with gpu_lock(replayed.MANIFEST_READ.machine.gpus, timeout_s=0.1, on_wait=pytest.fail, folder=tmp_path / "locks"):
+        pass
+
+
+def test_the_name_of_a_process_is_no_command_to_the_runner(runner: Runner, tmp_path: Path) -> None:
+    machine = runner("unchanged")
+    program = tmp_path / "a\n::error::b"
+    program.symlink_to("/bin/sleep")
+    with subprocess.Popen([str(program), "300"], env={COOKIE: marked(machine)}) as left:
+        try:
+            done = machine.run(STEPS["Leave the runner clean"], contexts())
+            assert left.wait(timeout=10) == -signal.SIGTERM
+        finally:
+            left.kill()
+    assert (done.status, done.commands) == (0, [])
+    assert done.log == "Ended processes of this gate that still ran: a\\n::error::b.\n"
+
+
+# Before and after
+
+
+def test_a_clean_workspace_is_told_to_be_clean(runner: Runner) -> None:
+    machine = runner("unchanged")
+    before = machine.run(STEPS["Look at the workspace"], contexts())
+    assert (before.status, before.log) == (0, "The workspace is clean, and nothing of a gate runs.\n")
+    gated(machine)
+    after = machine.run(STEPS["Leave the runner clean"], contexts())
+    assert (after.status, after.log) == (0, "The workspace is clean, and nothing of a gate runs.\n")
+    assert sorted(path.name for path in (machine.workspace / ".perfgate").iterdir()) == [".gitignore", "github"]
+
+
+def test_a_workspace_that_is_not_clean_is_told_before_and_after(runner: Runner) -> None:
+    machine = runner("unchanged")
+    (machine.workspace / "engine.egg-info").mkdir()
+    (machine.workspace / "engine.egg-info" / "top_level.txt").touch()
+    (machine.workspace / "pyproject.toml").write_text(CHANGED, encoding="utf-8")
+    before = machine.run(STEPS["Look at the workspace"], contexts())
+    assert (before.status, before.log) == (
+        0,
+        (
+            "::warning title=perfgate::The workspace is not clean before the gate, so that its results cannot be "
+            "blessed. 2 files changed or not tracked: pyproject.toml, engine.egg-info/.\n"
+        ),
+    )
+    after = machine.run(STEPS["Leave the runner clean"], contexts())
+    assert (after.status, after.log) == (
+        0,
+        (
+            "::warning title=perfgate::The workspace is not clean after the gate. "
+            "2 files changed or not tracked: pyproject.toml, engine.egg-info/.\n"
+        ),
+    )
+
+
+CHANGED = '[project]\nname = "engine"\nversion = "2"\n'
+
+
+def test_checkouts_that_a_killed_gate_has_left_are_removed(runner: Runner) -> None:
+    machine = runner("unchanged")
+    left = machine.workspace / ".perfgate" / "worktrees" / f"{'a' * 12}-00000000"
+    left.mkdir(parents=True)
+    (machine.workspace / ".perfgate" / ".gitignore").write_text("*\n", encoding="utf-8")
+    git = ("git", "-C", str(machine.workspace), "worktree")
+    subprocess.run([*git, "add", "--detach", str(left / "checkout")], check=True, capture_output=True)
+    done = machine.run(STEPS["Look at the workspace"], contexts())
+    assert (done.status, done.log) == (
+        0,
+        f"Removed the checkout {left.name} that a gate had left beside the project.\n",
+    )
+    listed = subprocess.run([*git, "list"], check=True, capture_output=True, text=True).stdout
+    assert len(listed.splitlines()) == 1
+
+
+def test_at_a_desk_nothing_is_deleted(runner: Runner) -> None:
+    machine = runner("unchanged", GITHUB_ACTIONS="")
+    assert gated(machine).status == 0
+    done = machine.run(STEPS["Leave the runner clean"], contexts())
+    assert (done.status, done.log) == (
+        10,
+        (
+            "perfgate: github clean: this is no job of GitHub Actions. "
+            "It deletes kept results, which at a desk wait to be blessed.\n"
+            "Delete .perfgate yourself, if you want that.\n"
+        ),
+    )
+    assert (machine.workspace / ".perfgate" / "results").is_dir()
+
+
+# The file
+
+
+def test_every_input_reaches_the_gate() -> None:
+    gate: Yaml = STEPS["Gate"]
+    taken = {value.strip("${} ").removeprefix("inputs.") for value in gate["env"].values()}
+    elsewhere = {"working-directory", "retention-days"}
+    assert taken | elsewhere == set(INPUTS)
+    names = {f"PERFGATE_INPUT_{name.upper().replace('-', '_')}" for name in taken - {"python"}}
+    assert set(gate["env"]) == names | {"PERFGATE_PYTHON"}
+
+
+def test_the_signal_of_a_cancellation_reaches_perfgate_itself() -> None:
+    runs = [step["run"] for step in STEPS.values() if "run" in step]
+    assert runs
+    assert [run for run in runs if not run.startswith('exec "$PERFGATE_PYTHON" -P -m perfgate ')] == []

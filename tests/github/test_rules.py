@@ -1,0 +1,220 @@
+"""The action and the workflows of this repository: valid, without findings, and safe on self-hosted runners."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from support.actions import ACTION, ROOT, WORKFLOWS, condition, filled, load, pull_request
+from support.workflow_rules import broken
+
+FILES = [*sorted(WORKFLOWS.glob("*.yml")), ACTION]
+BIN = Path(sys.executable).parent
+
+
+def asked(*command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
+
+
+def test_workflows_and_action_are_those_that_there_are() -> None:
+    names = {"perfgate", "perfgate-bless", "perfgate-comment", "perfgate-occasions", "tests"}
+    assert {file.stem for file in FILES} == names | {"action"}
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_a_file_is_valid_by_its_published_schema(file: Path) -> None:
+    schema = "vendor.github-actions" if file == ACTION else "vendor.github-workflows"
+    done = asked(str(BIN / "check-jsonschema"), "--builtin-schema", schema, str(file))
+    assert (done.returncode, done.stdout) == (0, "ok -- validation done\n"), done.stdout + done.stderr
+
+
+def test_zizmor_finds_nothing() -> None:
+    done = asked(str(BIN / "zizmor"), "--offline", "--no-config", "--pedantic", "--strict-collection", ".github")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "No findings to report." in done.stdout
+
+
+def test_whatever_zizmor_is_told_to_leave_says_why() -> None:
+    told = [
+        line for file in FILES for line in file.read_text("utf-8").splitlines() if "zizmor" in line.partition("#")[2]
+    ]
+    ignored = [line for line in told if "ignore[" in line]
+    assert len(ignored) == 4
+    assert [line for line in ignored if not re.search(r"# zizmor: ignore\[[a-z-]+\] \w+ .*\w+", line)] == []
+
+
+def test_the_workflows_are_safe() -> None:
+    assert broken(ROOT / ".github") == []
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """The workflows and the action, to be broken."""
+    return Path(shutil.copytree(ROOT / ".github", tmp_path / "github", ignore=shutil.ignore_patterns("*.md")))
+
+
+BREAKS: Sequence[tuple[str, str, str, str]] = (
+    ("perfgate", "permissions: {}\n", "permissions: read-all\n", "permissions are not {} at the top"),
+    ("perfgate", "permissions: {}\n", "", "permissions are not {} at the top"),
+    ("tests", "  pull_request:\n", "  pull_request_target:\n", "it is started by pull_request_target"),
+    ("perfgate", "          persist-credentials: false\n", "", "credentials persist in the checkout"),
+    ("tests", "    timeout-minutes: 30\n", "", "it has no time limit"),
+    ("tests", "@de0fac2e4500dabe0009e67214ff5f5447ce83dd # v6.0.2", "@v6", "is not pinned by its full SHA"),
+    ("tests", " # v6.0.2", "", "does not say its version in a comment"),
+    ("perfgate", "install -q .\n", 'install -q "${{ github.head_ref }}"\n', "an expression is written into a command"),
+    (
+        "perfgate",
+        "github.event.label.name == 'perfgate-approved') ||",
+        "true) ||",
+        "another label of a fork's pull request: it runs",
+    ),
+    (
+        "perfgate",
+        "(github.event.action != 'labeled' && ",
+        "(",
+        "another label of a pull request of the repository itself: it runs",
+    ),
+    ("perfgate", " == github.repository)", " != '')", "a push to a fork's pull request: it runs"),
+    ("perfgate", "github.event_name != 'pull_request' ||", "true ||", "a fork's new pull request: it runs"),
+    (
+        "perfgate",
+        "      contents: read # to check out\n    strategy",
+        "      contents: write\n    strategy",
+        "on a self-hosted runner it may do more than read the repository",
+    ),
+    ("perfgate", "      queue: max\n", "", "gates do not wait for one another, one at a time"),
+    (
+        "perfgate",
+        "      - uses: ./.github/actions/perfgate",
+        "      - uses: ./.github/actions/other",
+        "its gate is not the composite action, which leaves the runner clean",
+    ),
+    (
+        "perfgate-comment",
+        "    runs-on: ubuntu-24.04",
+        "    runs-on: [self-hosted, gpu]",
+        "a token that may write is on a self-hosted runner",
+    ),
+    (
+        "perfgate-comment",
+        "${{ github.event.repository.default_branch }}",
+        "${{ github.event.workflow_run.head_sha }}",
+        "what it checks out lies where the job runs",
+    ),
+    ("perfgate-bless", "./trusted[github]", "./branch[github]", "it names a checkout that is only data"),
+    (
+        "perfgate-bless",
+        "          exec ",
+        "          ./configure && ",
+        "it runs more than perfgate in a checkout that is only data",
+    ),
+    ("perfgate-bless", "          path: branch\n", "", "what it checks out lies where the job runs"),
+    ("perfgate-occasions", "github.token", "secrets.TOKEN", "it uses a secret"),
+    (
+        "tests",
+        "      contents: read # to check out\n",
+        "      contents: write\n",
+        "a token that may write is given to what a pull request starts",
+    ),
+)
+"""Of each: a workflow, what is written there, what is written instead, and the rule that this breaks."""
+
+
+@pytest.mark.parametrize(("file", "old", "new", "fault"), BREAKS)
+def test_a_rule_that_is_broken_is_found(copy: Path, file: str, old: str, new: str, fault: str) -> None:
+    path = copy / "workflows" / f"{file}.yml"
+    text = path.read_text("utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new), encoding="utf-8")
+    assert [one for one in broken(copy) if fault in one] != []
+
+
+def test_a_label_of_others_ends_no_gate() -> None:
+    """GitHub asks the group of a run before it asks whether any of its jobs runs."""
+    concurrency = load(WORKFLOWS / "perfgate.yml")["concurrency"]
+
+    def group(github: dict[str, object]) -> str:
+        return filled(concurrency["group"], {"github": {"run_id": "4711", **github}})
+
+    push = group(pull_request())
+    assert push == "perfgate-7-gate"
+    assert group(pull_request(fork=True, action="labeled", label="perfgate-approved")) == push
+    assert group(pull_request(action="labeled", label="bug")) == "perfgate-7-4711"
+    assert group({"event_name": "push", "ref": "refs/heads/main", "event": {}}) == "perfgate-refs/heads/main-gate"
+
+
+@pytest.mark.parametrize(
+    ("event", "ends"), [("pull_request", "true"), ("push", "false"), ("workflow_dispatch", "false")]
+)
+def test_only_a_pull_requests_gate_is_ended_by_a_newer_one(event: str, ends: str) -> None:
+    concurrency = load(WORKFLOWS / "perfgate.yml")["concurrency"]
+    assert filled(concurrency["cancel-in-progress"], {"github": {"event_name": event}}) == ends
+
+
+def test_the_gate_is_of_the_head_commit_and_not_of_its_merge() -> None:
+    workflow = load(WORKFLOWS / "perfgate.yml")
+    refs = [
+        step["with"]["ref"]
+        for job in workflow["jobs"].values()
+        for step in job["steps"]
+        if "ref" in step.get("with", {})
+    ]
+    assert len(refs) == len(workflow["jobs"])
+    merge = pull_request() | {"sha": "f" * 40}
+    assert {filled(ref, {"github": merge}) for ref in refs} == {"0" * 40}
+    assert {filled(ref, {"github": {"sha": "f" * 40, "event": {}}}) for ref in refs} == {"f" * 40}
+
+
+@pytest.mark.parametrize(
+    ("result", "state", "runs"),
+    [
+        ("success", "success", True),
+        ("failure", "failure", True),
+        ("cancelled", "failure", True),
+        ("skipped", "success", False),
+        ("cancelled", "cancelled", False),
+    ],
+)
+def test_gates_are_merged_whatever_came_of_them(result: str, state: str, runs: bool) -> None:
+    verdict = load(WORKFLOWS / "perfgate.yml")["jobs"]["verdict"]
+    assert condition(verdict["if"], {"needs": {"gate": {"result": result}}}, state=state) is runs
+
+
+@pytest.mark.parametrize(
+    ("body", "association", "of_pull_request", "runs"),
+    [
+        ("/perfgate bless mlp meant", "MEMBER", True, True),
+        ("/perfgate bless mlp meant", "OWNER", True, True),
+        ("/perfgate bless mlp meant", "CONTRIBUTOR", True, False),
+        ("/perfgate bless mlp meant", "NONE", True, False),
+        ("/perfgate bless mlp meant", "MEMBER", False, False),
+        ("I would /perfgate bless", "MEMBER", True, False),
+    ],
+)
+def test_only_maintainers_bless_by_comment(body: str, association: str, of_pull_request: bool, runs: bool) -> None:
+    job = load(WORKFLOWS / "perfgate-bless.yml")["jobs"]["bless"]
+    issue = {"number": 7} | ({"pull_request": {"url": "..."}} if of_pull_request else {})
+    event = {"issue": issue, "comment": {"body": body, "author_association": association}}
+    assert condition(job["if"], {"github": {"event_name": "issue_comment", "event": event}}) is runs
+
+
+@pytest.mark.parametrize(
+    ("event", "conclusion", "runs"),
+    [
+        ("pull_request", "success", True),
+        ("pull_request", "failure", True),
+        ("pull_request", "cancelled", True),
+        ("workflow_dispatch", "success", True),
+        ("pull_request", "skipped", False),
+        ("push", "failure", False),
+    ],
+)
+def test_a_run_with_a_gate_of_a_pull_request_is_commented_on(event: str, conclusion: str, runs: bool) -> None:
+    job = load(WORKFLOWS / "perfgate-comment.yml")["jobs"]["comment"]
+    run = {"event": event, "conclusion": conclusion}
+    assert condition(job["if"], {"github": {"event": {"workflow_run": run}}}) is runs

@@ -1,0 +1,315 @@
+"""The workflows' steps, taken from their files and run as a runner runs them: from a gate to a blessed pull request.
+
+The gates replay recorded captures, and GitHub is a server on this machine.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.actions import ACTION, ROOT, WORKFLOWS, Done, Machine, Yaml, condition, filled, load
+from support.rest import GitHub
+
+from perfgate.render.document import read_document
+
+Runner = Callable[..., Machine]
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def hub() -> Iterator[GitHub]:
+    """A GitHub with one repository, octo/loops."""
+    with GitHub() as hub:
+        yield hub
+
+
+def job(workflow: str, name: str) -> Yaml:
+    found: Yaml = load(WORKFLOWS / f"{workflow}.yml")["jobs"][name]
+    return found
+
+
+def step(workflow: str, name: str, title: str) -> Yaml:
+    (found,) = (one for one in job(workflow, name)["steps"] if one.get("name") == title)
+    assert isinstance(found, dict)
+    return found
+
+
+def contexts(machine: Machine, **more: object) -> dict[str, Any]:
+    return {"runner": {"temp": str(machine.temp)}, "github": {"token": machine.env.get("GITHUB_TOKEN")}, **more}
+
+
+def installed(machine: Machine, workflow: str, name: str) -> list[str]:
+    """Run a job's installation, and return what pip was asked for."""
+    machine.ran.unlink(missing_ok=True)
+    done = machine.run(step(workflow, name, "Install"), contexts(machine))
+    assert done.status == 0, done.log
+    return machine.ran.read_text("utf-8").splitlines()
+
+
+def gated(machine: Machine, workflow: str, **matrix: object) -> tuple[Done, dict[str, dict[str, bytes]]]:
+    """Run the gate of a workflow by its action; return what came of it, and the artifacts: files by their path."""
+    (use,) = (one for one in job(workflow, "gate")["steps"] if one.get("uses") == "./.github/actions/perfgate")
+    known = contexts(machine, matrix=matrix)
+    defaults = {name: told["default"] for name, told in load(ACTION)["inputs"].items()}
+    known["inputs"] = defaults | {name: filled(value, known) for name, value in use["with"].items()}
+    state, gate, artifacts = "success", None, {}
+    for one in load(ACTION)["runs"]["steps"]:
+        if not condition(one.get("if", "success()"), known, state=state):
+            continue
+        if "run" in one:
+            done = machine.run(one, known)
+            if one.get("id") == "gate":
+                gate = done
+                known["steps"] = {"gate": {"outputs": dict(done.outputs)}}
+            state = state if done.status == 0 else "failure"
+        else:
+            paths = [Path(line) for line in filled(one["with"]["path"], known).splitlines()]
+            artifacts[filled(one["with"]["name"], known)] = packed(paths)
+    assert gate is not None
+    return gate, artifacts
+
+
+def packed(paths: list[Path]) -> dict[str, bytes]:
+    """What upload-artifact would pack: below the one folder, or below what the files have in common."""
+    top = paths[0] if len(paths) == 1 and paths[0].is_dir() else Path(os.path.commonpath([one.parent for one in paths]))
+    files = [file for path in paths for file in ([path] if path.is_file() else path.rglob("*")) if file.is_file()]
+    return {file.relative_to(top).as_posix(): file.read_bytes() for file in files}
+
+
+def downloaded(artifacts: Mapping[str, Mapping[str, bytes]], prefix: str, folder: Path) -> None:
+    """What download-artifact would leave of `pattern: <prefix>*`: a folder for each artifact."""
+    for name, files in artifacts.items():
+        for path, content in files.items() if name.startswith(prefix) else ():
+            (folder / name / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name / path).write_bytes(content)
+
+
+def merged(machine: Machine, gates: int) -> Done:
+    shutil.rmtree(machine.temp / "merged", ignore_errors=True)
+    needs = {"gate": {"outputs": {"gates": str(gates)}}}
+    title = "Merge the gates into one verdict"
+    return machine.run(step("perfgate", "verdict", title), contexts(machine, needs=needs))
+
+
+def head(machine: Machine) -> str:
+    done = subprocess.run(
+        ["git", "rev-parse", "HEAD"], cwd=machine.workspace, check=True, capture_output=True, text=True
+    )
+    return done.stdout.strip()
+
+
+# Shards
+
+
+@pytest.mark.parametrize(("what", "status", "mark"), [("unchanged", 0, "open"), ("slip", 1, "shut")])
+def test_shards_are_merged_into_one_verdict(runner: Runner, what: str, status: int, mark: str) -> None:
+    machine = runner(what, branch="two")
+    assert installed(machine, "perfgate", "gate") == ["pip install -q -e .[torch]"]
+    artifacts: dict[str, dict[str, bytes]] = {}
+    for shard in (1, 2):
+        done, found = gated(machine, "perfgate", gpu="h200", shard=shard, shards=2)
+        assert (done.status, done.outputs["outcome"]) == (status, mark), done.log
+        artifacts |= found
+    names = {f"{kind}perfgate-h200-{shard}" for kind in ("", "kept-") for shard in (1, 2)}
+    assert set(artifacts) == names
+
+    assert installed(machine, "perfgate", "verdict") == ["pip install -q ."]
+    downloaded(artifacts, "perfgate-", machine.temp / "gates")
+    machine.summary.unlink()
+    done = merged(machine, 2)
+    assert done.status == status, done.log
+    four = {"perfgate.json", "page.json", "perfgate.html", "junit.xml"}
+    assert {path.name for path in (machine.temp / "merged").iterdir()} == four
+    document = read_document((machine.temp / "merged" / "perfgate.json").read_text("utf-8"))
+    assert {one.verdict.workload: one.gate for one in document.workloads} == {
+        "mlp": "perfgate-h200-1",
+        "twin": "perfgate-h200-2",
+    }
+    assert document.opens_gate is (mark == "open")
+    assert f"{mark}\n" in machine.told.splitlines(keepends=True)[0]
+
+
+def test_a_gate_that_is_missing_shuts_the_merged_one(runner: Runner) -> None:
+    machine = runner("unchanged", branch="two")
+    installed(machine, "perfgate", "verdict")
+    done, artifacts = gated(machine, "perfgate", gpu="h200", shard=1, shards=2)
+    assert done.status == 0, done.log
+    downloaded(artifacts, "perfgate-", machine.temp / "gates")
+    done = merged(machine, 2)
+    assert done.status == 1, done.log
+    document = read_document((machine.temp / "merged" / "perfgate.json").read_text("utf-8"))
+    assert not document.opens_gate
+    assert document.shut_by == (
+        "2 gates were expected, and 1 gate found: perfgate-h200-1",
+        "shard 2/2 on NVIDIA H200 is missing",
+    )
+
+
+def test_without_any_gate_there_is_no_verdict_to_be_open(runner: Runner) -> None:
+    machine = runner("unchanged")
+    installed(machine, "perfgate", "verdict")
+    (machine.temp / "gates").mkdir()
+    done = merged(machine, 2)
+    assert done.status == 1
+    assert done.log.endswith(
+        "2 gates were expected, and 0 gates found: none\n"
+        "no workload was judged, so nothing is known\n"
+        "GATE SHUT: 3 reasons above\n"
+    )
+
+
+# A pull request
+
+
+def test_a_new_workload_is_gated_commented_on_and_blessed(runner: Runner, hub: GitHub, tmp_path: Path) -> None:
+    machine = runner("baseline", branch="unblessed")
+    installed(machine, "perfgate", "gate")
+    sha = head(machine)
+    done, artifacts = gated(machine, "perfgate", gpu="h200", shard=1, shards=1)
+    assert (done.status, done.outputs["outcome"]) == (1, "shut"), done.log
+    downloaded(artifacts, "perfgate-", machine.temp / "gates")
+    assert merged(machine, 1).status == 1
+
+    tree = subprocess.run(["git", "ls-files"], cwd=machine.workspace, check=True, capture_output=True, text=True)
+    files = {path: (machine.workspace / path).read_bytes() for path in tree.stdout.split()}
+    hub.commit({"README": "the base"}, branch="main")
+    hub.commit(files, branch="faster", sha=sha)
+    hub.workflows.add("perfgate.yml")
+    number = hub.pull(branch="faster", sha=sha)
+    run = hub.run(head_sha=sha, head_branch="faster", conclusion="failure")
+    hub.artifact(run, "perfgate", packed([machine.temp / "merged"]))
+    for name, content in artifacts.items():
+        hub.artifact(run, name, content)
+
+    # The comment, by the workflow that has the token.
+    assert installed(machine, "perfgate-comment", "comment") == ["pip install -q .[github]"]
+    machine.env |= hub.env_of("workflow_run", finished(run, sha), tmp_path)
+    done = machine.run(step("perfgate-comment", "comment", "Comment on the pull request"), contexts(machine))
+    assert done.status == 0, done.log
+    (comment,) = hub.comments[number]
+    assert "NO_BASELINE" in str(comment["body"])
+    assert "`mlp`" in str(comment["body"])
+
+    # The blessing, beside a checkout of the branch that is only read.
+    branch = machine.workspace / "branch"
+    subprocess.run(["git", "clone", "-q", "-b", "unblessed", str(machine.workspace), str(branch)], check=True)
+    (branch / "workloads" / "conftest.py").unlink(missing_ok=True)
+    assert installed(machine, "perfgate-bless", "bless") == ["pip install -q ./trusted[github]"]
+    inputs = {"workload": "mlp", "reason": "first H200 baseline; `touch x` $(touch y)", "accept-regression": False}
+    event = {"inputs": inputs, "repository": {"full_name": hub.repository, "default_branch": "main"}}
+    machine.env |= hub.env_of(
+        "workflow_dispatch", event, tmp_path, GITHUB_REF="refs/heads/faster", GITHUB_SHA=sha, GITHUB_ACTOR="ada"
+    )
+    hub.permissions["ada"] = "write"
+    machine.summary.unlink(missing_ok=True)
+    title = "Bless what the gate of this commit has kept"
+    done = machine.run(step("perfgate-bless", "bless", title), contexts(machine, inputs=inputs))
+    assert done.status == 0, done.log
+    assert hub.branches["faster"] != sha
+    blessed = hub.content("faster")
+    assert set(blessed) - set(files) == {"baselines/nvidia-h200/mlp.json"}
+    blessing = json.loads(blessed["baselines/nvidia-h200/mlp.json"])["blessing"]
+    assert (blessing["by"], blessing["reason"]) == ("ada via GitHub", inputs["reason"])
+    assert blessing["run_url"] == f"https://github.example/octo/loops/actions/runs/{run}"
+    assert [(one.workflow, one.ref) for one in hub.dispatched] == [("perfgate.yml", "faster")]
+    assert not (branch / "x").exists()
+    assert not (branch / "y").exists()
+
+    # The gate of the new commit.
+    target = machine.workspace / "baselines" / "nvidia-h200" / "mlp.json"
+    target.parent.mkdir(parents=True)
+    target.write_bytes(blessed["baselines/nvidia-h200/mlp.json"])
+    shutil.rmtree(branch)
+    machine.env["PERFGATE_REPLAY"] = "unchanged"
+    installed(machine, "perfgate", "gate")
+    done, _ = gated(machine, "perfgate", gpu="h200", shard=1, shards=1)
+    assert (done.status, done.outputs["outcome"]) == (0, "open"), done.log
+
+
+def finished(run: int, sha: str) -> dict[str, object]:
+    """The event of a run that has ended."""
+    return {
+        "action": "completed",
+        "workflow_run": {
+            "id": run,
+            "run_attempt": 1,
+            "run_started_at": "2026-03-02T11:00:00Z",
+            "event": "pull_request",
+            "status": "completed",
+            "conclusion": "failure",
+            "head_sha": sha,
+            "head_branch": "faster",
+            "head_repository": {"full_name": "octo/loops", "owner": {"login": "octo"}},
+            "pull_requests": [],
+        },
+        "repository": {"full_name": "octo/loops", "default_branch": "main"},
+    }
+
+
+# The base branch
+
+
+def test_a_scheduled_gate_adds_its_occasion_by_pull_request(runner: Runner, hub: GitHub, tmp_path: Path) -> None:
+    machine = runner("unchanged")
+    installed(machine, "perfgate-occasions", "gate")
+    sha = head(machine)
+    done, artifacts = gated(machine, "perfgate-occasions", gpu="h200")
+    assert done.status == 0, done.log
+    downloaded(later(artifacts), "kept-", machine.temp / "kept")
+    tree = subprocess.run(["git", "ls-files"], cwd=machine.workspace, check=True, capture_output=True, text=True)
+    hub.commit({path: (machine.workspace / path).read_bytes() for path in tree.stdout.split()}, branch="main", sha=sha)
+    run = hub.run(head_sha=sha, head_branch="main", workflow="perfgate-occasions.yml", event="schedule")
+    event = {"schedule": "17 3 * * 1,4", "repository": {"full_name": hub.repository, "default_branch": "main"}}
+    machine.env |= hub.env_of("schedule", event, tmp_path, GITHUB_SHA=sha, GITHUB_RUN_ID=str(run))
+    assert installed(machine, "perfgate-occasions", "occasions") == ["pip install -q .[github]"]
+    machine.summary.unlink(missing_ok=True)
+    title = "Add an occasion to each baseline, by pull request"
+    done = machine.run(step("perfgate-occasions", "occasions", title), contexts(machine))
+    assert done.status == 0, done.log
+    (pull,) = hub.pulls.values()
+    assert pull["title"]
+    (branch,) = (name for name in hub.branches if name != "main")
+    before, after = (
+        json.loads(hub.content(name)["baselines/nvidia-h200/mlp.json"])["occasions"] for name in ("main", branch)
+    )
+    assert (len(before), len(after)) == (1, 2)
+    assert hub.branches["main"] == sha
+
+
+def later(artifacts: Mapping[str, Mapping[str, bytes]]) -> dict[str, dict[str, bytes]]:
+    """The kept results as if they had been measured hours after the baseline, which was made a moment ago."""
+    at = (datetime.now(UTC) + timedelta(hours=2)).isoformat()
+
+    def moved(path: str, content: bytes) -> bytes:
+        if not path.endswith("result.json"):
+            return content
+        return json.dumps(json.loads(content) | {"measured_at": at}).encode()
+
+    return {name: {path: moved(path, text) for path, text in files.items()} for name, files in artifacts.items()}
+
+
+# The project's own tests
+
+
+def test_the_workflow_of_the_tests_runs_the_readmes_commands() -> None:
+    runs = [one["run"].strip() for one in job("tests", "tests")["steps"] if "run" in one]
+    shown = [README.partition(f"<!-- {marker} -->\n```\n")[2].partition("\n```")[0] for marker in ("demo", "tests")]
+    assert runs[:2] == shown
+
+
+def test_lint_and_types_are_checked_where_the_tests_ran(runner: Runner) -> None:
+    machine = runner("unchanged")
+    machine.env["PYTHONPATH"] = ""
+    made = machine.run({"run": "python3 -m venv .venv"}, {})
+    assert made.status == 0, made.log
+    assert machine.run(step("tests", "tests", "Lint and types"), {}).status == 0
+    assert machine.ran.read_text("utf-8").splitlines() == ["ruff check .", "ruff format --check .", "mypy"]

@@ -1,0 +1,53 @@
+"""A newcomer's whole way: init, a first gate, bless, a second gate, on a real nsys and without a GPU."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+
+import pytest
+from support.project import Project
+from support.repository import IDENTITY
+
+pytestmark = pytest.mark.nsys
+
+
+@pytest.mark.usefixtures("real_nsys")
+@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="no torch here: pip install perfgate[torch]")
+def test_the_example_goes_from_no_baseline_to_an_open_gate(project: Project) -> None:
+    (project.root / "workloads").rmdir()
+
+    def git(*words: str) -> None:
+        subprocess.run(("git", *IDENTITY, *words), cwd=project.root, check=True, env={**os.environ, "HOME": "/"})
+
+    git("init", "--quiet", "--initial-branch=main")
+    assert project.perfgate("init").status == 0
+    git("add", "--all")
+    git("commit", "--quiet", "-m", "perfgate init")
+
+    first = project.run("--perfgate", "--perfgate-json=first.json", timeout_s=240)
+    assert first.status == 1, first.out
+    told = json.loads((project.root / "first.json").read_text(encoding="utf-8"))
+    (one,) = told["workloads"]
+    assert (one["verdict"]["workload"], one["verdict"]["outcome"]) == ("example", "NO_BASELINE")
+    for run in one["runs"]:
+        assert run["complaints"] == []
+        assert 0.05 < run["values"]["step_ms"] < 1000
+    reports = list((project.root / ".perfgate" / "results").rglob("nvtx_sum.csv"))
+    assert len(reports) == 5
+    for report in reports:
+        text = report.read_text(encoding="utf-8")
+        assert [name for name in ("copy", "forward", "backward") if f",{name}\n" not in text] == []
+    (project.root / "first.json").unlink()
+
+    assert project.perfgate("bless", "--reason", "first baseline").status == 0
+    git("add", "--all")
+    git("commit", "--quiet", "-m", "bless: first baseline")
+
+    second = project.run("--perfgate", "--perfgate-max-runs=8", "--perfgate-json=second.json", timeout_s=240)
+    told = json.loads((project.root / "second.json").read_text(encoding="utf-8"))
+    (one,) = told["workloads"]
+    assert one["verdict"]["outcome"] in {"PASSED", "IMPROVED", "INCONCLUSIVE"}, second.out
+    assert second.status == 0, second.out

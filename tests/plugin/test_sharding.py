@@ -1,0 +1,202 @@
+"""Shards of a project's workloads: each measured by one gate, none by two, and what is gone missed by one."""
+
+from __future__ import annotations
+
+import pytest
+from pydantic import ValidationError
+from support import records
+from support.project import LOOP, Project
+
+from perfgate.model.metric import Metric
+from perfgate.model.outcome import Outcome
+from perfgate.model.sample import Run
+from perfgate.model.shard import Shard
+from perfgate.render.document import GateDocument, read_document
+
+NAMES = ("alpha", "beta", "gamma", "delta", "epsilon")
+IN_ORDER = ("alpha", "beta", "delta", "epsilon", "gamma")
+"""By their ids."""
+
+
+def loops(*names: str) -> str:
+    head, _, body = LOOP.partition("@workload")
+    return head + "\n".join(f"@workload{body}".replace("def loop", f"def {name}") for name in names)
+
+
+@pytest.fixture
+def five(project: Project) -> Project:
+    """A project of five unchanged workloads in two files, each with a baseline, on an H200."""
+    project.gpus()
+    project.workload(loops(*NAMES[:3]), file="first.py")
+    project.workload(loops(*NAMES[3:]), file="second.py")
+    for name in NAMES:
+        project.bless(project.baseline(name))
+    project.measures(records.run())
+    return project
+
+
+def measured(project: Project, *arguments: str) -> tuple[int, list[str]]:
+    """The exit status of a gate, and the workloads that it measured, each once."""
+    asked = project.measures(records.run())
+    status = project.gate(*arguments).status
+    return status, list(dict.fromkeys(asked))
+
+
+def document(project: Project, *arguments: str) -> GateDocument:
+    project.gate("--perfgate-json=gate.json", *arguments)
+    return read_document((project.root / "gate.json").read_text("utf-8"))
+
+
+def test_shards_take_turns_by_name_and_measure_each_workload_once(five: Project) -> None:
+    assert measured(five, "--perfgate-shard=1/2") == (0, ["alpha", "gamma", "delta"])
+    assert measured(five, "--perfgate-shard=2/2") == (0, ["beta", "epsilon"])
+    assert measured(five, "--perfgate-shard=1/1") == (0, list(NAMES))
+
+
+@pytest.mark.parametrize("of", [1, 2, 3, 5])
+def test_every_workload_falls_to_exactly_one_shard(of: int) -> None:
+    parts = [Shard(index=index, of=of).part(NAMES) for index in range(1, of + 1)]
+    assert sorted(name for part in parts for name in part) == list(IN_ORDER)
+    assert {len(part) for part in parts} <= {5 // of, 5 // of + 1}
+
+
+def test_shards_divide_what_a_selection_leaves(five: Project) -> None:
+    """So that no shard is left with nothing to measure, and none with all of it."""
+    chosen = ("-k", "alpha or beta or delta or gamma")
+    assert measured(five, *chosen, "--perfgate-shard=1/2") == (0, ["alpha", "delta"])
+    assert measured(five, *chosen, "--perfgate-shard=2/2") == (0, ["beta", "gamma"])
+
+
+def test_a_named_file_is_divided_as_well(five: Project) -> None:
+    assert measured(five, "workloads/first.py", "--perfgate-shard=2/2") == (0, ["beta"])
+
+
+def test_collect_only_shows_the_shard(five: Project) -> None:
+    seen = five.gate("--collect-only", "--perfgate-shard=2/3")
+    assert seen.status == 0
+    assert "shard 2/3: 2 of 5 workloads\n" in seen.out
+    assert "collected 5 items / 3 deselected / 2 selected\n" in seen.out
+    assert [name for name in NAMES if f"<WorkloadItem {name}>" in seen.out] == ["beta", "gamma"]
+
+
+def test_the_document_says_which_shard_it_is_of(five: Project) -> None:
+    told = document(five, "--perfgate-shard=2/3", "--perfgate-label=h200 2/3")
+    assert (told.label, told.shard) == ("h200 2/3", Shard(index=2, of=3))
+    assert [one.verdict.workload for one in told.workloads] == ["beta", "gamma"]
+    assert document(five).shard is None
+
+
+def test_a_baseline_without_a_workload_shuts_the_first_shard_and_no_other(five: Project) -> None:
+    five.bless(five.baseline("gone"))
+    first, second, third = (five.gate(f"--perfgate-shard={index}/3") for index in (1, 2, 3))
+    assert (first.status, second.status, third.status) == (1, 0, 0)
+    assert first.summary.endswith(
+        "GATE SHUT: gone: it has a baseline for this machine, and no such workload exists any more; if it was renamed "
+        "or deleted on purpose, delete its baseline\n"
+    )
+
+
+def test_no_baseline_is_missed_where_workloads_were_left_out_besides(five: Project) -> None:
+    five.bless(five.baseline("gone"))
+    assert five.gate("--perfgate-shard=1/2", "-k", "not alpha").status == 0
+
+
+def test_a_workload_that_a_hook_drops_is_missed_by_its_own_shard(five: Project) -> None:
+    five.write(
+        "conftest.py",
+        "def pytest_collection_modifyitems(items):\n    items[:] = [i for i in items if i.name != 'beta']\n",
+    )
+    first, second = (five.gate(f"--perfgate-shard={index}/2") for index in (1, 2))
+    assert (first.status, second.status) == (0, 1)
+    assert second.summary.endswith("GATE SHUT: beta: it was expected, and not measured\n")
+
+
+def test_all_shards_share_the_error_of_one_gate(five: Project) -> None:
+    told = document(five, "--perfgate-shard=2/2")
+    assert [one.verdict.workloads for one in told.workloads] == [5, 5]
+    seen = five.gate("--perfgate-shard=2/2")
+    shared = "Among 5 workloads, clocks share the 1 % of false alarms that a gate may give (Holm).\n"
+    assert shared in seen.summary
+
+
+def test_the_time_budget_is_for_the_workloads_of_the_shard(five: Project) -> None:
+    """Three runs of 60 s each are affordable twice, not five times."""
+    slower = records.run({Metric.STEP_MS: 12.34 * 1.02})
+    five.measures(slower.model_copy(update={"wall_s": 60.0}))
+    told = document(five, "--perfgate-shard=2/2", "--perfgate-time-budget=600", "--perfgate-max-runs=5")
+    assert [len(one.runs) for one in told.workloads] == [5, 5]
+
+
+@pytest.mark.parametrize("value", ["", "2", "0/2", "3/2", "1/0", "-1/2", "a/b", "1/2/3", " 1/2", "1/2\n", "\u0661/2"])
+def test_a_shard_that_is_none_is_a_usage_error(five: Project, value: str) -> None:
+    seen = five.gate(f"--perfgate-shard={value}")
+    assert (seen.status, seen.complaint) == (
+        4,
+        (
+            f"ERROR: --perfgate-shard: the value is {value!r}. It should be I/N: the I-th, from 1, of N parts.\n"
+            "Correct it.\n"
+        ),
+    )
+
+
+@pytest.mark.parametrize("index", [1, 6])
+def test_more_shards_than_workloads_is_a_usage_error_of_each(five: Project, index: int) -> None:
+    asked = five.measures(records.run())
+    seen = five.gate(f"--perfgate-shard={index}/6")
+    assert (seen.status, asked) == (4, [])
+    assert seen.complaint == (
+        f"ERROR: --perfgate-shard: the value is '{index}/6', and there are 5 workloads. Some shards would measure "
+        "nothing.\nAsk for 5 shards at most.\n"
+    )
+
+
+def test_two_shards_of_one_workload_are_one_too_many(five: Project) -> None:
+    seen = five.gate("-k", "alpha", "--perfgate-shard=1/2")
+    assert (seen.status, seen.complaint) == (
+        4,
+        (
+            "ERROR: --perfgate-shard: the value is '1/2', and there is 1 workload. Some shards would measure nothing.\n"
+            "Ask for 1 shard at most.\n"
+        ),
+    )
+
+
+def test_a_file_that_cannot_be_collected_shuts_every_shard(five: Project) -> None:
+    five.workload("import nowhere_to_be_found\n", file="third.py")
+    for index in (1, 2):
+        seen = five.gate(f"--perfgate-shard={index}/2")
+        assert (seen.status, seen.summary) == (2, "GATE SHUT: files that cannot be collected, see above\n")
+
+
+def test_workloads_of_one_name_are_refused_by_every_shard(five: Project) -> None:
+    five.workload(loops("alpha"), file="third.py")
+    for index in (1, 2):
+        seen = five.gate(f"--perfgate-shard={index}/2")
+        assert seen.status == 4
+        assert "alpha: 2 workloads bear this name (workloads/first.py, workloads/third.py)." in seen.complaint
+
+
+@pytest.mark.parametrize("label", ["", "  ", "two\nlines", "\x1b[31m", "x" * 101])
+def test_a_label_that_cannot_be_shown_is_a_usage_error(five: Project, label: str) -> None:
+    seen = five.gate(f"--perfgate-label={label}")
+    assert (seen.status, seen.complaint) == (
+        4,
+        (
+            f"ERROR: --perfgate-label: the value is {label!r}. It should be 1 to 100 characters that can be seen.\n"
+            "Correct it.\n"
+        ),
+    )
+
+
+def test_a_loss_in_one_shard_is_told_there_alone(five: Project) -> None:
+    slower: Run = records.run({Metric.H2D_COPIES: 3})
+    five.measures(slower)
+    told = document(five, "--perfgate-shard=2/2")
+    assert [one.verdict.outcome for one in told.workloads] == [Outcome.REGRESSED, Outcome.REGRESSED]
+    assert told.shut_by == ("beta: REGRESSED", "epsilon: REGRESSED")
+
+
+@pytest.mark.parametrize(("index", "of"), [(0, 2), (3, 2), (1, 0), (1, 10_000)])
+def test_a_shard_that_cannot_be_is_no_record(index: int, of: int) -> None:
+    with pytest.raises(ValidationError):
+        Shard(index=index, of=of)

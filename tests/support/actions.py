@@ -1,0 +1,353 @@
+"""GitHub Actions without GitHub: expressions, the events that start workflows, and a runner of `run:` steps.
+
+A step runs as the runner runs it: its script in a file, by `bash --noprofile --norc -eo pipefail`, in an environment of
+its own, with the files by which it speaks to the runner.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+ROOT = Path(__file__).parents[2]
+WORKFLOWS = ROOT / ".github" / "workflows"
+ACTION = ROOT / ".github" / "actions" / "perfgate" / "action.yml"
+
+Yaml = Mapping[str, Any]
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML 1.2's booleans: `on` is a key of workflows, not True."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:bool"]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"true|false"), list("tf"))
+
+
+def load(file: Path) -> Yaml:
+    """A workflow or action as data."""
+    loaded = yaml.load(file.read_text(encoding="utf-8"), Loader=_Loader)
+    assert isinstance(loaded, dict), file
+    return loaded
+
+
+# Expressions
+
+_TOKEN = re.compile(
+    r"\s*(?:(?P<text>'(?:[^']|'')*')|(?P<number>\d+)|(?P<word>[A-Za-z_][\w-]*(?:\.[A-Za-z_*][\w-]*)*)"
+    r"|(?P<sign>==|!=|&&|\|\||[!(),]))"
+)
+_PLACE = re.compile(r"\$\{\{(.*?)\}\}", re.DOTALL)
+
+Value = str | int | bool | list[Any] | dict[str, Any] | None
+
+
+@dataclass
+class Expression:
+    """One expression of GitHub Actions: what is needed of its grammar, and an error for anything else."""
+
+    text: str
+    known: Mapping[str, Any]
+    """Contexts: `github`, `inputs`, `steps`, ... A name that is missing in one of them is null, as with GitHub; a
+    context that is missing is an error."""
+    state: str = "success"
+    """Of the steps before it: `success`, `failure` or `cancelled`."""
+    tokens: list[tuple[str, str]] = field(default_factory=list)
+
+    def value(self) -> Value:
+        """What it comes to."""
+        position, text = 0, self.text.strip()
+        while position < len(text):
+            found = _TOKEN.match(text, position)
+            assert found is not None, f"not understood: {text[position:]!r}"
+            position = found.end()
+            self.tokens.append((str(found.lastgroup), found[0].strip()))
+        value = self._or()
+        assert not self.tokens, self.tokens
+        return value
+
+    def _next(self, *signs: str) -> bool:
+        if self.tokens and self.tokens[0][0] == "sign" and self.tokens[0][1] in signs:
+            self.tokens.pop(0)
+            return True
+        return False
+
+    def _or(self) -> Value:
+        value = self._and()
+        while self._next("||"):
+            other = self._and()
+            value = value if truthy(value) else other
+        return value
+
+    def _and(self) -> Value:
+        value = self._equal()
+        while self._next("&&"):
+            other = self._equal()
+            value = other if truthy(value) else value
+        return value
+
+    def _equal(self) -> Value:
+        value = self._unary()
+        for sign, wanted in (("==", True), ("!=", False)):
+            if self._next(sign):
+                return (_folded(value) == _folded(self._unary())) is wanted
+        return value
+
+    def _unary(self) -> Value:
+        if self._next("!"):
+            return not truthy(self._unary())
+        if self._next("("):
+            value = self._or()
+            assert self._next(")")
+            return value
+        kind, token = self.tokens.pop(0)
+        match kind:
+            case "text":
+                return token[1:-1].replace("''", "'")
+            case "number":
+                return int(token)
+            case "word" if self._next("("):
+                given: list[Value] = []
+                while not self._next(")"):
+                    given.append(self._or())
+                    self._next(",")
+                return self._called(token, given)
+            case "word":
+                return token == "true" if token in {"true", "false"} else self._looked_up(token)
+            case _:
+                raise AssertionError(f"not understood: {token}")
+
+    def _called(self, name: str, given: Sequence[Any]) -> Value:
+        match name:
+            case "always":
+                return True
+            case "cancelled" | "failure" | "success":
+                return self.state == {"cancelled": "cancelled", "failure": "failure", "success": "success"}[name]
+            case "startsWith":
+                return str(given[0] or "").lower().startswith(str(given[1]).lower())
+            case "contains":
+                return given[1] in given[0]
+            case "fromJSON":
+                parsed: Value = json.loads(given[0])
+                return parsed
+            case "format":
+                return re.sub(r"\{(\d)\}", lambda place: str(given[int(place[1]) + 1]), str(given[0]))
+            case _:
+                raise AssertionError(f"an unknown function: {name}")
+
+    def _looked_up(self, name: str) -> Value:
+        first, *rest = name.split(".")
+        assert first in self.known, f"an unknown context: {name}"
+        value: Any = self.known[first]
+        for part in rest:
+            value = value.get(part) if isinstance(value, Mapping) else None
+        found: Value = value
+        return found
+
+
+def truthy(value: Value) -> bool:
+    """Whether GitHub takes a value for true."""
+    return value not in (None, "", 0, False)
+
+
+def _folded(value: Value) -> Value:
+    """A value as `==` compares it: letters of both cases are the same, and null is an empty text."""
+    return "" if value is None else value.lower() if isinstance(value, str) else value
+
+
+def text_of(value: Value) -> str:
+    """A value within a text."""
+    match value:
+        case None:
+            return ""
+        case bool():
+            return str(value).lower()
+        case _:
+            return str(value)
+
+
+def filled(text: object, known: Mapping[str, Any]) -> str:
+    """A text with its expressions in it."""
+    return _PLACE.sub(lambda place: text_of(Expression(place[1], known).value()), text_of(text))  # type: ignore[arg-type]
+
+
+def condition(text: str, known: Mapping[str, Any], *, state: str = "success") -> bool:
+    """What an `if:` comes to; without a function of the state it asks for success as well."""
+    bare = _PLACE.fullmatch(text.strip())
+    inner = bare[1] if bare else text
+    asks = re.search(r"\b(?:always|cancelled|failure|success)\(\)", inner)
+    return (bool(asks) or state == "success") and truthy(Expression(inner, known, state=state).value())
+
+
+# Steps
+
+
+@dataclass(frozen=True, kw_only=True)
+class Done:
+    """What came of a step."""
+
+    status: int
+    log: str
+    outputs: Mapping[str, str]
+    ending_s: float = 0.0
+    """From the signal of a cancellation to its end."""
+
+    @property
+    def commands(self) -> list[str]:
+        """The commands that the runner takes from the log: what lies between stop-commands and its token is none."""
+        token, found = None, []
+        for line in self.log.splitlines():
+            if token is not None:
+                token = None if line == f"::{token}::" else token
+            elif line.startswith("::stop-commands::"):
+                token = line.removeprefix("::stop-commands::")
+            elif line.startswith("::"):
+                found.append(line)
+        assert token is None, "the runner would take no command any more"
+        return found
+
+
+class Machine:
+    """A runner: a workspace with a repository, a folder for temporary files, and the files of its steps."""
+
+    def __init__(self, folder: Path, workspace: Path, **env: str) -> None:
+        self.workspace = workspace
+        self.temp = folder / "temp"
+        self.temp.mkdir(parents=True)
+        self.summary = self.temp / "summary.md"
+        self.ran = self.temp / "ran"
+        """What stand-ins for other programs note."""
+        self.event = self.temp / "event.json"
+        self.event.write_text("{}", encoding="utf-8")
+        (folder / "home").mkdir()
+        self.env = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(folder / "home"),
+            "CI": "true",
+            "GITHUB_ACTIONS": "true",
+            "GITHUB_EVENT_NAME": "push",
+            "GITHUB_EVENT_PATH": str(self.event),
+            "GITHUB_JOB": "gate",
+            "GITHUB_REPOSITORY": "ada/engine",
+            "GITHUB_RUN_ATTEMPT": "1",
+            "GITHUB_RUN_ID": str(uuid.uuid4().int % 10**12 + 1),
+            "GITHUB_STEP_SUMMARY": str(self.summary),
+            "GITHUB_WORKSPACE": str(workspace),
+            "RUNNER_NAME": "gpu-1",
+            "RUNNER_TEMP": str(self.temp),
+            **env,
+        }
+        self._steps = 0
+
+    def run(
+        self,
+        step: Yaml,
+        known: Mapping[str, Any],
+        *,
+        interrupt: Callable[[], bool] | None = None,
+        number: signal.Signals = signal.SIGINT,
+        timeout_s: float = 240,
+        **env: str,
+    ) -> Done:
+        """Run a `run:` step to its end.
+
+        Args:
+            step: the step as the file has it.
+            known: the contexts of its expressions.
+            interrupt: send the step's process a signal as soon as this says yes, as the runner does at a cancellation.
+            number: that signal.
+            timeout_s: a step that takes longer is an error.
+            env: more of the environment.
+        """
+        self._steps += 1
+        signalled: float | None = None
+        output, log = self.temp / f"output-{self._steps}", self.temp / f"log-{self._steps}"
+        script = self.temp / f"script-{self._steps}.sh"
+        script.write_text(step["run"], encoding="utf-8")
+        output.touch()
+        given = {name: filled(value, known) for name, value in step.get("env", {}).items()}
+        with log.open("wb") as stream:
+            process = subprocess.Popen(
+                ["bash", "--noprofile", "--norc", "-eo", "pipefail", str(script)],
+                cwd=self.workspace / filled(step.get("working-directory", "."), known),
+                env={**self.env, "GITHUB_OUTPUT": str(output), **env, **given},
+                stdin=subprocess.DEVNULL,
+                stdout=stream,
+                stderr=subprocess.STDOUT,
+            )
+            try:
+                if interrupt is not None:
+                    deadline = time.monotonic() + timeout_s
+                    while not interrupt():
+                        assert process.poll() is None, log.read_text("utf-8")
+                        assert time.monotonic() < deadline, log.read_text("utf-8")
+                        time.sleep(0.02)
+                    process.send_signal(number)
+                    signalled = time.monotonic()
+                status = process.wait(timeout=timeout_s)
+                ended = time.monotonic()
+            finally:
+                process.kill()
+                process.wait()
+        return Done(
+            status=status,
+            log=log.read_text("utf-8"),
+            outputs=read_outputs(output),
+            ending_s=ended - (signalled or ended),
+        )
+
+    @property
+    def told(self) -> str:
+        """The job summary."""
+        return self.summary.read_text(encoding="utf-8") if self.summary.exists() else ""
+
+
+def read_outputs(file: Path) -> dict[str, str]:
+    """What a step wrote into GITHUB_OUTPUT, read as the runner reads it."""
+    found: dict[str, str] = {}
+    lines = iter(file.read_text(encoding="utf-8").splitlines())
+    for line in lines:
+        name, sign, delimiter = line.partition("<<")
+        if not sign:
+            name, sign, value = line.partition("=")
+            assert sign, line
+            found[name] = value
+            continue
+        held: list[str] = []
+        for inner in lines:
+            if inner == delimiter:
+                break
+            held.append(inner)
+        else:
+            raise AssertionError(f"{name}: its delimiter is missing")
+        found[name] = "\n".join(held)
+    return found
+
+
+# Events
+
+
+def pull_request(*, fork: bool = False, action: str = "synchronize", label: str | None = None) -> dict[str, Any]:
+    """The context `github` of a pull request's event."""
+    owner = "mallory" if fork else "ada"
+    event: dict[str, Any] = {
+        "action": action,
+        "pull_request": {"number": 7, "head": {"sha": "0" * 40, "repo": {"full_name": f"{owner}/engine"}}},
+    }
+    if label is not None:
+        event["label"] = {"name": label}
+    return {"event_name": "pull_request", "repository": "ada/engine", "ref": "refs/pull/7/merge", "event": event}

@@ -1,0 +1,97 @@
+"""A pytest plugin that puts the demo's recorded captures in place of measured ones: `-p support.replayed`.
+
+The machine, nsys and the runs are those of an NVIDIA H200; reading, measuring, judging and keeping are the gate's own.
+`PERFGATE_REPLAY` says what is replayed: the name of a recording, or `hang` for a run that does not end by itself.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from functools import partial
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+import perfgate
+from perfgate import runner
+from perfgate.demo.record import EXPORT, MANIFEST, Manifest, Recording, unpack
+from perfgate.demo.replay import _measured
+from perfgate.machine import lock
+from perfgate.model.machine import Machine
+from perfgate.model.workload import Workload
+from perfgate.nsys.process import run_process
+from perfgate.nsys.tool import NsysTool, NsysVersion
+from perfgate.plugin import bench, series
+
+WHAT = "PERFGATE_REPLAY"
+LOCKS = "PERFGATE_REPLAY_LOCKS"
+"""Folder of the GPU's locks, so that tests side by side do not wait for one another."""
+CAPTURES = Path(perfgate.__file__).parent / "demo" / "captures"
+HANGING = "hanging"
+"""File in the project that says that the run that does not end has begun."""
+SECRET = "SECRET_OF_THE_JOB"
+"""Stands for what no published file may hold."""
+
+STUBBORN = f"""\
+import os, signal, subprocess, sys, time
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+subprocess.Popen([sys.executable, "-c", "import time; time.sleep(300)"], start_new_session=True)
+open({HANGING!r}, "w").close()
+time.sleep(300)
+"""
+"""A workload that does not hear Ctrl-C, and has started a process in a session of its own, as nsys does."""
+
+MANIFEST_READ = Manifest.model_validate_json((CAPTURES / MANIFEST).read_text(encoding="utf-8"))
+
+
+def pytest_configure() -> None:
+    """Put the recorded machine, nsys and runs in place of real ones."""
+    patch = pytest.MonkeyPatch()
+    patch.setattr(bench, "read_machine", _machine)
+    patch.setattr(bench, "find_nsys", _nsys)
+    patch.setattr(series, "wait_until_idle", _idle)
+    patch.setattr(lock, "machine_folder", partial(Path, os.environ[LOCKS]))
+    patch.setattr(runner, "measure_run", partial(_replayed, recorded=count()))
+
+
+def _machine(*_arguments: object, **_options: object) -> Machine:
+    return MANIFEST_READ.machine
+
+
+def _nsys(*_arguments: object, **_options: object) -> NsysTool:
+    version = NsysVersion.parse(f"version {MANIFEST_READ.machine.nsys}")
+    assert version is not None
+    return NsysTool(path=Path("nsys"), version=version)
+
+
+def _idle(*_arguments: object, **_options: object) -> None:
+    """No other process is on the GPU."""
+
+
+def _replayed(
+    of: runner.Bench, workload: Workload, folder: Path, *, recorded: Iterator[int], **_options: object
+) -> runner.Measured:
+    what = os.environ[WHAT]
+    folder.mkdir(parents=True)
+    if what == "hang":
+        argv = [sys.executable, "-c", STUBBORN]
+        run_process(argv, cwd=of.root, env=of.env, log=folder / "workload.log", timeout_s=300)
+    recording: Recording = getattr(MANIFEST_READ, what)
+    one = recording.runs[next(recorded) % len(recording.runs)]
+    work = folder / "nsys"
+    unpack(CAPTURES / one.archive, work)
+    run = _measured(MANIFEST_READ, one, work)
+    # As the runner leaves a run behind, with the files that hold the job's environment.
+    reports = folder / "capture-0-reports"
+    reports.mkdir()
+    for report in work.glob("*.csv"):
+        shutil.copy(report, reports)
+    shutil.copy(work / EXPORT, folder / "capture-0.sqlite")
+    for name in ("nsys/capture-0.nsys-rep", "nsys/capture-0.sqlite", "workload.log", "order.json"):
+        (folder / name).write_text(SECRET, encoding="utf-8")
+    code = runner.code_now({workload.source: ""}, of.root)
+    return runner.Measured(run=run, account=None, code=code)

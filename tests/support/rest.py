@@ -1,0 +1,757 @@
+"""A server on this machine that answers as GitHub's REST API does, to what perfgate asks of it.
+
+Its state is plain Python; what was asked is noted. Failures are planted with `fail`.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import json
+import re
+import threading
+import time
+import zipfile
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from email.utils import formatdate
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from types import TracebackType
+from typing import ClassVar, Self
+from urllib.parse import parse_qs, unquote, urlencode, urlsplit
+
+TOKEN = "ghs_0123456789abcdef"
+BOT = "github-actions[bot]"
+NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
+LONGEST_BODY = 65_536
+
+_LEVELS = {"read": 1, "write": 2}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """One request, as it came."""
+
+    verb: str
+    path: str
+    """Without the repository: `/pulls/7`; of the file server as it came."""
+    query: Mapping[str, str]
+    headers: Mapping[str, str]
+    """By their names in lower case."""
+    body: object
+
+    @property
+    def line(self) -> str:
+        return f"{self.verb} {self.path}"
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    content: object = None
+    """JSON; bytes as they are."""
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class Fault:
+    """An answer in place of the true one, so many times."""
+
+    line: str
+    """A regular expression for `VERB /path`."""
+    answer: Answer
+    times: int
+    after: bool
+    """Whether the request is carried out all the same, and only its answer is lost."""
+    delay_s: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Commit:
+    tree: str
+    parents: tuple[str, ...]
+    message: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dispatch:
+    workflow: str
+    ref: str
+    inputs: Mapping[str, str]
+
+
+def zipped(members: Mapping[str, bytes | str]) -> bytes:
+    """A zip file as upload-artifact makes it."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return buffer.getvalue()
+
+
+def not_found(message: str = "Not Found") -> Answer:
+    return Answer(404, {"message": message, "documentation_url": "https://docs.github.com/rest", "status": "404"})
+
+
+def invalid(message: str, *errors: object) -> Answer:
+    told: dict[str, object] = {"message": message, "documentation_url": "https://docs.github.com/rest"}
+    return Answer(422, {**told, "errors": list(errors)} if errors else told)
+
+
+def primary_limit(seconds: int) -> Answer:
+    """The hour's requests are used up; there will be new ones in so many seconds."""
+    reset = {
+        "X-RateLimit-Limit": "1000",
+        "X-RateLimit-Remaining": "0",
+        "X-RateLimit-Reset": str(int(time.time()) + seconds),
+    }
+    return Answer(403, {"message": "API rate limit exceeded for installation ID 12345."}, reset)
+
+
+def secondary_limit(*, retry_after: int | None, status: int = 403) -> Answer:
+    """Too many at once."""
+    headers = {} if retry_after is None else {"Retry-After": str(retry_after)}
+    message = "You have exceeded a secondary rate limit. Please wait a few minutes before you try again."
+    return Answer(status, {"message": message}, headers)
+
+
+NOT_ACCESSIBLE = Answer(403, {"message": "Resource not accessible by integration", "status": "403"})
+
+
+class GitHub(AbstractContextManager["GitHub"]):
+    """One repository on a GitHub of its own: `with GitHub() as hub: ...`."""
+
+    def __init__(self, repository: str = "octo/loops") -> None:
+        self.repository = repository
+        self.default_branch = "main"
+        self.asked: list[Asked] = []
+        self.fetched: list[Asked] = []
+        """What the server of the artifacts' files was asked."""
+        self.token_may: dict[str, str] = dict.fromkeys(("actions", "contents", "issues", "pull-requests"), "write")
+        """Permissions of the token: `read` or `write`."""
+        self.may_open_pull_requests = True
+        """The repository's setting "Allow GitHub Actions to create and approve pull requests"."""
+        self.permissions: dict[str, str] = {}
+        """Of users: `admin`, `write`, `read`, `none`; of others there is none such."""
+        self.pulls: dict[int, dict[str, object]] = {}
+        self.comments: dict[int, list[dict[str, object]]] = {}
+        """By pull request."""
+        self.runs: list[dict[str, object]] = []
+        self.artifacts: dict[int, list[dict[str, object]]] = {}
+        """By run."""
+        self.jobs: dict[int, list[dict[str, object]]] = {}
+        """By run."""
+        self.truncates_trees = False
+        """Whether a listing of files is too long for one answer."""
+        self.files: dict[int, bytes] = {}
+        """Zip files by artifact."""
+        self.workflows: set[str] = set()
+        """Files that have `workflow_dispatch`."""
+        self.dispatched: list[Dispatch] = []
+        self.blobs: dict[str, bytes] = {}
+        self.trees: dict[str, dict[str, str]] = {}
+        """Blobs by path."""
+        self.commits: dict[str, Commit] = {}
+        self.branches: dict[str, str] = {}
+        self._faults: list[Fault] = []
+        self._number = 0
+        self._lock = threading.RLock()
+        self._api = _Server(self._serve_api)
+        self._storage = _Server(self._serve_file)
+
+    def __enter__(self) -> Self:
+        self._api.start()
+        self._storage.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._api.stop()
+        self._storage.stop()
+
+    # What a test plants and looks at
+
+    @property
+    def api_url(self) -> str:
+        return f"http://127.0.0.1:{self._api.port}/api/v3"
+
+    def env(self, **more: str) -> dict[str, str]:
+        """The environment of a job of this repository."""
+        return {
+            "GITHUB_REPOSITORY": self.repository,
+            "GITHUB_API_URL": self.api_url,
+            "GITHUB_SERVER_URL": "https://github.example",
+            "GITHUB_TOKEN": TOKEN,
+            "GITHUB_RUN_ID": "9001",
+            "GITHUB_RUN_ATTEMPT": "1",
+            "GITHUB_ACTOR": "ada",
+            "GITHUB_REF": "refs/heads/main",
+            "GITHUB_SHA": "1" * 40,
+            **more,
+        }
+
+    def env_of(self, event_name: str, event: Mapping[str, object], folder: Path, **more: str) -> dict[str, str]:
+        """The environment of a job that an event started; the event's file is written."""
+        file = folder / "event.json"
+        file.write_text(json.dumps(event), encoding="utf-8")
+        return self.env(GITHUB_EVENT_NAME=event_name, GITHUB_EVENT_PATH=str(file), **more)
+
+    def fail(self, line: str, answer: Answer, *, times: int = 1, after: bool = False, delay_s: float = 0.0) -> None:
+        """Answer otherwise, so many times, to what a regular expression finds in `VERB /path`."""
+        self._faults.append(Fault(line, answer, times, after, delay_s))
+
+    @property
+    def lines(self) -> list[str]:
+        """What was asked, in short."""
+        return [asked.line for asked in self.asked]
+
+    @property
+    def changes(self) -> list[str]:
+        """What was asked that is not only reading."""
+        return [asked.line for asked in self.asked if asked.verb != "GET"]
+
+    def pull(
+        self,
+        *,
+        branch: str = "faster",
+        sha: str = "a" * 40,
+        head: str | None = None,
+        base: str = "main",
+        state: str = "open",
+        author: str | None = "eve",
+        title: str = "Faster",
+        fork_gone: bool = False,
+    ) -> int:
+        """Add a pull request, from this repository or another `head`, and return its number."""
+        number = self._next()
+        whose = head or self.repository
+        self.pulls[number] = {
+            "id": 10_000 + number,
+            "number": number,
+            "state": state,
+            "title": title,
+            "body": "",
+            "html_url": f"https://github.example/{self.repository}/pull/{number}",
+            "user": None if author is None else _user(author),
+            "head": {
+                "label": f"{whose.partition('/')[0]}:{branch}",
+                "ref": branch,
+                "sha": sha,
+                "repo": None if fork_gone else {"id": 1, "full_name": whose},
+            },
+            "base": {
+                "label": f"{self.repository.partition('/')[0]}:{base}",
+                "ref": base,
+                "sha": "b" * 40,
+                "repo": {"id": 2, "full_name": self.repository},
+            },
+        }
+        self.comments[number] = []
+        return number
+
+    def comment(self, number: int, body: str, *, author: str | None = BOT) -> int:
+        """Add a comment to a pull request and return its id."""
+        made = self._next()
+        self.comments[number].append(
+            {
+                "id": made,
+                "user": None if author is None else _user(author),
+                "body": body,
+                "html_url": f"https://github.example/{self.repository}/pull/{number}#issuecomment-{made}",
+                "created_at": _time(NOON + timedelta(seconds=made)),
+            }
+        )
+        return made
+
+    def run(
+        self,
+        *,
+        head_sha: str = "a" * 40,
+        head_branch: str | None = "faster",
+        workflow: str = "perfgate.yml",
+        run_id: int | None = None,
+        attempt: int = 1,
+        event: str = "pull_request",
+        status: str = "completed",
+        conclusion: str | None = "success",
+        created_at: datetime = NOON,
+    ) -> int:
+        """Add a run of a workflow and return its id."""
+        made = self._next() if run_id is None else run_id
+        self.runs.append(
+            {
+                "id": made,
+                "run_attempt": attempt,
+                "path": f".github/workflows/{workflow}",
+                "event": event,
+                "status": status,
+                "conclusion": conclusion,
+                "head_sha": head_sha,
+                "head_branch": head_branch,
+                "created_at": _time(created_at),
+                "html_url": f"https://github.example/{self.repository}/actions/runs/{made}",
+                "pull_requests": [],
+            }
+        )
+        self.artifacts.setdefault(made, [])
+        return made
+
+    def artifact(
+        self,
+        run_id: int,
+        name: str,
+        content: bytes | Mapping[str, bytes | str],
+        *,
+        expired: bool = False,
+        created_at: datetime = NOON,
+    ) -> int:
+        """Add an artifact to a run, as bytes or as what is to be zipped; return its id."""
+        made = self._next()
+        packed = content if isinstance(content, bytes) else zipped(content)
+        self.files[made] = packed
+        self.artifacts.setdefault(run_id, []).append(
+            {
+                "id": made,
+                "name": name,
+                "size_in_bytes": len(packed),
+                "expired": expired,
+                "archive_download_url": f"{self.api_url}/repos/{self.repository}/actions/artifacts/{made}/zip",
+                "created_at": _time(created_at),
+            }
+        )
+        return made
+
+    def commit(
+        self, files: Mapping[str, bytes | str], *, branch: str, message: str = "a commit", sha: str | None = None
+    ) -> str:
+        """Add a commit to a branch, as a push does; return its SHA, which may be given."""
+        parent = self.branches.get(branch)
+        before = {} if parent is None else dict(self.trees[self.commits[parent].tree])
+        before |= {
+            path: self._blob(content.encode() if isinstance(content, str) else content)
+            for path, content in files.items()
+        }
+        commit = Commit(tree=self._tree(before), parents=() if parent is None else (parent,), message=message)
+        made = sha or _sha("commit", commit, len(self.commits))
+        self.commits[made] = commit
+        self.branches[branch] = made
+        return made
+
+    def content(self, branch: str) -> dict[str, bytes]:
+        """The files of a branch."""
+        tree = self.trees[self.commits[self.branches[branch]].tree]
+        return {path: self.blobs[blob] for path, blob in tree.items()}
+
+    def _next(self) -> int:
+        self._number += 1
+        return self._number
+
+    def _blob(self, content: bytes) -> str:
+        made = hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
+        self.blobs[made] = content
+        return made
+
+    def _tree(self, entries: dict[str, str]) -> str:
+        made = _sha("tree", sorted(entries.items()))
+        self.trees[made] = entries
+        return made
+
+    # The API
+
+    ROUTES: ClassVar[tuple[tuple[str, str, str, str], ...]] = (
+        ("GET", r"/pulls", "pull-requests: read", "_list_pulls"),
+        ("POST", r"/pulls", "pull-requests: write", "_open_pull"),
+        ("GET", r"/pulls/(\d+)", "pull-requests: read", "_get_pull"),
+        ("PATCH", r"/pulls/(\d+)", "pull-requests: write", "_edit_pull"),
+        ("GET", r"/issues/(\d+)/comments", "pull-requests: read", "_list_comments"),
+        ("POST", r"/issues/(\d+)/comments", "pull-requests: write", "_create_comment"),
+        ("PATCH", r"/issues/comments/(\d+)", "pull-requests: write", "_edit_comment"),
+        ("GET", r"/collaborators/([^/]+)/permission", "", "_permission"),
+        ("GET", r"/actions/workflows/([^/]+)/runs", "actions: read", "_list_runs"),
+        ("POST", r"/actions/workflows/([^/]+)/dispatches", "actions: write", "_dispatch"),
+        ("GET", r"/actions/runs/(\d+)/jobs", "actions: read", "_list_jobs"),
+        ("GET", r"/actions/runs/(\d+)/artifacts", "actions: read", "_list_artifacts"),
+        ("GET", r"/actions/artifacts/(\d+)/zip", "actions: read", "_redirect"),
+        ("GET", r"/git/matching-refs/heads/(.+)", "contents: read", "_matching_refs"),
+        ("GET", r"/git/commits/([0-9a-f]+)", "contents: read", "_get_commit"),
+        ("GET", r"/git/blobs/([0-9a-f]+)", "contents: read", "_get_blob"),
+        ("GET", r"/git/trees/([0-9a-f]+)", "contents: read", "_get_tree"),
+        ("POST", r"/git/blobs", "contents: write", "_create_blob"),
+        ("POST", r"/git/trees", "contents: write", "_create_tree"),
+        ("POST", r"/git/commits", "contents: write", "_create_commit"),
+        ("POST", r"/git/refs", "contents: write", "_create_ref"),
+        ("PATCH", r"/git/refs/heads/(.+)", "contents: write", "_update_ref"),
+    )
+
+    def _serve_api(self, verb: str, target: str, headers: Mapping[str, str], body: bytes) -> Answer:
+        parts = urlsplit(target)
+        root = f"/api/v3/repos/{self.repository}"
+        whole = unquote(parts.path)
+        path = whole.removeprefix(root)
+        asked = Asked(
+            verb=verb,
+            path=path,
+            query={name: values[-1] for name, values in parse_qs(parts.query).items()},
+            headers=headers,
+            body=json.loads(body) if body else None,
+        )
+        with self._lock:
+            self.asked.append(asked)
+            fault = next((one for one in self._faults if one.times > 0 and re.search(one.line, asked.line)), None)
+            if fault is not None:
+                fault.times -= 1
+        if fault is not None:
+            time.sleep(fault.delay_s)
+            if fault.after:
+                with self._lock:
+                    self._answer(asked)
+            return fault.answer
+        if not whole.startswith(f"{root}/"):
+            return not_found()
+        with self._lock:
+            return self._answer(asked)
+
+    def _answer(self, asked: Asked) -> Answer:
+        if asked.headers.get("authorization", "").split(" ")[1:] != [TOKEN]:
+            return Answer(401, {"message": "Bad credentials", "status": "401"})
+        for verb, pattern, needs, name in self.ROUTES:
+            if asked.verb == verb and (found := re.fullmatch(pattern, asked.path)):
+                what, _, how = needs.partition(": ")
+                if what and _LEVELS[how] > _LEVELS.get(self.token_may.get(what, ""), 0):
+                    return NOT_ACCESSIBLE
+                serve: Callable[..., Answer] = getattr(self, name)
+                return serve(asked, *found.groups())
+        return not_found()
+
+    def _page(self, asked: Asked, rows: list[dict[str, object]], *, within: str | None = None) -> Answer:
+        size = min(int(asked.query.get("per_page", "30")), 100)
+        number = int(asked.query.get("page", "1"))
+        last = max(-(-len(rows) // size), 1)
+
+        def link(page: int, rel: str) -> str:
+            query = urlencode({**asked.query, "page": page})
+            return f'<{self.api_url}/repos/{self.repository}{asked.path}?{query}>; rel="{rel}"'
+
+        links = [link(number + 1, "next"), link(last, "last")] if number < last else []
+        links += [link(number - 1, "prev"), link(1, "first")] if number > 1 else []
+        shown = rows[(number - 1) * size : number * size]
+        content: object = shown if within is None else {"total_count": len(rows), within: shown}
+        return Answer(200, content, {"Link": ", ".join(links)} if links else {})
+
+    def _list_pulls(self, asked: Asked) -> Answer:
+        state, head = asked.query.get("state", "open"), asked.query.get("head", "")
+        rows = [pull for pull in self.pulls.values() if state in ("all", pull["state"])]
+        if ":" in head:
+            rows = [pull for pull in rows if _part(pull, "head")["label"] == head]
+        return self._page(asked, rows[::-1])
+
+    def _open_pull(self, asked: Asked) -> Answer:
+        if not self.may_open_pull_requests:
+            return Answer(403, {"message": "GitHub Actions is not permitted to create or approve pull requests."})
+        sent = _sent(asked)
+        head, base = str(sent["head"]), str(sent["base"])
+        if head not in self.branches:
+            return invalid("Validation Failed", {"resource": "PullRequest", "field": "head", "code": "invalid"})
+        if any(pull["state"] == "open" and _part(pull, "head")["ref"] == head for pull in self.pulls.values()):
+            told = f"A pull request already exists for {self.repository.partition('/')[0]}:{head}."
+            return invalid("Validation Failed", {"resource": "PullRequest", "code": "custom", "message": told})
+        if self.branches[head] == self.branches.get(base):
+            told = f"No commits between {base} and {head}"
+            return invalid("Validation Failed", {"resource": "PullRequest", "code": "custom", "message": told})
+        number = self.pull(branch=head, sha=self.branches[head], base=base, author=BOT, title=str(sent["title"]))
+        self.pulls[number]["body"] = sent["body"]
+        return Answer(201, self.pulls[number])
+
+    def _get_pull(self, asked: Asked, number: str) -> Answer:
+        pull = self.pulls.get(int(number))
+        return not_found() if pull is None else Answer(200, pull)
+
+    def _edit_pull(self, asked: Asked, number: str) -> Answer:
+        if int(number) not in self.pulls:
+            return not_found()
+        self.pulls[int(number)] |= _sent(asked)
+        return Answer(200, self.pulls[int(number)])
+
+    def _list_comments(self, asked: Asked, number: str) -> Answer:
+        rows = self.comments.get(int(number))
+        return not_found() if rows is None else self._page(asked, rows)
+
+    def _create_comment(self, asked: Asked, number: str) -> Answer:
+        if int(number) not in self.comments:
+            return not_found()
+        if (refused := _refused_body(asked)) is not None:
+            return refused
+        self.comment(int(number), str(_sent(asked)["body"]))
+        return Answer(201, self.comments[int(number)][-1])
+
+    def _edit_comment(self, asked: Asked, comment: str) -> Answer:
+        found = next((one for rows in self.comments.values() for one in rows if one["id"] == int(comment)), None)
+        if found is None:
+            return not_found()
+        if (refused := _refused_body(asked)) is not None:
+            return refused
+        found["body"] = _sent(asked)["body"]
+        return Answer(200, found)
+
+    def _permission(self, asked: Asked, user: str) -> Answer:
+        if user not in self.permissions:
+            return not_found(f"{user} is not a user")
+        return Answer(
+            200, {"permission": self.permissions[user], "role_name": self.permissions[user], "user": _user(user)}
+        )
+
+    def _list_runs(self, asked: Asked, workflow: str) -> Answer:
+        rows = [run for run in self.runs if run["path"] == f".github/workflows/{workflow}"]
+        if not rows and workflow not in self.workflows:
+            return not_found()
+        sha = asked.query.get("head_sha")
+        rows = [run for run in rows if sha in (None, run["head_sha"])]
+        newest = sorted(rows, key=lambda run: str(run["created_at"]), reverse=True)
+        return self._page(asked, newest, within="workflow_runs")
+
+    def _dispatch(self, asked: Asked, workflow: str) -> Answer:
+        if workflow not in self.workflows:
+            return not_found()
+        sent = _sent(asked)
+        if sent["ref"] not in self.branches:
+            return invalid(f"No ref found for: {sent['ref']}")
+        inputs = sent.get("inputs")
+        assert isinstance(inputs, dict)
+        self.dispatched.append(Dispatch(workflow=workflow, ref=str(sent["ref"]), inputs=inputs))
+        return Answer(204)
+
+    def _list_jobs(self, asked: Asked, run: str) -> Answer:
+        rows = self.jobs.get(int(run), [])
+        return self._page(asked, rows, within="jobs")
+
+    def _list_artifacts(self, asked: Asked, run: str) -> Answer:
+        rows = self.artifacts.get(int(run))
+        return not_found() if rows is None else self._page(asked, rows, within="artifacts")
+
+    def _redirect(self, asked: Asked, artifact: str) -> Answer:
+        rows = [row for listed in self.artifacts.values() for row in listed if row["id"] == int(artifact)]
+        if not rows:
+            return not_found()
+        if rows[0]["expired"]:
+            return Answer(410, {"message": "Artifact has expired"})
+        return Answer(302, None, {"Location": f"http://localhost:{self._storage.port}/{artifact}.zip?sig=secret"})
+
+    def _matching_refs(self, asked: Asked, prefix: str) -> Answer:
+        rows = [self._ref(name) for name in sorted(self.branches) if name.startswith(prefix)]
+        return self._page(asked, rows)
+
+    def _ref(self, branch: str) -> dict[str, object]:
+        return {"ref": f"refs/heads/{branch}", "object": {"type": "commit", "sha": self.branches[branch]}}
+
+    def _get_commit(self, asked: Asked, sha: str) -> Answer:
+        if sha not in self.commits:
+            return not_found()
+        commit = self.commits[sha]
+        parents = [{"sha": parent} for parent in commit.parents]
+        return Answer(200, {"sha": sha, "message": commit.message, "tree": {"sha": commit.tree}, "parents": parents})
+
+    def _get_blob(self, asked: Asked, sha: str) -> Answer:
+        if sha not in self.blobs:
+            return not_found()
+        content = self.blobs[sha]
+        told = {"sha": sha, "size": len(content), "encoding": "base64"}
+        return Answer(200, {**told, "content": base64.encodebytes(content).decode()})
+
+    def _get_tree(self, asked: Asked, sha: str) -> Answer:
+        if sha not in self.trees:
+            return not_found()
+        rows: list[dict[str, object]] = []
+        folders: dict[str, dict[str, str]] = {}
+        for path, blob in sorted(self.trees[sha].items()):
+            top, _, rest = path.partition("/")
+            if rest:
+                folders.setdefault(top, {})[rest] = blob
+            if not rest or "recursive" in asked.query:
+                rows.append({"path": path, "mode": "100644", "type": "blob", "sha": blob})
+        for top, files in folders.items():
+            rows.append({"path": top, "mode": "040000", "type": "tree", "sha": self._tree(files)})
+        return Answer(200, {"sha": sha, "tree": rows, "truncated": self.truncates_trees})
+
+    def _create_blob(self, asked: Asked) -> Answer:
+        sent = _sent(asked)
+        content = str(sent["content"])
+        made = base64.b64decode(content) if sent["encoding"] == "base64" else content.encode()
+        return Answer(201, {"sha": self._blob(made)})
+
+    def _create_tree(self, asked: Asked) -> Answer:
+        sent = _sent(asked)
+        base, entries = sent.get("base_tree"), sent["tree"]
+        if base is not None and base not in self.trees:
+            return not_found()
+        tree = dict(self.trees[str(base)]) if base is not None else {}
+        assert isinstance(entries, list)
+        for entry in entries:
+            if entry["sha"] not in self.blobs:
+                return invalid(f"tree.sha {entry['sha']} is not a valid blob")
+            tree[entry["path"]] = entry["sha"]
+        return Answer(201, {"sha": self._tree(tree)})
+
+    def _create_commit(self, asked: Asked) -> Answer:
+        sent = _sent(asked)
+        parents = sent["parents"]
+        assert isinstance(parents, list)
+        if sent["tree"] not in self.trees or any(parent not in self.commits for parent in parents):
+            return invalid("Tree or parent SHA does not exist or is not a commit object")
+        commit = Commit(tree=str(sent["tree"]), parents=tuple(parents), message=str(sent["message"]))
+        made = _sha("commit", commit, len(self.commits))
+        self.commits[made] = commit
+        return Answer(201, {"sha": made, "tree": {"sha": commit.tree}, "message": commit.message})
+
+    def _create_ref(self, asked: Asked) -> Answer:
+        sent = _sent(asked)
+        branch, sha = str(sent["ref"]).removeprefix("refs/heads/"), str(sent["sha"])
+        if branch in self.branches:
+            return invalid("Reference already exists")
+        if sha not in self.commits:
+            return invalid("Object does not exist")
+        self.branches[branch] = sha
+        return Answer(201, self._ref(branch))
+
+    def _update_ref(self, asked: Asked, branch: str) -> Answer:
+        sent = _sent(asked)
+        sha = str(sent["sha"])
+        if branch not in self.branches:
+            return invalid("Reference does not exist")
+        if sha not in self.commits:
+            return invalid("Object does not exist")
+        if not sent.get("force") and not self._descends(sha, self.branches[branch]):
+            return invalid("Update is not a fast forward")
+        self.branches[branch] = sha
+        for pull in self.pulls.values():
+            if _part(pull, "head")["ref"] == branch and _part(pull, "head")["repo"] == {
+                "id": 1,
+                "full_name": self.repository,
+            }:
+                _part(pull, "head")["sha"] = sha
+        return Answer(200, self._ref(branch))
+
+    def _descends(self, sha: str, ancestor: str) -> bool:
+        if sha == ancestor:
+            return True
+        return any(self._descends(parent, ancestor) for parent in self.commits[sha].parents)
+
+    def _serve_file(self, verb: str, target: str, headers: Mapping[str, str], body: bytes) -> Answer:
+        parts = urlsplit(target)
+        asked = Asked(
+            verb=verb,
+            path=parts.path,
+            query={name: values[-1] for name, values in parse_qs(parts.query).items()},
+            headers=headers,
+            body=body or None,
+        )
+        with self._lock:
+            self.fetched.append(asked)
+            fault = next((one for one in self._faults if one.times > 0 and re.search(one.line, asked.line)), None)
+            if fault is not None:
+                fault.times -= 1
+        if fault is not None:
+            time.sleep(fault.delay_s)
+            return fault.answer
+        if "authorization" in headers:
+            return Answer(400, b"<Error><Code>InvalidAuthenticationInfo</Code></Error>")
+        content = self.files.get(int(Path(parts.path).stem))
+        return (
+            Answer(404, b"<Error/>") if content is None else Answer(200, content, {"Content-Type": "application/zip"})
+        )
+
+
+def _user(login: str) -> dict[str, object]:
+    return {"login": login, "id": 1, "type": "Bot" if login.endswith("[bot]") else "User"}
+
+
+def _time(at: datetime) -> str:
+    return at.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _sha(*parts: object) -> str:
+    return hashlib.sha1(repr(parts).encode(), usedforsecurity=False).hexdigest()
+
+
+def _part(row: dict[str, object], name: str) -> dict[str, object]:
+    found = row[name]
+    assert isinstance(found, dict)
+    return found
+
+
+def _sent(asked: Asked) -> dict[str, object]:
+    assert isinstance(asked.body, dict)
+    return asked.body
+
+
+def _refused_body(asked: Asked) -> Answer | None:
+    body = _sent(asked).get("body")
+    if not isinstance(body, str) or not body:
+        return invalid("Validation Failed", {"resource": "IssueComment", "code": "missing_field", "field": "body"})
+    if len(body) > LONGEST_BODY:
+        told = {"resource": "IssueComment", "code": "unprocessable", "field": "data"}
+        return invalid("Validation Failed", {**told, "message": "Body is too long (maximum is 65536 characters)"})
+    return None
+
+
+class _Server:
+    """One HTTP server in a thread."""
+
+    def __init__(self, serve: Callable[[str, str, Mapping[str, str], bytes], Answer]) -> None:
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def _serve(self) -> None:
+                body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                headers = {name.lower(): value for name, value in self.headers.items()}
+                answer = serve(self.command, self.path, headers, body)
+                content = (
+                    answer.content
+                    if isinstance(answer.content, bytes)
+                    else b""
+                    if answer.content is None
+                    else json.dumps(answer.content).encode()
+                )
+                try:
+                    self.send_response_only(answer.status)
+                    shown = {
+                        "Date": formatdate(usegmt=True),
+                        "Content-Type": "application/json; charset=utf-8",
+                        "Content-Length": str(len(content)),
+                        **answer.headers,
+                    }
+                    for name, value in shown.items():
+                        self.send_header(name, value)
+                    self.end_headers()
+                    self.wfile.write(content)
+                except OSError:
+                    self.close_connection = True  # whoever asked has given up
+
+            do_GET = do_POST = do_PATCH = _serve  # noqa: N815 - http.server's names
+
+            def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - http.server's name
+                """Nothing is logged."""
+
+        class Quiet(ThreadingHTTPServer):
+            def handle_error(self, request: object, client_address: object) -> None:
+                """Whoever asked has given up."""
+
+        self._server = Quiet(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+
+    @property
+    def port(self) -> int:
+        return int(self._server.server_address[1])
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()

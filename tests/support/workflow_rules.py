@@ -1,0 +1,207 @@
+"""What makes workflows safe on self-hosted runners, as rules that a folder of workflows and actions keeps or breaks.
+
+Rules are held against what the files mean, not how they are written: conditions are evaluated for the events that there
+are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from support.actions import Yaml, condition, load, pull_request
+
+PINNED = re.compile(r"[\w.-]+/[\w./-]+@[0-9a-f]{40}")
+VERSION = re.compile(r"#\s*v\d+\.\d+\.\d+")
+TRUSTED_BRANCH = "${{ github.event.repository.default_branch }}"
+LONGEST_MINUTES = 360
+PRIVILEGED = frozenset({"pull_request_target"})
+STRANGERS = frozenset({"workflow_run", "issue_comment"})
+"""Events that a stranger brings about, and that run with the repository's own rights."""
+
+
+def broken(folder: Path) -> list[str]:
+    """Every rule that a file below a folder breaks: workflows, and actions by their name `action.yml`."""
+    files = sorted(file for file in folder.rglob("*.yml") if file.is_file())
+    assert files, f"no workflow in {folder}"
+    told = []
+    for file in files:
+        document = load(file)
+        found = _of_action(document) if "runs" in document else _of_workflow(document)
+        told += [f"{file.relative_to(folder)}: {fault}" for fault in (*found, *_of_text(file.read_text("utf-8")))]
+    return told
+
+
+def _of_text(text: str) -> Iterator[str]:
+    for line in text.splitlines():
+        found = re.match(r"\s*(?:- )?uses:\s*(\S+)(.*)", line)
+        if found and not found[1].startswith(("./", "$/")) and not VERSION.search(found[2]):
+            yield f"{found[1]} does not say its version in a comment"
+    if "secrets." in text:
+        yield "it uses a secret"
+
+
+def _of_action(document: Yaml) -> Iterator[str]:
+    if document["runs"]["using"] != "composite":
+        yield "it is no composite action"
+        return
+    for step in document["runs"]["steps"]:
+        yield from _of_step(step, "action")
+        if "run" in step and step.get("shell") != "bash":
+            yield f"{_name(step)}: its shell is not bash"
+
+
+def _of_workflow(document: Yaml) -> Iterator[str]:
+    if document.get("permissions") != {}:
+        yield "permissions are not {} at the top"
+    events = _events(document["on"])
+    for event in sorted(set(events) & PRIVILEGED):
+        yield f"it is started by {event}"
+    if "concurrency" not in document:
+        yield "it has no concurrency"
+    for name, job in document["jobs"].items():
+        for fault in _of_job(job, events, document["jobs"]):
+            yield f"job {name}: {fault}"
+
+
+def _of_job(job: Yaml, events: Mapping[str, Any], jobs: Mapping[str, Yaml]) -> Iterator[str]:
+    minutes = job.get("timeout-minutes")
+    if not isinstance(minutes, int) or not 0 < minutes <= LONGEST_MINUTES:
+        yield "it has no time limit"
+    permissions = job.get("permissions")
+    if not isinstance(permissions, dict):
+        yield "it does not say its permissions"
+        permissions = {}
+    writes = sorted(scope for scope, level in permissions.items() if level == "write")
+    for step in job["steps"]:
+        yield from _of_step(step, "job")
+        if "token" in str(step.get("env", {})).lower() and not writes:
+            yield f"{_name(step)}: it gets a token without writing anything"
+    if _is_self_hosted(job):
+        yield from _of_gpu_job(job, events, permissions)
+    if writes:
+        yield from _of_writing_job(job, events, jobs)
+
+
+def _of_gpu_job(job: Yaml, events: Mapping[str, Any], permissions: Mapping[str, str]) -> Iterator[str]:
+    if set(permissions.items()) - {("contents", "read")}:
+        yield "on a self-hosted runner it may do more than read the repository"
+    turn = job.get("concurrency")
+    if not isinstance(turn, dict) or turn.get("cancel-in-progress") is not False or turn.get("queue") != "max":
+        yield "gates do not wait for one another, one at a time"
+    if set(events) & STRANGERS:
+        yield "strangers' events reach a self-hosted runner"
+    if "pull_request" in events:
+        asked = str(job.get("if", "true"))
+        for told, github, runs in PULL_REQUESTS:
+            if condition(asked, {"github": github}) is not runs:
+                yield f"{told}: it {'does not run' if runs else 'runs'}"
+        types = (events["pull_request"] or {}).get("types", [])
+        if "labeled" not in types or "synchronize" not in types:
+            yield "pull_request does not name the types labeled and synchronize"
+    if not any(str(step.get("uses", "")).endswith("/.github/actions/perfgate") for step in job["steps"]):
+        yield "its gate is not the composite action, which leaves the runner clean"
+
+
+PULL_REQUESTS: Sequence[tuple[str, Mapping[str, Any], bool]] = (
+    ("a push to a pull request of the repository itself", pull_request(), True),
+    ("a new pull request of the repository itself", pull_request(action="opened"), True),
+    ("another label of a pull request of the repository itself", pull_request(action="labeled", label="bug"), False),
+    ("a push to a fork's pull request", pull_request(fork=True), False),
+    ("a fork's new pull request", pull_request(fork=True, action="opened"), False),
+    ("a fork's reopened pull request", pull_request(fork=True, action="reopened"), False),
+    ("another label of a fork's pull request", pull_request(fork=True, action="labeled", label="bug"), False),
+    (
+        "the approval of a fork's pull request",
+        pull_request(fork=True, action="labeled", label="perfgate-approved"),
+        True,
+    ),
+    ("a push to a fork that was approved before", pull_request(fork=True, label="perfgate-approved"), False),
+    (
+        "a fork that is gone",
+        {
+            **pull_request(fork=True),
+            "event": {"action": "synchronize", "pull_request": {"head": {"sha": "0" * 40, "repo": None}}},
+        },
+        False,
+    ),
+)
+"""Events, as a sentence and as the context `github`, and whether a gate runs on a GPU runner for them."""
+
+
+def _of_writing_job(job: Yaml, events: Mapping[str, Any], jobs: Mapping[str, Yaml]) -> Iterator[str]:
+    """Of a job whose token may write: it runs nothing of a branch that is not the default one."""
+    if _is_self_hosted(job):
+        yield "a token that may write is on a self-hosted runner"
+    if "pull_request" in events:
+        yield "a token that may write is given to what a pull request starts"
+    others = _others_checked_out(job, events)
+    for step in job["steps"]:
+        uses, run = str(step.get("uses", "")), str(step.get("run", ""))
+        if uses.startswith(("./", "$/")):
+            yield f"{_name(step)}: it uses an action of a checkout, which has a token that may write"
+        if any(re.search(rf"(?<![\w-]){re.escape(path)}(?![\w-])", run) for path in others):
+            yield f"{_name(step)}: it names a checkout that is only data"
+        if step.get("working-directory", ".").split("/")[0] in others and not _runs_perfgate_alone(run):
+            yield f"{_name(step)}: it runs more than perfgate in a checkout that is only data"
+    for step in job["steps"]:
+        if _is_other(step, events) and not step["with"].get("path"):
+            yield f"{_name(step)}: what it checks out lies where the job runs"
+
+
+def _runs_perfgate_alone(run: str) -> bool:
+    return bool(re.fullmatch(r'exec "\$RUNNER_TEMP/venv/bin/perfgate" github [a-z]+( "\$RUNNER_TEMP/\w+")?\n?', run))
+
+
+def _others_checked_out(job: Yaml, events: Mapping[str, Any]) -> set[str]:
+    return {str(step["with"]["path"]) for step in job["steps"] if _is_other(step, events) and "path" in step["with"]}
+
+
+def _is_other(step: Yaml, events: Mapping[str, Any]) -> bool:
+    """Whether a step checks out something else than the default branch."""
+    if not str(step.get("uses", "")).startswith("actions/checkout@"):
+        return False
+    ref = step.get("with", {}).get("ref")
+    # Without a ref it is the commit of the event: of a schedule or workflow_run that of the default branch.
+    return ref != TRUSTED_BRANCH and not (
+        ref is None and set(events) <= {"schedule", "workflow_run", "workflow_dispatch"}
+    )
+
+
+def _of_step(step: Yaml, _where: str) -> Iterator[str]:
+    uses, run = str(step.get("uses", "")), str(step.get("run", ""))
+    if uses and not uses.startswith(("./", "$/")) and not PINNED.fullmatch(uses):
+        yield f"{uses} is not pinned by its full SHA"
+    if "${{" in run:
+        yield f"{_name(step)}: an expression is written into a command"
+    if uses.startswith("actions/checkout@"):
+        given = step.get("with", {})
+        if given.get("persist-credentials") is not False:
+            yield f"{_name(step)}: credentials persist in the checkout"
+        if given.get("clean", True) is not True:
+            yield f"{_name(step)}: the workspace is not cleaned before"
+    if "nsys-rep" in str(step.get("with", {}).get("path", "")):
+        yield f"{_name(step)}: it publishes a .nsys-rep, which holds the job's environment"
+
+
+def _events(on: object) -> Mapping[str, Any]:
+    match on:
+        case str():
+            return {on: None}
+        case list():
+            return dict.fromkeys(on)
+        case dict():
+            return on
+        case _:
+            raise AssertionError(on)
+
+
+def _is_self_hosted(job: Yaml) -> bool:
+    runs_on = job["runs-on"]
+    return "self-hosted" in (runs_on if isinstance(runs_on, list) else [runs_on])
+
+
+def _name(step: Yaml) -> str:
+    return str(step.get("name") or step.get("uses") or step.get("run"))

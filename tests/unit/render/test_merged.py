@@ -1,0 +1,285 @@
+"""One model: terminal, Markdown, JSON, page and JUnit of merged gates say the same, number for number."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from html.parser import HTMLParser
+from typing import Final
+from xml.etree import ElementTree
+
+import pytest
+from markdown_it import MarkdownIt
+from support import gates, records
+from support.gates import H100, found, gate, judged, placed
+
+from perfgate.merging import merge, merged_page
+from perfgate.model.metric import Metric
+from perfgate.model.outcome import Outcome
+from perfgate.model.shard import Shard
+from perfgate.render.document import GateDocument, document_text, read_document
+from perfgate.render.html import page_data_text, page_html, read_page_data
+from perfgate.render.junit import gate_junit, properties
+from perfgate.render.markdown import LONGEST, gate_markdown
+from perfgate.render.merged import merged_text
+from perfgate.render.text import change_cell
+
+OUTCOME: Final = "|".join(Outcome)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Told:
+    """What one of the forms says: whether the gate is open, and by name of each workload outcome and change."""
+
+    opens: bool
+    outcomes: Mapping[str, str]
+    changes: Mapping[str, str]
+    """Of step_ms, as it is shown; not where a form does not show it."""
+
+
+def several() -> list[GateDocument]:
+    """Every outcome, over two shards on one GPU and a gate on another."""
+    first = [judged("mlp", Outcome.REGRESSED), judged("lstm"), judged("net[1]", Outcome.INCONCLUSIVE, opens_gate=True)]
+    second = [judged(f"w{n}", outcome) for n, outcome in enumerate(Outcome)]
+    return [
+        gate("h200 1/2", *first, shard=Shard(index=1, of=2)),
+        gate("h200 2/2", *second, shard=Shard(index=2, of=2)),
+        gate("h100", judged("mlp", Outcome.IMPROVED), judged("lstm"), on=H100),
+    ]
+
+
+def passing() -> list[GateDocument]:
+    """Two gates that are open, on one GPU, so that names need no GPU."""
+    return [gate("a", judged("mlp"), judged("lstm", Outcome.IMPROVED)), gate("b", judged("relu"))]
+
+
+class Rows(HTMLParser):
+    """Rows of the table of a class, as text of their cells."""
+
+    def __init__(self, text: str, mark: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.rows: list[list[str]] = []
+        self._mark = mark
+        self._within = False
+        self._in_cell = False
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag == "table":
+            self._within = self._mark in (dict(attrs).get("class") or "").split()
+        if self._within and tag == "tr":
+            self.rows.append([])
+        if self._within and tag in ("td", "th"):
+            self.rows[-1].append("")
+        self._in_cell = self._within and (self._in_cell or tag in ("td", "th"))
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "table":
+            self._within = self._in_cell = False
+
+    def handle_data(self, data: str) -> None:
+        if self._in_cell and self._within and self.rows and self.rows[-1]:
+            self.rows[-1][-1] += data
+
+
+def by_terminal(document: GateDocument) -> Told:
+    text = merged_text(document, width=400, colour=False)
+    rows = re.findall(rf"^({OUTCOME}) +(.+?)   *\S", text, re.MULTILINE)
+    return Told(
+        opens=text.splitlines()[-1].startswith("GATE OPEN: "),
+        outcomes={name.strip(): outcome for outcome, name in rows},
+        changes={},
+    )
+
+
+def by_markdown(document: GateDocument) -> Told:
+    page = str(MarkdownIt("commonmark").enable("table").render(gate_markdown(document)))
+    table = page.partition("<table>")[2].partition("</table>")[0]
+    rows = [
+        [
+            html.unescape(re.sub(r"<[^>]+>", "", cell)).replace("\u200b", "")
+            for cell in re.findall(r"<td[^>]*>(.*?)</td>", row, re.DOTALL)
+        ]
+        for row in re.findall(r"<tr>(.*?)</tr>", table, re.DOTALL)[1:]
+    ]
+    return Told(
+        opens="gate \u2705 open" in page,
+        outcomes={row[0]: row[1].split()[-1] for row in rows},
+        changes={row[0]: row[3] for row in rows},
+    )
+
+
+def by_json(document: GateDocument) -> Told:
+    """Of the JSON alone, without perfgate's own reader."""
+    held = json.loads(document_text(document))
+    slugs = {json.dumps(one["machine"]["gpus"]) for one in held["workloads"]}
+    outcomes: dict[str, str] = {}
+    changes: dict[str, str] = {}
+    for one in read_document(document_text(document)).workloads:
+        assert one.machine is not None
+        name = one.verdict.workload + (f" on {one.machine.gpu_name}" if len(slugs) > 1 else "")
+        outcomes[name] = one.verdict.outcome.value
+        step = one.verdict.of(Metric.STEP_MS)
+        changes[name] = "" if step is None else change_cell(step)
+    return Told(opens=held["opens_gate"], outcomes=outcomes, changes=changes)
+
+
+def by_page(text: str) -> Told:
+    _, *rows = Rows(text, "overview").rows
+    return Told(
+        opens="<title>perfgate: GATE OPEN" in text,
+        outcomes={row[1]: row[0].split()[-1] for row in rows},
+        changes={row[1]: row[3] for row in rows},
+    )
+
+
+def by_junit(document: GateDocument) -> Told:
+    root = ElementTree.fromstring(gate_junit(document))
+    cases = [case for case in root.iter("testcase") if case.get("classname") != "perfgate"]
+    held = [[(one.get("name"), one.get("value")) for one in case.iter("property")] for case in cases]
+    by_suite = sorted(document.workloads, key=lambda one: [gate.label for gate in document.gates].index(one.gate))
+    assert held == [properties(one.verdict) for one in by_suite]
+    names = [case.get("name", "") for case in cases]
+    return Told(
+        opens=root.find(".//failure") is None,
+        outcomes={name: str(dict(pairs)["perfgate.outcome"]) for name, pairs in zip(names, held, strict=True)},
+        changes={},
+    )
+
+
+@pytest.mark.parametrize("documents", [several(), passing()], ids=["every outcome", "passing"])
+def test_terminal_markdown_json_page_and_junit_say_the_same(documents: list[GateDocument]) -> None:
+    listed = [found(one, page=gates.rich(one) if number else None) for number, one in enumerate(documents)]
+    document = merge(listed, at=records.NOON)
+    page = merged_page(document, listed)
+    told = by_json(document)
+    assert len(told.outcomes) == sum(len(one.workloads) for one in documents)
+    assert [told.outcomes, told.opens] == [by_terminal(document).outcomes, by_terminal(document).opens]
+    assert told == by_markdown(document)
+    assert told == by_page(page_html(page))
+    assert told == by_page(page_html(read_page_data(page_data_text(page))))
+    assert [told.outcomes, told.opens] == [by_junit(document).outcomes, by_junit(document).opens]
+
+
+def test_every_form_tells_each_number_of_a_loss_alike() -> None:
+    listed = [found(gate("a", judged("mlp", Outcome.REGRESSED))), found(gate("b", judged("mlp"), on=H100))]
+    document = merge(listed, at=records.NOON)
+    step = document.workloads[0].verdict.of(Metric.STEP_MS)
+    assert step is not None
+    shown = [change_cell(step), "12.34", "12.76", "2 %"]
+    markdown = html.unescape(
+        re.sub(r"<[^>]+>", " ", str(MarkdownIt("commonmark").enable("table").render(gate_markdown(document))))
+    ).replace("\u200b", "")
+    failure = ElementTree.fromstring(gate_junit(document)).find(".//failure")
+    assert failure is not None
+    for number in shown:
+        assert number in markdown, number
+        assert number in (failure.text or ""), number
+        assert number in html.unescape(page_html(merged_page(document, listed))), number
+
+
+def test_reasons_that_no_workload_tells_are_in_every_form() -> None:
+    listed = [found(gate("a", judged("mlp"), shard=Shard(index=1, of=2)))]
+    document = merge(listed, expect=2, at=records.NOON)
+    for form in (
+        merged_text(document, width=200, colour=False),
+        gate_markdown(document),
+        document_text(document),
+        page_html(merged_page(document, listed)),
+        gate_junit(document),
+    ):
+        assert "shard 2/2 on NVIDIA H200 is missing" in form
+        assert "2 gates were expected, and 1 gate found: a" in form
+
+
+def test_the_terminal_says_a_line_a_gate_then_a_line_a_workload_then_why() -> None:
+    first = placed(records.verdict(Outcome.REGRESSED, reason="step_ms rose 3 %."))
+    second = placed(records.verdict(reason="Within budget."))
+    listed = [found(gate("a", first)), found(gate("b", second, on=H100, shut_by=["pytest failed"]))]
+    assert merged_text(merge(listed, at=records.NOON), width=120, colour=False) == (
+        "gate  GPU                    workloads  state\n"
+        "----  ---------------------  ---------  -----\n"
+        "a     NVIDIA H200                    1  shut\n"
+        "b     NVIDIA H100 80GB HBM3          1  shut\n"
+        "\n"
+        "REGRESSED  mlp on NVIDIA H200            step_ms rose 3 %.\n"
+        "PASSED     mlp on NVIDIA H100 80GB HBM3  Within budget.\n"
+        "remark      Without blessed runs, timelines and history on the page, for there is no page.json: a, b.\n"
+        "b: pytest failed\n"
+        "GATE SHUT: 1 REGRESSED, and 1 other reason above\n"
+    )
+
+
+def test_hostile_labels_and_machines_stay_text_in_every_form() -> None:
+    evil = "</script><b>x|y\n::error::`@octocat`\x1b[2J\u202e"
+    gpu = H100.model_copy(update={"gpus": (H100.gpus[0].model_copy(update={"name": evil}),)})
+    listed = [found(gate(evil, judged("mlp", Outcome.REGRESSED), on=gpu)), found(gate("b", judged(evil)))]
+    document = merge(listed, at=records.NOON)
+    page = str(MarkdownIt("commonmark").enable("table").render(gate_markdown(document)))
+    assert set(re.findall(r"<(\w+)", page)) <= {
+        *("h2", "h3", "p", "ul", "li", "strong", "code"),
+        *("table", "thead", "tbody", "tr", "th", "td"),
+    }
+    assert page.count("<tr>") == 3 + 3 + 1 + 4  # workloads, gates, and the rows of the one with a loss
+    terminal = merged_text(document, width=200, colour=False)
+    assert "\x1b" not in terminal
+    assert "\u202e" not in terminal
+    assert not [line for line in terminal.splitlines() if line.startswith("::")]
+    told = page_html(merged_page(document, listed))
+    assert "<b>x" not in told
+    names = {case.get("name") for case in ElementTree.fromstring(gate_junit(document)).iter("testcase")}
+    assert all(name is not None and name.isprintable() for name in names)
+
+
+def test_a_comment_of_hostile_sentences_is_short_enough_for_github() -> None:
+    evil = "&`*_@#1 " * 200
+    workloads = [judged(f"{evil}{n}", Outcome.REGRESSED) for n in range(300)]
+    documents = [gate(f"{evil}{n}", *workloads[n::60], shut_by=[f"{evil} {m}" for m in range(50)]) for n in range(60)]
+    told = gate_markdown(merge([found(one) for one in documents], at=records.NOON))
+    assert len(told) <= LONGEST + 200
+    assert re.search(r"^- and \d+ more$", told, re.MULTILINE)
+    assert re.search(r"^and \d+ more gates\.$", told, re.MULTILINE)
+    assert re.search(r"^and \d+ more, none of them worse\.$", told, re.MULTILINE)
+
+
+# JUnit
+
+
+def test_junit_has_a_suite_a_gate_and_fails_what_keeps_it_shut() -> None:
+    listed = [found(gate("a", judged("mlp", Outcome.REGRESSED))), found(gate("b", judged("lstm")))]
+    root = ElementTree.fromstring(gate_junit(merge(listed, at=records.NOON)))
+    suites = [(one.get("name"), one.get("tests"), one.get("failures")) for one in root.iter("testsuite")]
+    assert suites == [("perfgate a", "1", "1"), ("perfgate b", "1", "0")]
+    case, *_ = root.iter("testcase")
+    assert {key: case.get(key) for key in ("classname", "name", "file", "line", "time")} == {
+        "classname": "workloads.loops",
+        "name": "mlp",
+        "file": "workloads/loops.py",
+        "line": "7",
+        "time": "22.500",
+    }
+    failure = case.find("failure")
+    assert failure is not None
+    assert (failure.get("message") or "").startswith("REGRESSED: gap_ms rose 3.4 pp")
+    assert (failure.text or "").startswith("mlp: REGRESSED (3 pairs with main")
+
+
+def test_junit_of_a_gate_that_is_shut_by_something_else_fails_one_more_case() -> None:
+    document = merge([found(gate("a", judged("mlp")))], expect=2, at=records.NOON)
+    *_, last = ElementTree.fromstring(gate_junit(document)).iter("testsuite")
+    assert (last.get("name"), last.get("tests"), last.get("failures")) == ("perfgate", "1", "1")
+    failure = last.find("testcase/failure")
+    assert failure is not None
+    assert failure.get("message") == "GATE SHUT: 2 gates were expected, and 1 gate found: a"
+
+
+@pytest.mark.parametrize("text", ["\x00", "\ufffe", "\ud7ff\uffff", "]]>", "<![CDATA[", "\U0001f525", "&amp;"])
+def test_junit_is_xml_whatever_is_in_it(text: str) -> None:
+    verdict = records.verdict(Outcome.REGRESSED, name=f"n{text}", reason=text)
+    document = merge([found(gate(f"g{text}", placed(verdict), shut_by=[text]))], at=records.NOON)
+    cases = [case.get("name") for case in ElementTree.fromstring(gate_junit(document)).iter("testcase")]
+    assert len(cases) == 2

@@ -1,0 +1,322 @@
+"""Several gates as one: when that is open, and what keeps it shut."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from support import gates, records
+from support.gates import H100, H200, found, gate, judged
+
+from perfgate import __version__
+from perfgate.merging import MOST_GATES, Found, find_gates, merge, merged_page
+from perfgate.model.baseline import Commit
+from perfgate.model.errors import DocumentUnreadable
+from perfgate.model.outcome import OnInconclusive, OnNew, Outcome
+from perfgate.model.settings import Settings
+from perfgate.model.shard import Shard
+from perfgate.render.document import GateDocument, document_text, read_document
+from perfgate.render.html import page_data_text, read_page_data
+
+ONE, TWO = Shard(index=1, of=2), Shard(index=2, of=2)
+OTHER = Commit(sha="fedcba9876543210fedcba9876543210fedcba98", branch="main")
+
+
+def merged(*documents: GateDocument, expect: int | None = None) -> GateDocument:
+    return merge([found(one) for one in documents], expect=expect, at=records.NOON)
+
+
+def test_open_gates_are_an_open_gate_with_all_workloads_and_where_they_were_measured() -> None:
+    told = merged(gate("a", judged("mlp"), shard=ONE), gate("b", judged("lstm", Outcome.IMPROVED), shard=TWO), expect=2)
+    assert (told.opens_gate, told.exit_status, told.shut_by) == (True, 0, ())
+    assert [(one.verdict.workload, one.gate, one.machine) for one in told.workloads] == [
+        ("mlp", "a", H200),
+        ("lstm", "b", H200),
+    ]
+    assert [(one.label, one.opens_gate, one.workloads) for one in told.gates] == [("a", True, 1), ("b", True, 1)]
+    assert (told.commit, told.machine, told.perfgate) == (records.COMMIT, H200, __version__)
+
+
+def test_one_gate_alone_may_be_merged_even_where_nobody_knows_its_commit() -> None:
+    assert merged(gate("", judged("mlp"), commit=None), expect=1).opens_gate
+
+
+SHUT: Sequence[tuple[str, Sequence[GateDocument], int | None, tuple[str, ...]]] = [
+    ("nothing", [], None, ("no workload was judged, so nothing is known",)),
+    (
+        "no gate of one",
+        [],
+        1,
+        ("1 gate was expected, and 0 gates found: none", "no workload was judged, so nothing is known"),
+    ),
+    (
+        "a gate without workloads",
+        [gate("a")],
+        None,
+        ("no workload was judged, so nothing is known",),
+    ),
+    ("fewer than expected", [gate("a", judged("mlp"))], 2, ("2 gates were expected, and 1 gate found: a",)),
+    (
+        "more than expected",
+        [gate("a", judged("mlp")), gate("b", judged("lstm"))],
+        1,
+        ("1 gate was expected, and 2 gates found: a, b",),
+    ),
+    (
+        "a shut gate",
+        [gate("a", judged("mlp")), gate("b", judged("lstm", Outcome.REGRESSED))],
+        None,
+        ("lstm: REGRESSED",),
+    ),
+    (
+        "a gate that is shut by more than its workloads",
+        [gate("a", judged("mlp")), gate("b", judged("lstm"), shut_by=["relu: it was expected, and not measured"])],
+        None,
+        ("b: relu: it was expected, and not measured",),
+    ),
+    (
+        "a gate that does not say why it is shut",
+        [gate("a", judged("mlp")).model_copy(update={"opens_gate": False})],
+        None,
+        ("a: it is shut, and does not say why",),
+    ),
+    (
+        "a gate that says it is open, and pytest failed",
+        [gate("a", judged("mlp")).model_copy(update={"exit_status": 2})],
+        None,
+        ("a: it says that it is open, and that pytest ended with 2",),
+    ),
+    (
+        "a gate that says it is open, and is not by its outcomes",
+        [gate("a", judged("mlp", Outcome.REGRESSED, opens_gate=True))],
+        None,
+        ("mlp: REGRESSED",),
+    ),
+    (
+        "a gate that lets in what its own settings do not",
+        [
+            gate("a", judged("mlp", Outcome.INCONCLUSIVE, opens_gate=True)),
+            gate(
+                "b",
+                judged("lstm", Outcome.INCONCLUSIVE, opens_gate=True),
+                settings=Settings(inconclusive=OnInconclusive.FAIL),
+            ),
+        ],
+        None,
+        ("lstm: INCONCLUSIVE",),
+    ),
+    (
+        "two commits",
+        [gate("a", judged("mlp")), gate("b", judged("lstm"), commit=OTHER)],
+        None,
+        ("the gates are of several commits, and a verdict is of one: a of 0123456789ab, b of fedcba987654",),
+    ),
+    (
+        "a commit that nobody knows",
+        [gate("a", judged("mlp")), gate("b", judged("lstm"), commit=None)],
+        None,
+        ("b: it does not say at which commit it was measured",),
+    ),
+    (
+        "a label twice",
+        [gate("a", judged("mlp")), gate("a", judged("lstm"))],
+        None,
+        ("a: 2 gates bear this label (gates/a, gates/a), and a gate counts once",),
+    ),
+    (
+        "one gate twice",
+        [gate("", judged("mlp")), gate("", judged("mlp"))],
+        None,
+        (
+            "gates/: the same gate is in gates/ as well, and a gate counts once",
+            "mlp on NVIDIA H200: 2 gates judged it (gates/, gates/)",
+        ),
+    ),
+    (
+        "a workload twice on one kind of machine",
+        [gate("a", judged("mlp")), gate("b", judged("mlp"))],
+        None,
+        ("mlp on NVIDIA H200: 2 gates judged it (a, b)",),
+    ),
+    (
+        "a shard that is missing",
+        [gate("a", judged("mlp"), shard=ONE), gate("b", judged("mlp"), on=H100, shard=ONE)],
+        2,
+        ("shard 2/2 on NVIDIA H200 is missing", "shard 2/2 on NVIDIA H100 80GB HBM3 is missing"),
+    ),
+    (
+        "many shards that are missing",
+        [gate("a", judged("mlp"), shard=Shard(index=2, of=9))],
+        None,
+        ("shards 1/9, 3/9, 4/9, 5/9, 6/9 and 3 more on NVIDIA H200 are missing",),
+    ),
+    (
+        "shards of different divisions",
+        [gate("a", judged("mlp"), shard=ONE), gate("b", judged("lstm"), shard=Shard(index=2, of=3))],
+        None,
+        ("shard 2/2 on NVIDIA H200 is missing", "shards 1/3, 3/3 on NVIDIA H200 are missing"),
+    ),
+    (
+        "shards that are missing where no gate knew its machine",
+        [gate("a", judged("mlp", Outcome.NOT_MEASURED), on=None, shard=ONE)],
+        None,
+        ("shard 2/2 is missing", "mlp: NOT_MEASURED"),
+    ),
+]
+
+
+@pytest.mark.parametrize(("documents", "expect", "says"), [row[1:] for row in SHUT], ids=[row[0] for row in SHUT])
+def test_the_merged_gate_stays_shut(
+    documents: Sequence[GateDocument], expect: int | None, says: tuple[str, ...]
+) -> None:
+    told = merged(*documents, expect=expect)
+    assert told.shut_by == says
+    assert (told.opens_gate, told.exit_status) == (False, 1)
+
+
+def test_a_folder_without_a_gate_keeps_it_shut_beside_gates_that_are_open() -> None:
+    told = merge([found(gate("a", judged("mlp")))], empty=["gates/b"], at=records.NOON)
+    assert told.shut_by == ("gates/b: there is no perfgate.json in it, nor in a folder of it",)
+
+
+def test_a_shard_of_an_unknown_machine_may_be_the_missing_one_and_is_shut_by_itself() -> None:
+    unmeasured = gate("b", judged("lstm", Outcome.NOT_MEASURED), on=None, shard=TWO)
+    assert merged(gate("a", judged("mlp"), shard=ONE), unmeasured).shut_by == ("lstm: NOT_MEASURED",)
+
+
+def test_workloads_of_several_machines_are_called_by_their_gpu_as_well() -> None:
+    told = merged(gate("a", judged("mlp", Outcome.REGRESSED)), gate("b", judged("mlp"), on=H100))
+    assert told.shut_by == ("mlp on NVIDIA H200: REGRESSED",)
+    assert told.machine is None
+
+
+def test_what_gates_let_in_by_their_settings_opens_the_merged_one() -> None:
+    lenient = Settings(new=OnNew.ALLOW)
+    told = merged(gate("a", judged("mlp", Outcome.NO_BASELINE, opens_gate=True), settings=lenient))
+    assert told.opens_gate
+
+
+def test_differences_that_shut_nothing_are_remarked() -> None:
+    dirty = Commit(sha=records.COMMIT.sha, dirty=True, branch="other")
+    told = merged(
+        gate("a", judged("mlp"), settings=Settings(runs=5)).model_copy(update={"perfgate": "0.0.9"}),
+        gate("b", judged("lstm"), commit=dirty),
+    )
+    assert told.opens_gate
+    assert told.remarks == (
+        f"Measured by perfgate 0.0.9, merged by {__version__}.",
+        "Measured with uncommitted changes: b.",
+        "The gates differ in their settings (runs); shown are those of a.",
+        "Without blessed runs, timelines and history on the page, for there is no page.json: a, b.",
+    )
+    assert told.commit == Commit(sha=records.COMMIT.sha, dirty=True)
+    assert told.settings == Settings(runs=5)
+
+
+def test_the_page_has_what_each_gate_knew_and_the_same_verdicts() -> None:
+    a, b = gate("a", judged("mlp", Outcome.REGRESSED)), gate("b", judged("mlp"), on=H100)
+    both = [found(a, page=gates.rich(a)), found(b)]
+    told = merge(both, at=records.NOON)
+    page = merged_page(told, both)
+    assert [one.verdict for one in page.workloads] == [one.verdict for one in told.workloads]
+    assert [one.opens_gate for one in page.workloads] == [one.opens_gate for one in told.workloads]
+    assert [(one.gate, one.machine) for one in page.workloads] == [("a", H200), ("b", H100)]
+    assert [one.baseline is None for one in page.workloads] == [False, True]
+    assert (page.shut_by, page.gates, page.remarks) == (told.shut_by, told.gates, told.remarks)
+    assert page.workloads[1].candidate is not None
+    assert page.workloads[1].candidate.machine == H100
+
+
+def test_merged_documents_and_pages_are_read_again() -> None:
+    both = [found(gate("a", judged("mlp"))), found(gate("b", judged("mlp"), on=H100))]
+    told = merge(both, at=records.NOON)
+    assert read_document(document_text(told)) == told
+    page = merged_page(told, both)
+    assert read_page_data(page_data_text(page)) == page
+
+
+# What is found
+
+
+def test_gates_are_found_in_folders_and_one_below_and_sorted_by_label(tmp_path: Path) -> None:
+    b, a, deep = gate("b", judged("lstm")), gate("a", judged("mlp")), gate("deep", judged("relu"))
+    gates.put(tmp_path / "x" / "b", b, page=gates.rich(b))
+    gates.put(tmp_path / "y", a)
+    gates.put(tmp_path / "x" / "b" / "deep", deep)
+    listed, empty = find_gates([tmp_path / "x", tmp_path / "y", tmp_path / "z"])
+    assert [(one.name, one.folder, one.page is None) for one in listed] == [
+        ("a", (tmp_path / "y").as_posix(), True),
+        ("b", (tmp_path / "x" / "b").as_posix(), False),
+    ]
+    assert listed[1].document == b
+    assert empty == ((tmp_path / "z").as_posix(),)
+
+
+def test_a_gate_without_a_label_is_called_by_its_folder(tmp_path: Path) -> None:
+    gates.put(tmp_path / "one", gate("", judged("mlp")))
+    ((only,), _) = find_gates([tmp_path])
+    assert only.name == (tmp_path / "one").as_posix()
+
+
+def test_gates_of_one_label_are_told_apart_by_their_folders(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        gates.put(tmp_path / name, gate("a", judged(name)))
+    listed, _ = find_gates([tmp_path])
+    assert [one.name for one in listed] == [f"a in {(tmp_path / name).as_posix()}" for name in ("one", "two")]
+
+
+def test_more_gates_than_a_matrix_can_have_are_refused(tmp_path: Path) -> None:
+    text = document_text(gate("a", judged("mlp")))
+    for number in range(MOST_GATES + 1):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        (folder / "perfgate.json").write_text(text, encoding="utf-8")
+    with pytest.raises(DocumentUnreadable) as refused:
+        find_gates([tmp_path])
+    assert str(refused.value) == f"{tmp_path}: there are more than 256 gates.\nMerge fewer of them."
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"started_at": records.NOON.replace(hour=13)},
+        {"opens_gate": False},
+        {"shut_by": ("another",)},
+        {"machine": H100},
+        {"workloads": ()},
+    ],
+    ids=str,
+)
+def test_page_data_of_another_gate_is_refused(tmp_path: Path, change: dict[str, object]) -> None:
+    document = gate("a", judged("mlp"))
+    folder = gates.put(tmp_path / "a", document, page=gates.rich(document).model_copy(update=change))
+    with pytest.raises(DocumentUnreadable) as refused:
+        find_gates([folder])
+    assert str(refused.value) == (
+        f"{folder}/page.json: it is of another gate than the perfgate.json beside it.\nTake both from one gate."
+    )
+
+
+def test_a_folder_that_is_a_link_is_not_followed_into(tmp_path: Path) -> None:
+    gates.put(tmp_path / "elsewhere" / "a", gate("a", judged("mlp")))
+    inner = tmp_path / "gates" / "a"
+    inner.parent.mkdir()
+    inner.symlink_to(tmp_path / "elsewhere" / "a")
+    with pytest.raises(DocumentUnreadable) as refused:
+        find_gates([tmp_path / "gates"])
+    assert str(refused.value) == (
+        f"{inner}/perfgate.json: its folder is a link, which is not followed. It should be what --perfgate-json "
+        "writes.\nLet the gate write it anew, with the perfgate that merges."
+    )
+    (tmp_path / "link").symlink_to(tmp_path / "elsewhere")  # one that the user names is followed
+    ((only,), _) = find_gates([tmp_path / "link"])
+    assert only.name == "a"
+
+
+def test_a_folder_that_cannot_be_listed_holds_no_gate(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("x", encoding="utf-8")
+    listed: tuple[Found, ...]
+    listed, empty = find_gates([file])
+    assert (listed, empty) == ((), (file.as_posix(),))
