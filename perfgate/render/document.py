@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Final, Literal
 
 from pydantic import Field
 
-from perfgate.model.baseline import Commit
 from perfgate.model.machine import Machine
-from perfgate.model.merged import MergedGate, Placed, shown_names
+from perfgate.model.merged import Placed, shown_names
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.record import Record
 from perfgate.model.sample import Run
-from perfgate.model.settings import Settings
 from perfgate.model.shard import Shard
+from perfgate.model.told import ToldGate, ToldRun
 from perfgate.model.verdict import Verdict
 from perfgate.model.workload import Workload
 
@@ -26,18 +24,10 @@ DOCUMENT_FORMAT: Final = 1
 """History: 1, the first."""
 
 
-class DocumentRun(Record):
+class DocumentRun(ToldRun):
     """One run: what it measured per step, the worst of its processes, and how the machine felt."""
 
-    started_at: datetime
-    wall_s: float
     values: Mapping[Metric, float]
-    absent: Mapping[Metric, str] = {}
-    """Why a metric could not be measured."""
-    sm_clock_mhz: float | None = None
-    complaints: tuple[str, ...] = ()
-    """What makes the run INVALID."""
-    remarks: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, run: Run) -> DocumentRun:
@@ -79,32 +69,12 @@ class DocumentWorkload(Record):
     """In a merged document only: the label of the gate that it came from."""
 
 
-class GateDocument(Record):
+class GateDocument(ToldGate):
     """All that one gate found, or several gates that were merged."""
 
     format: Literal[1] = DOCUMENT_FORMAT
-    perfgate: str
-    """The version of perfgate that wrote this."""
-    started_at: datetime
-    ended_at: datetime
-    opens_gate: bool
-    exit_status: int = Field(ge=0)
-    """What pytest exits with."""
-    shut_by: tuple[str, ...] = ()
-    """One sentence for each thing that keeps the gate shut."""
-    machine: Machine | None = None
-    """None where the gate ended before it was read, and where gates of several machines were merged."""
-    commit: Commit | None = None
-    """What was checked out; None where git did not say."""
-    label: str = ""
-    """Which gate of several this is, in the words of whoever started it."""
     shard: Shard | None = None
     """Which part of the workloads it measured; None where it was not one of several."""
-    gates: tuple[MergedGate, ...] = ()
-    """In a merged document only: what it was made of."""
-    remarks: tuple[str, ...] = ()
-    """In a merged document only: what is to be known and keeps nothing shut."""
-    settings: Settings
     workloads: tuple[DocumentWorkload, ...] = ()
 
 

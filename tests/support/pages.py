@@ -13,11 +13,12 @@ from perfgate.model.advice import Advice, Bound, Classified, Topic
 from perfgate.model.history import Point
 from perfgate.model.metric import METRICS, Metric
 from perfgate.model.outcome import Outcome
-from perfgate.model.pagedata import Difference, PageData, PageRun, PageWorkload
+from perfgate.model.pagedata import Difference, PageData, PageWorkload
 from perfgate.model.sample import Breakdown, CopySample, SyncSample
 from perfgate.model.settings import Settings
 from perfgate.model.side import Side
 from perfgate.model.stepview import Bar, Lane, StepView
+from perfgate.model.told import ToldRun
 from perfgate.model.verdict import Attribution, Axis, Blessed, Creep, Dropped, Duet, MetricVerdict, Part, Stage, Verdict
 
 KERNELS = (
@@ -140,10 +141,10 @@ def history(points: int = 6) -> tuple[Point, ...]:
     )
 
 
-def made_runs(number: int = 3) -> tuple[PageRun, ...]:
+def made_runs(number: int = 3) -> tuple[ToldRun, ...]:
     """Build what is known of runs beside their values."""
     return tuple(
-        PageRun(
+        ToldRun(
             started_at=records.NOON + timedelta(seconds=10 * n),
             wall_s=7.5,
             sm_clock_mhz=1980,

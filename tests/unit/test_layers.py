@@ -32,7 +32,9 @@ DOORS = frozenset({"cli", "plugin", "__main__"})
 MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "perfgate": frozenset({"workload"}),
     "model": frozenset(),
+    "nsight": frozenset({"model"}),
     **dict.fromkeys(ROOMS, frozenset({"model"})),
+    **dict.fromkeys(("nsys", "ncu"), frozenset({"model", "nsight"})),
     "workload": frozenset(),
     "settings": frozenset({"model"}),
     "workload_file": frozenset({"model", "settings"}),
@@ -90,7 +92,7 @@ HOMES: Mapping[str, frozenset[str]] = {
     "rich": frozenset({"render", "plugin"}),
     "scipy": frozenset({"judge", "blessing"}),
     "sqlite3": frozenset({"nsys"}),
-    "subprocess": frozenset({"nsys", "ncu", "git", "doctor", "pytest_door"}),
+    "subprocess": frozenset({"nsight", "nsys", "git", "doctor", "pytest_door"}),
     "torch": frozenset({"worker", "selftest", "scaffold"}),
     "urllib3": frozenset({"github"}),
     "yaml": frozenset({"workload_file", "scaffold"}),

@@ -7,8 +7,9 @@ from typing import Final
 
 from perfgate.model.machine import Machine
 from perfgate.model.metric import METRICS
-from perfgate.model.pagedata import PageData, PageRun, PageWorkload
+from perfgate.model.pagedata import PageData, PageWorkload
 from perfgate.model.side import Side
+from perfgate.model.told import ToldGate, ToldRun
 from perfgate.render.document import DocumentRun, DocumentWorkload, GateDocument
 from perfgate.render.text import WORST_FIRST
 
@@ -18,21 +19,8 @@ MOST_DATA_BYTES: Final = 48_000_000
 
 def page_data(document: GateDocument) -> PageData:
     """Return a page of what the document holds: no blessed runs, breakdowns, timelines or history."""
-    return PageData(
-        perfgate=document.perfgate,
-        started_at=document.started_at,
-        ended_at=document.ended_at,
-        opens_gate=document.opens_gate,
-        exit_status=document.exit_status,
-        shut_by=document.shut_by,
-        machine=document.machine,
-        commit=document.commit,
-        label=document.label,
-        gates=document.gates,
-        remarks=document.remarks,
-        settings=document.settings,
-        workloads=tuple(_workload(told, document) for told in document.workloads),
-    )
+    shared = {name: getattr(document, name) for name in ToldGate.model_fields if name != "format"}
+    return PageData(**shared, workloads=tuple(_workload(told, document) for told in document.workloads))
 
 
 def _workload(told: DocumentWorkload, document: GateDocument) -> PageWorkload:
@@ -45,8 +33,8 @@ def _workload(told: DocumentWorkload, document: GateDocument) -> PageWorkload:
         opens_gate=told.opens_gate,
         candidate=_side("candidate", judged, machine) if judged else None,
         other=_side(other, told.reference_runs, machine) if told.reference_runs else None,
-        runs=_runs(judged),
-        other_runs=_runs(told.reference_runs),
+        runs=_without_values(judged),
+        other_runs=_without_values(told.reference_runs),
         baseline_file=told.baseline,
         files=told.files,
         machine=told.machine,
@@ -60,18 +48,8 @@ def _side(label: str, runs: Sequence[DocumentRun], machine: Machine | None) -> S
     return Side(label=label, values=held, machine=machine)
 
 
-def _runs(runs: Sequence[DocumentRun]) -> tuple[PageRun, ...]:
-    return tuple(
-        PageRun(
-            started_at=run.started_at,
-            wall_s=run.wall_s,
-            sm_clock_mhz=run.sm_clock_mhz,
-            absent=run.absent,
-            complaints=run.complaints,
-            remarks=run.remarks,
-        )
-        for run in runs
-    )
+def _without_values(runs: Sequence[DocumentRun]) -> tuple[ToldRun, ...]:
+    return tuple(ToldRun(**{name: getattr(run, name) for name in ToldRun.model_fields}) for run in runs)
 
 
 def page_data_text(data: PageData, *, most_bytes: int = MOST_DATA_BYTES) -> str:

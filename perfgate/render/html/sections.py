@@ -14,10 +14,11 @@ from typing import Final
 from perfgate.model.machine import Machine
 from perfgate.model.metric import METRICS, Basis, Kind, Metric
 from perfgate.model.outcome import Outcome
-from perfgate.model.pagedata import PageRun, PageWorkload
+from perfgate.model.pagedata import PageWorkload
 from perfgate.model.sample import OUTSIDE_RANGES, RangeSample
 from perfgate.model.side import Side
 from perfgate.model.stepview import Lane, StepView
+from perfgate.model.told import ToldRun
 from perfgate.model.verdict import Attribution, Creep, MetricVerdict, Stage, Verdict
 from perfgate.render import numbers
 from perfgate.render.explanation import TITLES
@@ -315,7 +316,7 @@ def _made(workload: PageWorkload) -> str:
     return _fold("When the runs were made", table("Runs of this gate", columns, rows))
 
 
-def _noticed(run: PageRun) -> list[str]:
+def _noticed(run: ToldRun) -> list[str]:
     reasons: dict[str, list[str]] = {}
     for metric, reason in run.absent.items():
         reasons.setdefault(reason, []).append(metric)

@@ -1,0 +1,54 @@
+"""What a gate's JSON document and its page both tell: of the gate as a whole, and of each run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from pydantic import Field
+
+from perfgate.model.baseline import Commit
+from perfgate.model.machine import Machine
+from perfgate.model.merged import MergedGate
+from perfgate.model.metric import Metric
+from perfgate.model.record import Record
+from perfgate.model.settings import Settings
+
+
+class ToldRun(Record):
+    """One run beyond its values: when it was made and how the machine felt."""
+
+    started_at: datetime
+    wall_s: float
+    sm_clock_mhz: float | None = None
+    absent: Mapping[Metric, str] = {}
+    """Why a metric could not be measured."""
+    complaints: tuple[str, ...] = ()
+    """What makes the run INVALID."""
+    remarks: tuple[str, ...] = ()
+
+
+class ToldGate(Record):
+    """One gate, or several that were merged, without its workloads."""
+
+    format: int
+    perfgate: str
+    """The version of perfgate that wrote this."""
+    started_at: datetime
+    ended_at: datetime
+    opens_gate: bool
+    exit_status: int = Field(ge=0)
+    """What pytest exits with."""
+    shut_by: tuple[str, ...] = ()
+    """One sentence for each thing that keeps the gate shut."""
+    machine: Machine | None = None
+    """None where the gate ended before it was read, and where gates of several machines were merged."""
+    commit: Commit | None = None
+    """What was checked out; None where git did not say."""
+    label: str = ""
+    """Which gate of several this is, in the words of whoever started it."""
+    gates: tuple[MergedGate, ...] = ()
+    """Of merged gates only: what this was made of."""
+    remarks: tuple[str, ...] = ()
+    """Of merged gates only: what is to be known and keeps nothing shut."""
+    settings: Settings
