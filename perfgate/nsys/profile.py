@@ -169,7 +169,7 @@ def export(
     with workshop(folder) as work, literal(work) as plain:
         (work / "source.nsys-rep").symlink_to(rep.absolute())
         command = export_command(tool.path, source=str(plain / "source.nsys-rep"), target=str(plain / "target.sqlite"))
-        told, finished = _run_quietly(tool, command, work, timeout_s, on_tick)
+        told, finished = run_quietly(tool, command, work, timeout_s, on_tick)
         if finished.timed_out:
             raise CaptureUnreadable(
                 subject=str(rep),
@@ -231,7 +231,7 @@ def run_reports(
                 source=str(plain / "capture.sqlite"),
                 output=str(plain / "report"),
             )
-            told, finished = _run_quietly(tool, command, work, timeout_s, on_tick)
+            told, finished = run_quietly(tool, command, work, timeout_s, on_tick)
             wanted = [name for name in wanted if _is_unknown(spelled[name], told)]
             for name in [name for name in spelled if name not in wanted]:
                 csv = work / f"report_{spelled[name]}.csv"
@@ -240,7 +240,7 @@ def run_reports(
                     # Range names are the workload's own bytes; one that is no UTF-8 must not cost the report.
                     texts[name] = csv.read_bytes().decode(errors="replace")
                     csv.replace(folder / f"{name.value}.csv")
-                elif reason is not None and not _is_excuse(reason, sqlite):
+                elif reason is not None and not is_excuse(reason, sqlite):
                     skipped[name] = reason
                 else:
                     raise _no_report(tool, name, sqlite, csv, told, finished, timeout_s)
@@ -466,7 +466,7 @@ def _without_file(reason: str) -> str:
     return re.sub(r"^\S*capture\.sqlite\s+", "", reason).strip()
 
 
-def _is_excuse(reason: str, sqlite: Path) -> bool:
+def is_excuse(reason: str, sqlite: Path) -> bool:
     """Whether nsys gives want of data as its reason although it did not read the file."""
     return "StringIds" in reason and "StringIds" in tables_of(sqlite)
 
@@ -494,9 +494,10 @@ def _no_report(
     )
 
 
-def _run_quietly(
+def run_quietly(
     tool: NsysTool, command: Sequence[str], work: Path, timeout_s: float, on_tick: Callable[[], None] | None
 ) -> tuple[list[str], Finished]:
+    """Run nsys on a capture; return what it said, its progress aside, and how it ended."""
     told: list[str] = []
     try:
         finished = run_process(

@@ -10,6 +10,7 @@ from typing import Literal, overload
 from perfgate.model.errors import CaptureUnreadable, LayoutUnknown
 from perfgate.model.reports import ApiRow, KernelRow, MemSizeRow, MemTimeRow, NvtxRow, ReportName, Reports, TimeRow
 from perfgate.nsys.layouts import OPERATIONS, REPORT_LAYOUTS, RETIRED_HEADERS, Column, Kind, ReportLayout
+from perfgate.nsys.printed import Printed
 
 Row = NvtxRow | MemTimeRow | MemSizeRow | KernelRow | ApiRow
 Fields = dict[str, float | int | str]
@@ -25,10 +26,7 @@ _RERUN = (
     "Let perfgate run the reports itself, or write them with: LC_ALL=C nsys stats --format csv:mem=B --timeunit nsec"
 )
 _AGAIN = "Delete the file and write the report again; if the disk is full, free some space first"
-_UNIT = re.compile(r" \(([^()]*)\)$")
-_RAW_UNIT = re.compile(r":\w+$|:ratio_%$")
 _SHARE_ROUNDING = 0.051
-_QUOTED_NUMBER = re.compile(r'"-?\d[\d.,\s\u202f]*"')
 
 
 @overload
@@ -72,18 +70,15 @@ def parse_report(text: str, *, name: ReportName, source: str) -> tuple[Row, ...]
             expectation="nsys leaves an empty file where it skipped the report or could not write it",
             next_step="Look for SKIPPED or ERROR in the output of nsys stats",
         )
-    header, _, body = text.partition("\n")
-    layout = _layout(header, name=name, source=source)
-    if text == f"{header}\n":
-        raise _truncated(name, source, "it has a header and no rows")
-    if not body.endswith("\n"):
-        raise _truncated(name, source, "its last line is not complete")
+    printed = Printed(name=name, source=source, script="a report script", rerun=_RERUN, again=_AGAIN)
+    header = text.partition("\n")[0]
+    layout = printed.layout(header, REPORT_LAYOUTS[name], retired=RETIRED_HEADERS)
+    body = printed.body(header, text)
     model = _MODELS[name]
     rows = [
-        model.model_validate(_fields(row, layout, name=name, source=source))
-        for row in _rows(body, layout, name=name, source=source)
+        model.model_validate(_fields(row, layout, name=name, printed=printed)) for row in _rows(body, layout, printed)
     ]
-    _check_shares([row for row in rows if isinstance(row, TimeRow)], name=name, source=source)
+    _check_shares([row for row in rows if isinstance(row, TimeRow)], printed)
     if layout.per_launch_size:
         return tuple(_merge_launch_sizes([row for row in rows if isinstance(row, KernelRow)]))
     return tuple(rows)
@@ -110,48 +105,7 @@ def read_reports(texts: Mapping[ReportName, str], *, skipped: Mapping[ReportName
     return Reports.model_validate({**rows, "skipped": dict(skipped)})
 
 
-def _layout(header: str, *, name: ReportName, source: str) -> ReportLayout:
-    layouts = REPORT_LAYOUTS[name]
-    for layout in layouts:
-        if layout.header == header:
-            return layout
-    known = " or ".join(f"{layout.header} (nsys {layout.versions})" for layout in layouts)
-    headings = header.split(",")
-    plain = {tuple(_without_unit(heading) for heading in layout.header.split(",")) for layout in layouts}
-    if header in RETIRED_HEADERS:
-        raise LayoutUnknown(
-            subject=source,
-            fact=f"{name} has the columns of nsys {RETIRED_HEADERS[header]}, which have no medians",
-            expectation="perfgate reads reports of nsys 2022.4 and newer",
-            next_step="Install a newer nsys; it reads captures of older versions too",
-        )
-    if tuple(_without_unit(heading) for heading in headings) in plain:
-        raise LayoutUnknown(
-            subject=source,
-            fact=f"{name} is in other units: {header}",
-            expectation=f"perfgate reads {known}",
-            next_step=_RERUN,
-        )
-    if tuple(_RAW_UNIT.sub("", heading) for heading in headings) in plain:
-        raise LayoutUnknown(
-            subject=source,
-            fact=f"{name} has the raw columns of a report script that was run by itself: {header}",
-            expectation=f"perfgate reads {known}",
-            next_step=_RERUN,
-        )
-    raise LayoutUnknown(
-        subject=source,
-        fact=f"{name} has columns that perfgate does not know: {header[:300]}",
-        expectation=f"Known are {known}",
-        next_step=f"{_RERUN}. If nsys itself wrote this, perfgate must learn its version: please report it",
-    )
-
-
-def _without_unit(heading: str) -> str:
-    return _UNIT.sub("", heading)
-
-
-def _rows(body: str, layout: ReportLayout, *, name: ReportName, source: str) -> Iterator[re.Match[str]]:
+def _rows(body: str, layout: ReportLayout, printed: Printed) -> Iterator[re.Match[str]]:
     """Each row as a match of its leading fields (named by column number) and `name`, still as nsys wrote it."""
     leading = ",".join(f"({column.kind.value})" for column in layout.leading)
     row = re.compile(f"{leading},(?P<name>.*)", re.DOTALL)
@@ -164,15 +118,8 @@ def _rows(body: str, layout: ReportLayout, *, name: ReportName, source: str) -> 
             pending = line
         elif pending and layout.spans_lines:
             pending += "\n" + line
-        elif _QUOTED_NUMBER.search(line):
-            raise CaptureUnreadable(
-                subject=source,
-                fact=f"{name} has numbers in another locale's notation in line {number}: {line[:120]}",
-                expectation="A comma could part thousands or decimals, so perfgate reads plain numbers only",
-                next_step=_RERUN,
-            )
         else:
-            raise _truncated(name, source, f"line {number} is no row of it: {line[:120]!r}")
+            raise printed.no_row(number, line)
     yield _match(row, pending)
 
 
@@ -192,13 +139,13 @@ def _match(row: re.Pattern[str], text: str) -> re.Match[str]:
     return found
 
 
-def _fields(row: re.Match[str], layout: ReportLayout, *, name: ReportName, source: str) -> Fields:
+def _fields(row: re.Match[str], layout: ReportLayout, *, name: ReportName, printed: Printed) -> Fields:
     fields: Fields = {
         column.field: _value(text, column)
         for text, column in zip(row.groups(), layout.leading, strict=False)
         if column.field is not None
     }
-    fields[layout.name_field] = _name(row["name"], name=name, source=source)
+    fields[layout.name_field] = _name(row["name"], name, printed)
     return fields
 
 
@@ -212,10 +159,10 @@ def _value(text: str, column: Column) -> float | int | str:
             return text
 
 
-def _name(text: str, *, name: ReportName, source: str) -> str:
+def _name(text: str, name: ReportName, printed: Printed) -> str:
     if "," in text:
         if len(text) < 2 or not (text.startswith('"') and text.endswith('"')):
-            raise _truncated(name, source, f"a name with a comma is not in quotes: {text[:120]!r}")
+            raise printed.truncated(f"a name with a comma is not in quotes: {text[:120]!r}")
         text = text[1:-1]
     match name:
         case ReportName.NVTX_SUM:
@@ -223,7 +170,7 @@ def _name(text: str, *, name: ReportName, source: str) -> str:
         case ReportName.CUDA_GPU_MEM_TIME_SUM | ReportName.CUDA_GPU_MEM_SIZE_SUM:
             if text not in OPERATIONS:
                 raise LayoutUnknown(
-                    subject=source,
+                    subject=printed.source,
                     fact=f"{name} names a memory operation that perfgate does not know: {text[:120]}",
                     expectation=f"Known are {', '.join(OPERATIONS)}",
                     next_step="perfgate must learn it: please report it with the version of nsys",
@@ -233,7 +180,7 @@ def _name(text: str, *, name: ReportName, source: str) -> str:
             return text
 
 
-def _check_shares(rows: Sequence[TimeRow], *, name: ReportName, source: str) -> None:
+def _check_shares(rows: Sequence[TimeRow], printed: Printed) -> None:
     """Raise when the rows cannot be all rows: nsys prints each row's share of the sum, rounded to 0.1 %.
 
     A file cut at the end of a line looks whole; this is what gives it away.
@@ -242,10 +189,8 @@ def _check_shares(rows: Sequence[TimeRow], *, name: ReportName, source: str) -> 
     for row in rows:
         share = 100 * row.total_ns / whole if whole else 0.0
         if abs(share - row.time_percent) > _SHARE_ROUNDING:
-            raise _truncated(
-                name,
-                source,
-                f"a row says that it is {row.time_percent} % of the time, and it is {share:.1f} % of the rows",
+            raise printed.truncated(
+                f"a row says that it is {row.time_percent} % of the time, and it is {share:.1f} % of the rows"
             )
 
 
@@ -280,12 +225,4 @@ def _merge(group: Sequence[KernelRow], whole: int) -> KernelRow:
         max_ns=max(row.max_ns for row in group),
         stddev_ns=round(math.sqrt(squares / (count - 1)), 1),
         name=group[0].name,
-    )
-
-
-def _truncated(name: ReportName, source: str, how: str) -> CaptureUnreadable:
-    return CaptureUnreadable(
-        subject=source,
-        fact=f"{name} is truncated or damaged: {how}",
-        next_step=_AGAIN,
     )

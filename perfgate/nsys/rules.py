@@ -9,13 +9,13 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
-from perfgate.model.errors import CaptureUnreadable, LayoutUnknown
+from perfgate.model.errors import CaptureUnreadable
 from perfgate.model.findings import Finding, Findings, RuleName
 from perfgate.nsys.files import fault_of_sqlite, literal, workshop
 from perfgate.nsys.output import signal_name
+from perfgate.nsys.printed import Printed
 from perfgate.nsys.process import Finished
-from perfgate.nsys.profile import EXPORT_TIMEOUT_S, _is_excuse, _run_quietly
-from perfgate.nsys.reports import _QUOTED_NUMBER, _RAW_UNIT, _without_unit
+from perfgate.nsys.profile import EXPORT_TIMEOUT_S, is_excuse, run_quietly
 from perfgate.nsys.tool import NsysTool, NsysVersion
 
 MOST_ROWS: Final = 10_000
@@ -223,7 +223,7 @@ def run_rules(
                 source=str(plain / "capture.sqlite"),
                 output=str(plain / "rule"),
             )
-            told, finished = _run_quietly(tool, command, work, timeout_s, on_tick)
+            told, finished = run_quietly(tool, command, work, timeout_s, on_tick)
             answers = [
                 _Answer(tool=tool, rule=rule, asked=asked[rule], sqlite=sqlite, told=told, finished=finished)
                 for rule in wanted
@@ -268,13 +268,10 @@ def parse_rule(text: str, *, rule: RuleName, source: str) -> tuple[Finding, ...]
             expectation="nsys leaves an empty file where a rule found nothing, was skipped or failed",
             next_step="Look for SKIPPED or ERROR in the output of nsys analyze",
         )
-    header, _, body = text.partition("\n")
-    layout = _layout(header, rule=rule, source=source)
-    if not body:
-        raise _truncated(rule, source, "it has a header and no rows")
-    if not body.endswith("\n"):
-        raise _truncated(rule, source, "its last line is not complete")
-    found = tuple(_findings(body, layout, rule=rule, source=source))
+    printed = Printed(name=rule, source=source, script="a rule's script", rerun=_RERUN, again=_AGAIN)
+    header = text.partition("\n")[0]
+    layout = printed.layout(header, RULE_LAYOUTS[rule])
+    found = tuple(_findings(printed.body(header, text), layout, rule, printed))
     if len(found) > MOST_ROWS and not _longest_first(found):
         raise CaptureUnreadable(
             subject=source,
@@ -347,7 +344,7 @@ class _Answer:
         if self.error is None:
             if text and (is_whole or "PROCESSED" in self.log):
                 return text
-            if not text and self.reason is not None and not _is_excuse(self.reason, self.sqlite):
+            if not text and self.reason is not None and not is_excuse(self.reason, self.sqlite):
                 return None
             if text == "" and self.reason is None and is_whole and self.log:
                 return ""
@@ -379,49 +376,12 @@ def _ended(status: int | None) -> str:
     return f"nsys analyze ended with status {status}"
 
 
-def _layout(header: str, *, rule: RuleName, source: str) -> RuleLayout:
-    layouts = RULE_LAYOUTS[rule]
-    for layout in layouts:
-        if layout.header == header:
-            return layout
-    known = " or ".join(f"{layout.header} (nsys {layout.versions})" for layout in layouts)
-    headings = header.split(",")
-    plain = {tuple(_without_unit(heading) for heading in layout.header.split(",")) for layout in layouts}
-    if tuple(_without_unit(heading) for heading in headings) in plain:
-        raise LayoutUnknown(
-            subject=source,
-            fact=f"{rule} is in other units: {header}",
-            expectation=f"perfgate reads {known}",
-            next_step=_RERUN,
-        )
-    if tuple(_RAW_UNIT.sub("", heading) for heading in headings if not heading.startswith("_")) in plain:
-        raise LayoutUnknown(
-            subject=source,
-            fact=f"{rule} has the raw columns of a rule's script that was run by itself: {header}",
-            expectation=f"perfgate reads {known}",
-            next_step=_RERUN,
-        )
-    raise LayoutUnknown(
-        subject=source,
-        fact=f"{rule} has columns that perfgate does not know: {header[:300]}",
-        expectation=f"Known are {known}",
-        next_step=f"{_RERUN}. If nsys itself wrote this, perfgate must learn its version: please report it",
-    )
-
-
-def _findings(body: str, layout: RuleLayout, *, rule: RuleName, source: str) -> Iterator[Finding]:
+def _findings(body: str, layout: RuleLayout, rule: RuleName, printed: Printed) -> Iterator[Finding]:
     row = re.compile(",".join(f"({column.pattern})" for column in layout.columns))
     for number, line in enumerate(body[:-1].split("\n"), start=2):
         found = row.fullmatch(line)
         if found is None:
-            if _QUOTED_NUMBER.search(line):
-                raise CaptureUnreadable(
-                    subject=source,
-                    fact=f"{rule} has numbers in another locale's notation in line {number}: {line[:120]}",
-                    expectation="A comma could part thousands or decimals, so perfgate reads plain numbers only",
-                    next_step=_RERUN,
-                )
-            raise _truncated(rule, source, f"line {number} is no row of it: {line[:120]!r}")
+            raise printed.no_row(number, line)
         texts = zip(found.groups(), layout.columns, strict=True)
         fields = {column.field: _value(text, column) for text, column in texts if column.field is not None}
         yield Finding.model_validate({"rule": rule, **fields})
@@ -439,7 +399,3 @@ def _longest_first(found: Sequence[Finding]) -> bool:
     if found[0].rule is RuleName.GPU_TIME_UTIL:
         return all((a.in_use_percent or 0.0) <= (b.in_use_percent or 0.0) for a, b in pairwise(found))
     return all(a.duration_ns >= b.duration_ns for a, b in pairwise(found))
-
-
-def _truncated(rule: RuleName, source: str, how: str) -> CaptureUnreadable:
-    return CaptureUnreadable(subject=source, fact=f"{rule} is truncated or damaged: {how}", next_step=_AGAIN)

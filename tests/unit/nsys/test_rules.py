@@ -128,7 +128,7 @@ KNOWN_GAPS = "Row#,Duration (ns),Start (ns),PID,Device ID,Context ID (nsys 2022.
         pytest.param(
             GAPS[:-1],
             CaptureUnreadable,
-            f"a.csv: gpu_gaps is truncated or damaged: it has a header and no rows.\n{AGAIN}",
+            f"a.csv: gpu_gaps is truncated or damaged: its last line is not complete.\n{AGAIN}",
             id="header without its end",
         ),
         pytest.param(
