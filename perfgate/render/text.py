@@ -80,7 +80,7 @@ def verdict_table(verdict: Verdict, *, width: int, colour: bool, files: str | No
     for metric, where in verdict.where.items():
         page.prose(f"{metric}: {where}", label="where")
     if verdict.creep is not None:
-        page.prose(_told_creep(verdict.creep), label="anchor")
+        page.prose(told_creep(verdict.creep), label="anchor")
     for told in verdict.ranks:
         page.prose(told, label="ranks")
     for advice in verdict.advice:
@@ -178,7 +178,7 @@ def told_dropped(dropped: Dropped) -> str:
     return f"{what} {dropped.index + 1}: {dropped.metric} {distance} {unit} off its group's median"
 
 
-def _told_creep(creep: Creep) -> str:
+def told_creep(creep: Creep) -> str:
     """Say how far the step is from the best ever blessed; the way there is in the reason where that shuts the gate."""
     best = creep.path[0]
     change = numbers.change(creep.change, Basis.LOG, creep.low, creep.high)

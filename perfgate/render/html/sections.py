@@ -19,14 +19,14 @@ from perfgate.model.sample import OUTSIDE_RANGES, RangeSample
 from perfgate.model.side import Side
 from perfgate.model.stepview import Lane, StepView
 from perfgate.model.told import ToldRun
-from perfgate.model.verdict import Attribution, Creep, MetricVerdict, Stage, Verdict
+from perfgate.model.verdict import Attribution, MetricVerdict, Stage, Verdict
 from perfgate.render import numbers
 from perfgate.render.explanation import TITLES
 from perfgate.render.html import plots
 from perfgate.render.html.markup import LONGEST, Td, Th, data, listed, name, prose, table, words
 from perfgate.render.page import inert
 from perfgate.render.records import moment
-from perfgate.render.text import INTERVAL, SHARES, change_cell, told_dropped
+from perfgate.render.text import INTERVAL, SHARES, change_cell, told_creep, told_dropped
 
 MOST_PARTS: Final = 30
 """Rows of an attribution; smaller parts are told as one."""
@@ -134,7 +134,7 @@ def _says(workload: PageWorkload) -> str:
     if moved:
         told.append(f"<h4>Where</h4>{listed(moved)}")
     if verdict.creep is not None:
-        told.append(f"<p>{words(_creep(verdict.creep))}</p>")
+        told.append(f"<p>{words(told_creep(verdict.creep))}.</p>")
     if verdict.classified is not None:
         told.append(f"<p>It is {words(f'{verdict.classified.bound}: {verdict.classified.evidence}')}</p>")
     usual = [words(f"{one.evidence}. {one.usually}") for one in verdict.advice]
@@ -145,15 +145,6 @@ def _says(workload: PageWorkload) -> str:
 
 def _inline(text: str) -> str:
     return f"<bdi>{words(text)}</bdi>"
-
-
-def _creep(creep: Creep) -> str:
-    best = creep.path[0]
-    change = numbers.change(creep.change, Basis.LOG, creep.low, creep.high)
-    return (
-        f"Since the best step ever blessed ({numbers.milliseconds(best.step_ms)} ms, {moment(best.at)}): "
-        f"step_ms {change}, budget {numbers.limit(creep.budget, Basis.LOG)}."
-    )
 
 
 def _judged(placed: Placed) -> str:
