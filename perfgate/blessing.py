@@ -199,6 +199,16 @@ def why_not_alike(baseline: Baseline, result: Result) -> tuple[str, ...]:
     return tuple(found)
 
 
+def why_no_duet(baseline: Baseline) -> str:
+    """Say in a sentence why its code cannot, or may not, be run again beside a candidate; empty where it can."""
+    commits = [occasion.commit for occasion in baseline.occasions if occasion.commit is not None]
+    if not commits:
+        return "It was not measured at a commit, so no gate can run it again: there will be no duet with it."
+    if all(commit.dirty for commit in commits):
+        return "It was measured with uncommitted changes: a duet with it takes place only if it loads none of them."
+    return ""
+
+
 def differences(old: Baseline | None, new: Baseline) -> tuple[MetricVerdict, ...]:
     """Return what blessing changes: medians over the runs of both, metric by metric, without a judgement."""
     before = {} if old is None else _medians(old)
@@ -279,12 +289,16 @@ def _refuse_by_outcome(result: Result) -> None:
         case Outcome.PASSED | Outcome.IMPROVED | Outcome.REGRESSED | Outcome.NO_BASELINE | Outcome.INCOMPARABLE:
             pass
         case Outcome.INVALID | Outcome.INCONCLUSIVE | Outcome.NOT_MEASURED:
-            more = " --perfgate-runs=10" if verdict.outcome is Outcome.INCONCLUSIVE else ""
+            # What to do about an INCONCLUSIVE one depends on what would settle it; its verdict says that.
+            inconclusive = verdict.outcome is Outcome.INCONCLUSIVE
+            again = (
+                f"Measure again: pytest --perfgate{' --perfgate-runs=10' if inconclusive else ''} {_selector(result)}"
+            )
             raise BlessRefused(
                 subject=told,
                 fact=f"the kept result is {verdict.outcome}: {verdict.reason.rstrip('.')}",
                 expectation="Only a sound measurement can be a baseline",
-                next_step=f"Measure again: pytest --perfgate{more} {_selector(result)}",
+                next_step=(verdict.next_step if inconclusive else "") or again,
             )
     complaints = [f"run {n}: {c}" for n, run in enumerate(result.runs, start=1) for c in run.conditions.complaints]
     if complaints:

@@ -95,8 +95,9 @@ def require_commit(root: Path, *, env: Mapping[str, str] | None = None, baseline
     folder = PurePath(baselines)
     inside = not folder.is_absolute() and ".." not in folder.parts  # git refuses to exclude what lies elsewhere
     excluded = [f":(exclude,literal){folder.as_posix()}"] if inside else []
-    question = ("status", "--porcelain=v2", "--branch", "-z", "--untracked-files=normal", "--", ":(top)", *excluded)
-    told = _ask(root, env, *question)
+    where = ("--", ":(top)", *excluded)
+    question = ("status", "--porcelain=v2", "--branch", "-z", "--untracked-files=normal", *where)
+    told = _ask(root, env, *question, settings=_LOOK_YOURSELF)
     headers: dict[str, str] = {}
     dirty = False
     for entry in told.split("\0"):
@@ -113,6 +114,7 @@ def require_commit(root: Path, *, env: Mapping[str, str] | None = None, baseline
             expectation="A measurement names the commit that it measured",
             next_step="Commit the code, then run again.",
         )
+    dirty = dirty or bool(_unwatched(root, env, *where))
     branch = headers.get("branch.head")
     return Commit(sha=sha, dirty=dirty, branch=None if branch == "(detached)" else branch)
 
@@ -286,11 +288,49 @@ def changed_since(root: Path, revision: str, path: str, *, env: Mapping[str, str
 def changes(root: Path, *, env: Mapping[str, str] | None = None) -> tuple[str, ...]:
     """Return the paths from the top whose files are not as HEAD has them, or that are neither tracked nor ignored.
 
+    Also of files that git was told not to look at.
+
     Raises:
         RepositoryUnreadable: no git, no repository, or git refuses.
     """
     words = ("status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=normal", "--", ":(top)")
-    return tuple(_text(entry[3:]) for entry in _ask(root, env, *words).split("\0") if entry)
+    told = [entry[3:] for entry in _ask(root, env, *words, settings=_LOOK_YOURSELF).split("\0") if entry]
+    told += [name for name in _unwatched(root, env, "--", ":(top)") if name not in told]
+    return tuple(map(_text, told))
+
+
+_LOOK_YOURSELF: Final = ("core.fsmonitor=false",)
+"""A watcher is a program of the user's, or of whoever had the checkout before: its word is not taken for the files'."""
+
+
+def _unwatched(root: Path, env: Mapping[str, str] | None, *where: str) -> tuple[str, ...]:
+    """Return the changed files, from the top, that `git status` passes over: assume-unchanged or skip-worktree is set.
+
+    One that is not there is a change only of the former: the latter is how a sparse checkout leaves files out.
+    """
+    told = _ask(root, env, "ls-files", "-v", "-s", "-z", "--full-name", *where, settings=_LOOK_YOURSELF)
+    top: Path | None = None
+    files: dict[str, str] = {}
+    changed: list[str] = []
+    for entry in told.split("\0"):
+        facts, _, name = entry.partition("\t")
+        if not name or not (facts[0].islower() or facts[0] == "S"):
+            continue
+        if top is None:
+            top = Path(_ask(root, env, "rev-parse", "--show-toplevel").removesuffix("\n"))
+        _, mode, blob, _ = facts.split(" ")
+        if not os.path.lexists(top / name):
+            changed += [] if facts[0] in "Ss" else [name]
+        elif mode.startswith("100") and not (top / name).is_symlink() and "\n" not in name:
+            files[name] = blob
+        else:
+            changed.append(name)  # a link or a submodule, which no one hash tells of
+    if top is not None and files:
+        given = "".join(f"{name}\n" for name in files).encode(errors="surrogateescape")
+        done = _run(top, env, "hash-object", "--stdin-paths", given=given, settings=_LOOK_YOURSELF)
+        found = os.fsdecode(done.stdout).split()
+        changed += [name for name, now in zip(files, [*found, *[""] * len(files)], strict=False) if now != files[name]]
+    return tuple(changed)
 
 
 def without_repository(env: Mapping[str, str]) -> dict[str, str]:

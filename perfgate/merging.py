@@ -33,6 +33,8 @@ MOST_BYTES: Final = 64_000_000
 """Of a file that is read."""
 MOST_GATES: Final = 256
 """As many jobs as one matrix of GitHub Actions may have."""
+MOST_SHOWN: Final = 200
+"""Characters of where a file is not of the format; a stranger may have named the fields."""
 SHOWN_SHA: Final = 12
 SHOWN_SHARDS: Final = 5
 
@@ -49,36 +51,104 @@ class Found:
     """What the gate is called: its label, or else where it was found; of several that bear one label, both."""
     document: GateDocument
     page: PageData | None = None
-    """None where there is no `page.json` beside the document."""
+    """None where there is no `page.json` beside the document, and where that is left out."""
+    page_refused: str = ""
+    """Why the `page.json` beside the document is left out; empty where it is not."""
 
 
 def find_gates(folders: Sequence[Path]) -> tuple[tuple[Found, ...], tuple[str, ...]]:
-    """Read the gates in these folders and the folders in them, and name the folders that hold none.
+    """Read the gates in these folders and the folders in them, and say of which folders none can be read.
 
     Raises:
-        DocumentUnreadable: a document, or the page's data beside it, is not what it should be.
+        DocumentUnreadable: there are too many.
     """
     found: list[Found] = []
-    empty: list[str] = []
+    unread: list[str] = []
     seen: set[Path] = set()
     for folder in folders:
-        here = [place for place in _places(folder) if os.path.lexists(place / DOCUMENT_FILE)]
+        try:
+            here = [place for place in _places(folder) if _is_there(place / DOCUMENT_FILE)]
+        except OSError as refused:
+            unread.append(_no_folder(folder, refused))
+            continue
         if not here:
-            empty.append(folder.as_posix())
+            unread.append(f"{_told(folder)}: there is no {DOCUMENT_FILE} in it, nor in a folder of it")
         for place in here:
-            real = Path(os.path.realpath(place))
-            if place is not folder and place.is_symlink():
-                raise _unreadable(place / DOCUMENT_FILE, "its folder is a link, which is not followed")
-            if real not in seen:
-                found.append(_gate_in(place))
+            is_link = place is not folder and place.is_symlink()
+            real = place.absolute() if is_link else Path(os.path.realpath(place))
+            if real in seen:
+                continue
             seen.add(real)
-        if len(found) > MOST_GATES:
-            raise DocumentUnreadable(
-                subject=folder.as_posix(),
-                fact=f"there are more than {MOST_GATES} gates",
-                next_step="Merge fewer of them.",
-            )
-    return _named(found), tuple(empty)
+            if len(seen) > MOST_GATES:
+                raise DocumentUnreadable(
+                    subject=_told(folder),
+                    fact=f"there are more than {MOST_GATES} gates",
+                    next_step="Merge fewer of them.",
+                )
+            try:
+                if is_link:
+                    raise _unreadable(place / DOCUMENT_FILE, "its folder is a link, which is not followed")
+                found.append(_gate_in(place))
+            except DocumentUnreadable as refused:
+                unread.append(f"the gate in {_told(place)} cannot be read: {_in_line(refused, place)}")
+    return _named(found), tuple(unread)
+
+
+def is_read(file: Path, folders: Sequence[Path]) -> bool:
+    """Whether merging these folders reads this file, or would the next time if it were written now."""
+    named = [Path(os.path.realpath(folder)) for folder in folders]
+    # As it is called, in a folder as it is called, and what that leads to: the one would be found, the other be lost.
+    whole = Path(os.path.normpath(file.absolute()))
+    called = Path(os.path.realpath(whole.parent)) / whole.name
+    inner = Path(os.path.realpath(whole.parent.parent)) / whole.parent.name / whole.name
+    for path in (called, inner, Path(os.path.realpath(file))):
+        if path.name in {DOCUMENT_FILE, PAGE_FILE} and not {path.parent, path.parent.parent}.isdisjoint(named):
+            return True
+    # Under another name it may be the same file all the same.
+    return any(_is_same(file, one) for folder in folders for one in _files_in(folder))
+
+
+def _files_in(folder: Path) -> list[Path]:
+    try:
+        return [place / name for place in _places(folder) for name in (DOCUMENT_FILE, PAGE_FILE)]
+    except OSError:
+        return []
+
+
+def _is_same(file: Path, other: Path) -> bool:
+    try:
+        return file.samefile(other)
+    except OSError:
+        return False
+
+
+def _is_there(file: Path) -> bool:
+    """Whether there is one, be it that it cannot be read; what is not seen would not be missed."""
+    try:
+        file.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def _no_folder(folder: Path, refused: OSError) -> str:
+    if folder.is_dir():
+        return f"{_told(folder)}: it cannot be listed ({refused.strerror or refused})"
+    if os.path.lexists(folder):
+        return f"{_told(folder)}: it is a file; name the folder that holds it"
+    return f"{_told(folder)}: it does not exist"
+
+
+def _told(path: Path) -> str:
+    """A path as text that can be written: the bytes of a name need not be UTF-8."""
+    return os.fsencode(path).decode(errors="replace")
+
+
+def _in_line(refused: DocumentUnreadable, folder: Path) -> str:
+    """The words of an error of a file, in a sentence that names its folder."""
+    return str(refused).removeprefix(f"{_told(folder)}/").replace("\n", " ")
 
 
 def _named(found: Sequence[Found]) -> tuple[Found, ...]:
@@ -93,30 +163,37 @@ def _named(found: Sequence[Found]) -> tuple[Found, ...]:
 
 
 def _places(folder: Path) -> list[Path]:
-    try:
-        return [folder, *sorted(inner for inner in folder.iterdir() if inner.is_dir())]
-    except OSError:
-        return []
+    return [folder, *sorted(inner for inner in folder.iterdir() if inner.is_dir())]
 
 
 def _gate_in(folder: Path) -> Found:
     document = _read(folder / DOCUMENT_FILE, read_document)
     if document.gates:
         raise DocumentUnreadable(
-            subject=(folder / DOCUMENT_FILE).as_posix(),
+            subject=_told(folder / DOCUMENT_FILE),
             fact="it is of gates that were merged before",
             expectation="Merged are the documents of gates themselves",
             next_step="Name the folders of the gates, and write what is merged elsewhere.",
         )
+    found = Found(folder=_told(folder), name=document.label or _told(folder), document=document)
+    try:
+        return replace(found, page=_page_in(folder, document))
+    except DocumentUnreadable as refused:
+        return replace(found, page_refused=_in_line(refused, folder))
+
+
+def _page_in(folder: Path, document: GateDocument) -> PageData | None:
     beside = folder / PAGE_FILE
-    page = _read(beside, read_page_data) if os.path.lexists(beside) else None
-    if page is not None and not _is_page_of(page, document):
+    if not _is_there(beside):
+        return None
+    page = _read(beside, read_page_data)
+    if not _is_page_of(page, document):
         raise DocumentUnreadable(
-            subject=beside.as_posix(),
+            subject=_told(beside),
             fact=f"it is of another gate than the {DOCUMENT_FILE} beside it",
             next_step="Take both from one gate.",
         )
-    return Found(folder=folder.as_posix(), name=document.label or folder.as_posix(), document=document, page=page)
+    return page
 
 
 def _is_page_of(page: PageData, document: GateDocument) -> bool:
@@ -148,14 +225,14 @@ def _read(file: Path, parse: Callable[[str], _Read]) -> _Read:
         raise _unreadable(file, "it is no UTF-8 text") from broken
     except ValidationError as broken:
         first = broken.errors(include_url=False, include_input=False)[0]
-        where = ".".join(map(str, first["loc"]))
+        where = ".".join(map(str, first["loc"]))[:MOST_SHOWN]
         fact = f"it is not of the format that this perfgate reads ({where + ': ' if where else ''}{first['msg']})"
         raise _unreadable(file, fact) from broken
 
 
 def _unreadable(file: Path, fact: str) -> DocumentUnreadable:
     return DocumentUnreadable(
-        subject=file.as_posix(),
+        subject=_told(file),
         fact=fact,
         expectation=f"It should be what --perfgate-{'json' if file.name == DOCUMENT_FILE else 'page-data'} writes",
         next_step="Let the gate write it anew, with the perfgate that merges.",
@@ -163,24 +240,25 @@ def _unreadable(file: Path, fact: str) -> DocumentUnreadable:
 
 
 def merge(
-    found: Sequence[Found], *, empty: Sequence[str] = (), expect: int | None = None, at: datetime
+    found: Sequence[Found], *, unread: Sequence[str] = (), expect: int | None = None, at: datetime
 ) -> GateDocument:
     """Make one document of several gates' documents.
 
     It opens only if every gate does, by its word and by its workloads' outcomes; all that were expected are there, each
-    once and of one commit; of shards none is missing; no workload was judged twice for one machine; and one was judged
-    at all.
+    once and of one commit; all that was found could be read; of shards none is missing; no workload was judged twice
+    for one machine; and one was judged at all.
 
     Args:
         found: the gates, in the order in which they are told.
-        empty: folders in which one was looked for in vain.
+        unread: where one was looked for in vain, or could not be read; a sentence each.
         expect: how many gates there should be, where that is known.
         at: when they are merged; told where no gate says when it began.
     """
     documents = [one.document for one in found]
     workloads = tuple(_placed(told, one) for one in found for told in one.document.workloads)
     shut_by = (
-        *(f"{folder}: there is no {DOCUMENT_FILE} in it, nor in a folder of it" for folder in empty),
+        *unread,
+        *(f"the page of the gate in {one.folder} is left out: {one.page_refused}" for one in found if one.page_refused),
         *_not_as_expected(found, expect),
         *_twice(found),
         *_of_other_commits(found),
@@ -361,7 +439,7 @@ def _remarks(found: Sequence[Found]) -> tuple[str, ...]:
     ]
     if unlike:
         remarks.append(f"The gates differ in their settings ({', '.join(unlike)}); shown are those of {found[0].name}.")
-    bare = [one.name for one in found if one.page is None]
+    bare = [one.name for one in found if one.page is None and not one.page_refused]
     if bare:
         remarks.append(
             f"Without blessed runs, timelines and history on the page, for there is no {PAGE_FILE}: {', '.join(bare)}."

@@ -10,6 +10,7 @@ from pathlib import Path
 from statistics import median
 
 import click
+from click.core import ParameterSource
 
 from perfgate.cli.common import Project, find_tool, latest, printable, project, readable, screen
 from perfgate.explain.advice import advise, classify
@@ -175,6 +176,8 @@ def explain(
     """
     if ncu and (len(words) != 1 or _is_capture(words[0])):
         raise click.UsageError("--ncu runs a workload again: name one workload.")
+    if not ncu and click.get_current_context().get_parameter_source("kernels") is ParameterSource.COMMANDLINE:
+        raise click.UsageError("--kernels says how many kernels --ncu looks at: give --ncu as well, or leave it out.")
     here = project()
     width, colour = screen()
     with ExitStack() as held:

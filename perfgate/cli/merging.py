@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryFile
 
 import click
 
 from perfgate.cli.common import printable, screen
 from perfgate.gate import Closing
-from perfgate.merging import find_gates, merge, merged_page
+from perfgate.merging import find_gates, is_read, merge, merged_page
 from perfgate.model.errors import EXIT_SHUT
 from perfgate.plugin.outputs import Form, Outputs
 from perfgate.render.document import GateDocument
@@ -36,11 +38,11 @@ def merge_gates(folders: tuple[Path, ...], *, expect: int | None, **files: Path 
     """
     given = {form: file for form in Form if (file := files[form.replace("-", "_")]) is not None}
     outputs = Outputs(files=given, flag="--")
-    refusal = outputs.refusal()
+    refusal = _refusal(given, folders) or outputs.refusal()
     if refusal:
         raise click.UsageError(refusal)
-    found, empty = find_gates(folders)
-    merged = merge(found, empty=empty, expect=expect, at=datetime.now(UTC))
+    found, unread = find_gates(folders)
+    merged = merge(found, unread=unread, expect=expect, at=datetime.now(UTC))
     closing = Closing(opens=merged.opens_gate, shut_by=merged.shut_by)
     closing = outputs.write(partial(_closed, merged), closing, partial(merged_page, found=found))
     width, colour = screen()
@@ -48,6 +50,30 @@ def merge_gates(folders: tuple[Path, ...], *, expect: int | None, **files: Path 
     click.echo(printable(told), nl=False)
     if not closing.opens:
         sys.exit(EXIT_SHUT)
+
+
+def _refusal(files: Mapping[Form, Path], folders: Sequence[Path]) -> str:
+    """Why these files are not written, to be told before anything is read; empty where nothing is known of that."""
+    for form, file in files.items():
+        why = _why_not_writable(file)
+        if why:
+            return f"--{form}: {file} cannot be written ({why}). Give it a file in a folder that can be written to."
+        if is_read(file, folders):
+            return f"--{form}: {file} would be read as a gate's, now or the next time. Give it a file elsewhere."
+    return ""
+
+
+def _why_not_writable(file: Path) -> str:
+    """What the system says to it; a folder may allow writing and take no file all the same, as /proc does."""
+    try:
+        if file.is_dir():
+            return "it is a folder"
+        if not file.exists():
+            with TemporaryFile(dir=next(parent for parent in file.parents if parent.exists())):
+                pass
+    except OSError as refused:
+        return refused.strerror or str(refused)
+    return ""
 
 
 def _closed(merged: GateDocument, closing: Closing) -> GateDocument:

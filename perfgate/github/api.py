@@ -84,6 +84,8 @@ class Run(Record):
     """`success`, `failure`, `cancelled`...; None before it is completed."""
     head_sha: str
     head_branch: str | None
+    head_repository: str | None
+    """`owner/name`; None where the fork was deleted."""
     created_at: datetime
     url: str
 
@@ -481,6 +483,7 @@ class _Run(Payload):
     conclusion: str | None
     head_sha: str
     head_branch: str | None
+    head_repository: _Named | None
     created_at: datetime
     html_url: str
 
@@ -494,6 +497,7 @@ class _Run(Payload):
             conclusion=self.conclusion,
             head_sha=self.head_sha,
             head_branch=self.head_branch,
+            head_repository=None if self.head_repository is None else self.head_repository.full_name,
             created_at=self.created_at,
             url=self.html_url,
         )

@@ -39,10 +39,13 @@ LONGEST_TEXT: Final = 100_000
 _DIFFERS: Final = "It should be what perfgate wrote of this very commit"
 
 _MARKER: Final = re.compile(
-    r"<!-- perfgate run=([1-9][0-9]{0,18}) attempt=([1-9][0-9]{0,8}) commit=([0-9a-f]{40,64}) result=(yes|no) -->"
+    r"<!-- perfgate run=([1-9][0-9]{0,18}) attempt=([1-9][0-9]{0,8}) "
+    r"commit=([0-9a-f]{40,64}) result=(yes|no|not-run) -->"
 )
-_NOT_RUN: Final = frozenset({"skipped", "action_required"})
-"""Conclusions of a run of which no job ran."""
+_NOT_RUN: Final = "action_required"
+"""The conclusion of a run of which no job ran, because GitHub's own settings ask for an approval."""
+_APPROVED: Final = re.compile(r"(?:.*/)?perfgate-approved\.ya?ml(?:@.*)?")
+"""The path of the workflow that the label starts."""
 
 
 class _Owner(Payload):
@@ -62,10 +65,17 @@ class FinishedRun(Payload):
     run_started_at: datetime
     """When this attempt began."""
     conclusion: str
+    path: str = ""
+    """Of the workflow's file."""
     head_sha: str
     head_branch: str | None
     head_repository: _HeadRepository | None
     """None where the fork was deleted."""
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether it was skipped, as the one is that a label of another kind starts."""
+        return self.conclusion == "skipped"
 
 
 class Finished(Payload):
@@ -85,7 +95,7 @@ class Act(StrEnum):
     NEWER = "newer"
     """It is of a newer run."""
     KEPT = "kept"
-    """It has a result of this very commit, and this run measured nothing."""
+    """It is of this very commit, and no gate of this run ran."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -110,10 +120,19 @@ class Done:
             case Act.NEWER:
                 told = "the comment is of a newer run, and was left as it is"
             case Act.KEPT:
-                told = "the comment has a result of this commit, this run measured nothing, and it was left as it is"
+                told = "the comment is of this commit, this run measured nothing, and it was left as it is"
             case _:
                 assert_never(self.act)
         return f"pull request {self.number}: {told}: {self.url}"
+
+
+class Left(StrEnum):
+    """What a run left, as the mark of a comment has it."""
+
+    RESULT = "yes"
+    NONE = "no"
+    NOT_RUN = "not-run"
+    """No gate of it ran, so that it takes nothing from another run, be it older."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -123,8 +142,7 @@ class Mark:
     run: int
     attempt: int
     commit: str
-    result: bool
-    """Whether it tells a result, not only that there is none."""
+    left: Left
 
     @classmethod
     def read(cls, body: str) -> Mark | None:
@@ -132,18 +150,18 @@ class Mark:
         found = _MARKER.match(body)
         if found is None:
             return None
-        run, attempt, commit, result = found.groups()
-        return cls(run=int(run), attempt=int(attempt), commit=commit, result=result == "yes")
+        run, attempt, commit, left = found.groups()
+        return cls(run=int(run), attempt=int(attempt), commit=commit, left=Left(left))
 
     @property
     def text(self) -> str:
         """As it is written."""
-        result = "yes" if self.result else "no"
-        return f"<!-- perfgate run={self.run:d} attempt={self.attempt:d} commit={self.commit} result={result} -->"
+        return f"<!-- perfgate run={self.run:d} attempt={self.attempt:d} commit={self.commit} result={self.left} -->"
 
-    def older_than(self, other: Mark) -> bool:
-        """Whether it is of an earlier run, or of an earlier attempt of the same."""
-        return (self.run, self.attempt) < (other.run, other.attempt)
+    def outdated_by(self, other: Mark) -> bool:
+        """Whether the other is of a later run, or of a later attempt of the same, and says more than that it waits."""
+        waits = other.left is Left.NOT_RUN and other.commit == self.commit
+        return (self.run, self.attempt) < (other.run, other.attempt) and not waits
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -154,6 +172,8 @@ class Found:
     artifact: Artifact | None = None
     earlier: bool = False
     """Whether it was uploaded by an earlier attempt of the run."""
+    waits: bool = False
+    """Whether no gate of the run ran, for want of a maintainer's approval."""
     why_not: str = ""
     """A sentence without its full stop, in which a stranger's words may be."""
 
@@ -164,7 +184,8 @@ def comment(
     """Write what the run of a `workflow_run` event found into the comment of its pull request.
 
     One comment a pull request, known by its mark and its author; the oldest such is edited. None where no open pull
-    request has the run's commit as its head: a push to a branch, or a head that has moved on.
+    request has the run's commit as its head: a push to a branch, or a head that has moved on. None of a run that was
+    skipped, either: a label of another kind started it, and there is nothing to say.
 
     Raises:
         ActionsContextMissing: the event is another.
@@ -172,7 +193,7 @@ def comment(
         GitHubUnreachable: GitHub does not answer.
     """
     run = finished_run(context)
-    pulls = _pull_requests(repository, run)
+    pulls = () if run.is_nothing else _pull_requests(repository, run)
     if not pulls:
         return ()
     found = _result(repository, run, artifact)
@@ -214,11 +235,15 @@ def _pull_requests(repository: Repository, run: FinishedRun) -> tuple[PullReques
 
 
 def _result(repository: Repository, run: FinishedRun, name_of_artifact: str) -> Found:
-    if run.conclusion in _NOT_RUN:
-        return Found(why_not="no job of it ran")
-    named = [one for one in repository.artifacts(run.id) if one.name == name_of_artifact]
+    if run.conclusion == _NOT_RUN:
+        return Found(why_not="no job of it ran", waits=True)
+    artifacts = repository.artifacts(run.id)
+    named = [one for one in artifacts if one.name == name_of_artifact]
     if not named:
-        return Found(why_not="it left no result")
+        # A gate that ran leaves something, and of a fork none runs but by the label.
+        is_fork = run.head_repository is None or run.head_repository.full_name.casefold() != repository.name.casefold()
+        waits = is_fork and run.conclusion == "failure" and not artifacts and not _APPROVED.fullmatch(run.path)
+        return Found(why_not="it left no result", waits=waits)
     newest = named[0]
     if newest.expired:
         return Found(why_not="its result has expired")
@@ -296,17 +321,17 @@ def _contradiction(document: GateDocument) -> str | None:
 def _told(
     repository: Repository, context: Context, run: FinishedRun, pull: PullRequest, found: Found, author: str
 ) -> Done:
-    mark = Mark(run=run.id, attempt=run.run_attempt, commit=run.head_sha, result=found.document is not None)
+    mark = Mark(run=run.id, attempt=run.run_attempt, commit=run.head_sha, left=_left(found))
     body = body_of(mark, context, run, pull, found)
     ours = _ours(repository, pull.number, author)
     if ours is None:
         made = repository.create_comment(pull.number, body)
         return Done(act=Act.CREATED, number=pull.number, url=made.url)
     there, old = ours
-    if mark.older_than(there):
+    if mark.outdated_by(there):
         act = Act.NEWER
-    elif run.conclusion in _NOT_RUN and there.result and there.commit == mark.commit:
-        # Any label starts a run, of which no job runs: it takes nothing away.
+    elif mark.left is Left.NOT_RUN and there.commit == mark.commit:
+        # Of a fork's commit that was approved, reopening starts another run that waits: it takes nothing away.
         act = Act.KEPT
     elif _same(old.body, body):
         act = Act.UNCHANGED
@@ -314,6 +339,12 @@ def _told(
         repository.edit_comment(old.id, body)
         act = Act.EDITED
     return Done(act=act, number=pull.number, url=old.url)
+
+
+def _left(found: Found) -> Left:
+    if found.waits:
+        return Left.NOT_RUN
+    return Left.NONE if found.document is None else Left.RESULT
 
 
 def _ours(repository: Repository, number: int, author: str) -> tuple[Mark, Comment] | None:
@@ -340,7 +371,7 @@ def body_of(mark: Mark, context: Context, run: FinishedRun, pull: PullRequest, f
     document = found.document
     if document is None or found.artifact is None:
         lines = ["## perfgate: no result", "", f"{source} {prose(_capital(found.why_not))}."]
-        if run.conclusion in _NOT_RUN and pull.from_fork:
+        if found.waits and pull.from_fork:
             lines.append(f"A maintainer who has read the code starts the gate with the label `{APPROVAL}`.")
         return "\n".join((mark.text, *lines)) + "\n"
     remarks = [source]

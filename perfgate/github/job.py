@@ -26,7 +26,7 @@ from perfgate.duet.worktree import remove_abandoned
 from perfgate.github.context import Context
 from perfgate.model.errors import EXIT_OPEN, EXIT_SHUT, ActionsContextMissing, ConfigInvalid, PerfgateError, StoreFailed
 from perfgate.model.settings import Settings
-from perfgate.nsys.process import COOKIE, end_marked, processes_of
+from perfgate.nsys.process import COOKIE, adopting, end_marked, processes_of
 from perfgate.pytest_door import gate_command, run_to_end
 from perfgate.render.annotations import command, gate_annotations
 from perfgate.render.document import GateDocument, read_document
@@ -257,14 +257,15 @@ def run(job: Job, say: Callable[[str], None]) -> int:
     # What workloads print is not for the runner: without this, a line that begins with :: would be a command to it.
     token = secrets.token_hex(16)
     say(f"::stop-commands::{token}")
-    try:
-        status = _measured(job, inputs, say)
-    finally:
-        with _undisturbed():
-            left = end_marked(job.mark)
-            if left:
-                say(f"Ended what the gate had left running: {', '.join(map(inert, left))}.")
-            say(f"\n::{token}::")
+    with adopting() as end_adopted:
+        try:
+            status = _measured(job, inputs, say)
+        finally:
+            with _undisturbed():
+                left = (*end_marked(job.mark), *end_adopted())
+                if left:
+                    say(f"Ended what the gate had left running: {', '.join(map(inert, left))}.")
+                say(f"\n::{token}::")
     with _undisturbed():
         return _told(job, inputs, status, outputs, baselines, say)
 

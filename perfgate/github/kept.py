@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path, PurePath, PurePosixPath
@@ -27,6 +28,8 @@ from perfgate.store import Store, file_name
 
 WORKFLOW: Final = "perfgate.yml"
 """The workflow of the gate, whose results are promoted and which is started for the new commit."""
+APPROVED: Final = "perfgate-approved.yml"
+"""The workflow of a gate that a label has started: its results are promoted as well. A repository may not have it."""
 KEPT: Final = "kept-"
 """How the names of artifacts begin that hold kept results."""
 LARGEST_RESULT: Final = 8 << 20
@@ -77,9 +80,12 @@ class Checkout:
             pure = PurePosixPath(path)
             if pure.is_absolute() or ".." in pure.parts or "\0" in path:
                 continue
-            file = (top / pure).resolve()
-            if file.is_relative_to(top) and file.is_file():
-                found[path] = hashlib.sha256(file.read_bytes()).hexdigest()
+            try:
+                file = (top / pure).resolve()
+                if file.is_relative_to(top) and file.is_file():
+                    found[path] = hashlib.sha256(file.read_bytes()).hexdigest()
+            except (OSError, RuntimeError):  # a name that is too long, or links in a circle
+                continue
         return found
 
 
@@ -98,12 +104,19 @@ def checkout(root: Path, baselines: str, head_sha: str, *, env: Mapping[str, str
     """
     _refuse_elsewhere(baselines)
     commit = git.require_commit(root, env=env, baselines=baselines)
-    if commit.sha != head_sha or commit.dirty:
+    if commit.sha != head_sha:
         raise BlessRefused(
             subject="the checkout",
-            fact=f"it is at {commit.sha[:12]}{', with changes' if commit.dirty else ''}",
+            fact=f"it is at {commit.sha[:12]}",
             expectation=f"It should be {head_sha[:12]}, the head of the branch, whose files say what is blessed",
             next_step="The branch may have moved: look at its newest commit, then ask again.",
+        )
+    if commit.dirty:
+        raise BlessRefused(
+            subject="the checkout",
+            fact=f"files in it are not those of {commit.sha[:12]}",
+            expectation="The files of the commit say what is blessed",
+            next_step="See what was changed or added before this step: git status.",
         )
     return Checkout(
         root=root, store=Store(root, baselines), prefix=git.prefix(root, env=env), commit=Commit(sha=head_sha)
@@ -138,7 +151,8 @@ class Kept:
 def kept_by_gate(repository: Repository, branch: Branch, *, asked_at: datetime | None) -> Kept:
     """Download what the gate of a branch's head commit has kept.
 
-    Older gates of the very same commit are asked only where runs are wanting.
+    Older gates of the very same commit are asked only where runs are wanting. A fork can hold the commit too, and its
+    pull request starts runs of its own: they are a stranger's, and are not looked at.
 
     Args:
         repository: whom to ask.
@@ -151,7 +165,12 @@ def kept_by_gate(repository: Repository, branch: Branch, *, asked_at: datetime |
         ResultUnreadable, ArtifactUnreadable: what it kept cannot be read.
     """
     commit = f"commit {branch.head_sha[:12]}"
-    runs = repository.runs(WORKFLOW, branch.head_sha)
+    own_name = repository.name.casefold()
+    runs = [
+        run
+        for run in _runs(repository, branch.head_sha)
+        if run.head_repository is not None and run.head_repository.casefold() == own_name
+    ]
     finished = [run for run in runs if run.status == "completed" and run.conclusion in _FINISHED]
     if not finished:
         going = any(run.status != "completed" for run in runs)
@@ -194,6 +213,14 @@ def kept_by_gate(repository: Repository, branch: Branch, *, asked_at: datetime |
             if (key := (result.machine.slug, result.workload.id)) in found:
                 found[key].append(result)
     return Kept(run=newest, results=found)
+
+
+def _runs(repository: Repository, head_sha: str) -> list[Run]:
+    """The runs of a commit's gate in both workflows, newest first."""
+    runs = [*repository.runs(WORKFLOW, head_sha)]
+    with suppress(GitHubRefused):  # it has no such workflow: whoever may read the one may read the other
+        runs += repository.runs(APPROVED, head_sha)
+    return sorted(runs, key=lambda run: (run.created_at, run.id), reverse=True)
 
 
 def _kept_artifacts(repository: Repository, run: Run, commit: str) -> list[Artifact]:

@@ -20,14 +20,23 @@ from perfgate.github.api import PullRequest, Repository
 from perfgate.github.context import Context
 from perfgate.github.kept import LARGEST_RESULT, Checkout, read_result
 from perfgate.github.promote import commit_message, shortened
-from perfgate.model.baseline import Baseline, Result
-from perfgate.model.errors import BaselineUnreadable, BlessRefused, PerfgateError, ResultMissing, ResultUnreadable
+from perfgate.model.baseline import Baseline, Occasion, Result
+from perfgate.model.errors import (
+    ActionsContextMissing,
+    BaselineUnreadable,
+    BlessRefused,
+    PerfgateError,
+    ResultMissing,
+    ResultUnreadable,
+)
 from perfgate.model.metric import METRICS, Basis, Metric
 from perfgate.render import numbers
 from perfgate.render.markdown import name, prose
 from perfgate.render.page import inert
 from perfgate.store import RESULT_FILE, baseline_text
 
+EVENTS: Final = ("schedule", "workflow_dispatch")
+"""By which a gate of the base branch is started."""
 BRANCH: Final = "perfgate/occasions"
 BY: Final = "perfgate, by its schedule"
 LARGEST_BASELINE: Final = 4 << 20
@@ -117,6 +126,21 @@ def _read(file: Path, folder: Path, head_sha: str) -> Result:
     return read_result(path, raw, "/".join(where) or str(folder), head_sha)
 
 
+def refuse_event(context: Context) -> None:
+    """Refuse to add what a run measured that is none of the base branch.
+
+    Raises:
+        ActionsContextMissing: it was not started by a schedule or by hand.
+    """
+    if context.event_name not in EVENTS:
+        raise ActionsContextMissing(
+            subject="occasions",
+            fact=f"the event is {inert(context.event_name, longest=40)}",
+            expectation=f"A gate of the base branch is started by {' or '.join(EVENTS)}",
+            next_step="Call it in a workflow with that trigger; perfgate init writes one.",
+        )
+
+
 def find(
     results: Sequence[Result],
     here: Checkout,
@@ -180,9 +204,9 @@ def find(
 
 
 def not_merged(repository: Repository, pull: PullRequest, here: Checkout, folder: str) -> dict[str, Baseline]:
-    """Return by path the baselines of an open pull request that are those of the base branch with more occasions.
+    """Return by path the baselines of the base branch with the occasions that an open pull request adds to them.
 
-    What else its branch holds is not looked at.
+    What else its branch holds is not looked at, and what it lacks of the base branch's occasions is not lost.
 
     Args:
         repository: whom to ask.
@@ -203,17 +227,32 @@ def not_merged(repository: Repository, pull: PullRequest, here: Checkout, folder
             more = here.store.baseline_in(repository.blob(blob, limit_bytes=LARGEST_BASELINE), Path(path))
         except BaselineUnreadable:
             continue
-        if extends(listed.found, more):
-            found[path] = more
+        extended = with_added(listed.found, more)
+        if extended is not None:
+            found[path] = extended
     return found
 
 
-def extends(base: Baseline, more: Baseline) -> bool:
-    """Whether a baseline is another one with occasions that were added to it, and nothing else."""
+def with_added(base: Baseline, more: Baseline) -> Baseline | None:
+    """Return a baseline with the occasions that another one has added to it, each once, oldest first.
+
+    It loses none of its own by what the other lacks, only the oldest where they would be more than a baseline holds.
+    None where the other adds none, differs in anything else, or would leave none of its own.
+    """
     if more.model_copy(update={"occasions": base.occasions}) != base:
-        return False
-    new = [occasion for occasion in more.occasions if occasion not in base.occasions]
-    return bool(new) and all(occasion.added is not None for occasion in new)
+        return None
+    new: list[Occasion] = []
+    for occasion in more.occasions:
+        if occasion not in base.occasions and occasion not in new:
+            new.append(occasion)
+    if not new or any(occasion.added is None for occasion in new):
+        return None
+    whole = sorted((*base.occasions, *new), key=lambda one: one.measured_at)
+    while sum(len(one.runs) for one in whole) > blessing.MOST_RUNS:
+        whole = whole[1:]
+    if not any(one in base.occasions for one in whole):
+        return None
+    return base.model_copy(update={"occasions": tuple(whole)})
 
 
 def _blob_of(content: bytes) -> str:

@@ -27,8 +27,7 @@ from perfgate.store import baseline_text, file_name
 LONGEST_SUBJECT: Final = 72
 """Characters of the first line of a commit's message."""
 MEASURE_MORE: Final = (
-    f"Start {WORKFLOW} on the branch once more, then ask again: gates of the same commit are joined. "
-    f"With runs: {FEWEST_RUNS}, perfgate's action measures enough at once."
+    f"Start {WORKFLOW} on the branch with runs: {FEWEST_RUNS} (Actions, perfgate, Run workflow), then ask again."
 )
 
 _SPEAKING: Final = re.compile(r"(?<=[@#])(?=\S)|(?<=\bGH)(?=-\d)|(?<=\[)(?=(?:skip|no|ci|actions) )", re.IGNORECASE)

@@ -151,6 +151,13 @@ def wish_of(request: Request, env: Mapping[str, str]) -> Wish:
                 expectation=f"It should be one line of at most {longest} characters",
                 next_step="Start the workflow again.",
             )
+    if not reason:
+        raise ConfigInvalid(
+            subject="input reason",
+            fact="it is empty",
+            expectation="A baseline says why it is one",
+            next_step="Start the workflow again, with a reason.",
+        )
     return Wish(workload=workload or None, reason=reason, accept_regression=accept == "true")
 
 

@@ -232,3 +232,9 @@ class ScaffoldRefused(PerfgateError):
     """A place in the project that `perfgate init` must not write to, or cannot compare."""
 
     exit_code = 43
+
+
+class JobNotAdmitted(PerfgateError):
+    """A job that this runner does not take: of a fork without approval, or of an event that it does not know."""
+
+    exit_code = 44

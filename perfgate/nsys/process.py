@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import re
 import selectors
@@ -30,6 +31,9 @@ GRACE_S: Final = 3.0
 LONGEST_LINE: Final = 1 << 16
 """Bytes after which a line without an end is cut, so that no output can fill the memory."""
 
+_SET_CHILD_SUBREAPER: Final = 36
+"""Of Linux's prctl: a process whose parent ends becomes this one's child, not that of init."""
+_GET_CHILD_SUBREAPER: Final = 37
 _POLL_S: Final = 0.1
 _SWEEPS: Final = 5
 _LINE_END: Final = re.compile(rb"\r\n|\n|\r(?!\Z)")
@@ -124,7 +128,43 @@ def processes_of(mark: str, *, session: int | None = None) -> list[psutil.Proces
 
 def end_marked(mark: str) -> tuple[str, ...]:
     """End every living process that bears a cookie, and name those that were found."""
-    return _sweep(None, mark, grace_s=GRACE_S)
+    return _sweep(None, lambda: processes_of(mark), grace_s=GRACE_S)
+
+
+@contextlib.contextmanager
+def adopting() -> Iterator[Callable[[], tuple[str, ...]]]:
+    """Keep hold of whatever is started within, also of what leaves its session and clears its environment.
+
+    What loses its parent becomes a child of this process (Linux only). Yields what ends all descendants that were not
+    there before and names them. A process of another user cannot be ended, and one that ended this process was free.
+    """
+    ourselves = psutil.Process()
+    before = set(ourselves.children(recursive=True))
+
+    def strays() -> list[psutil.Process]:
+        found = [one for one in ourselves.children(recursive=True) if one not in before]
+        for one in found:
+            if not _lives(one):
+                with contextlib.suppress(psutil.Error):
+                    one.wait(timeout=0)  # nobody else takes note of its end; of a grandchild it does nothing
+        return [one for one in found if _lives(one)]
+
+    was = _subreaper(on=True)
+    try:
+        yield lambda: _sweep(None, strays, grace_s=GRACE_S)
+    finally:
+        _subreaper(on=was)
+
+
+def _subreaper(*, on: bool) -> bool:
+    """Take orphans in, or leave them to init; return what held before. Nothing happens where there is no prctl."""
+    prctl = getattr(ctypes.CDLL(None, use_errno=True), "prctl", None)
+    if prctl is None:
+        return False
+    was = ctypes.c_int(0)
+    prctl(_GET_CHILD_SUBREAPER, ctypes.byref(was), 0, 0, 0)
+    prctl(_SET_CHILD_SUBREAPER, ctypes.c_ulong(on), 0, 0, 0)
+    return bool(was.value)
 
 
 def _lines(process: subprocess.Popen[bytes], *, deadline: float, on_tick: Callable[[], None] | None) -> Iterator[str]:
@@ -171,18 +211,24 @@ def _lines(process: subprocess.Popen[bytes], *, deadline: float, on_tick: Callab
 
 def _end(process: subprocess.Popen[bytes] | None, mark: str) -> tuple[str, ...]:
     """End the program and all that it started, and name it: SIGTERM, then SIGKILL; another Ctrl-C skips to SIGKILL."""
+
+    def strays() -> list[psutil.Process]:
+        return processes_of(mark, session=None if process is None else process.pid)
+
     try:
-        return _sweep(process, mark, grace_s=GRACE_S)
+        return _sweep(process, strays, grace_s=GRACE_S)
     except KeyboardInterrupt:
-        _sweep(process, mark, grace_s=0.0)
+        _sweep(process, strays, grace_s=0.0)
         raise
 
 
-def _sweep(process: subprocess.Popen[bytes] | None, mark: str, *, grace_s: float) -> tuple[str, ...]:
+def _sweep(
+    process: subprocess.Popen[bytes] | None, find: Callable[[], list[psutil.Process]], *, grace_s: float
+) -> tuple[str, ...]:
     left: list[str] = []
     # Repeated, because a process may start another between being found and being ended.
     for attempt in range(_SWEEPS):
-        strays = processes_of(mark, session=None if process is None else process.pid)
+        strays = find()
         if not strays:
             break
         left += [name for stray in strays if attempt == 0 and (name := _name(stray)) is not None]

@@ -288,15 +288,21 @@ class PytestGate:
     ) -> None:
         """Say before it is spent what is to be spent, and what that can show."""
         last = self._last_run_s(expectation)
+        none = ""
+        if self._against is None and expectation.baseline is not None and (alternate or interleaved):
+            try:
+                _blessed_at(expectation.baseline)
+            except RevisionMissing as missing:
+                none = missing.fact
         lines = gate.forecast(
             expectation,
             policy,
             run_s=last,
-            duet=alternate,
-            interleaved=interleaved,
+            duet=alternate and not none,
+            interleaved=interleaved and not none,
             against=None if self._against is None else self._against.revision,
         )
-        self._progress.plan(lines)
+        self._progress.plan((*lines, f"no duet: {none}") if none else lines)
 
     def _last_run_s(self, expectation: gate.Expectation) -> float | None:
         """What a run took when this workload was last measured here, s."""

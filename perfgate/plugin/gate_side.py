@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import threading
 from collections.abc import Generator, Sequence
 from contextlib import nullcontext
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,7 @@ from perfgate.model.errors import PerfgateError
 from perfgate.model.shard import Shard
 from perfgate.model.workload import Workload
 from perfgate.pages import page_of
+from perfgate.plugin import OPTIONS
 from perfgate.plugin.bench import GATE, Against, PytestGate
 from perfgate.plugin.collect import holds_command, holds_workloads, spared_by_timeouts
 from perfgate.plugin.items import CommandCollector, CommandItem, GatedModule, GateShut, WorkloadItem
@@ -25,7 +28,7 @@ from perfgate.plugin.outputs import Outputs
 from perfgate.plugin.progress import Progress
 from perfgate.plugin.sharding import label_of, refuse_empty, shard_of
 from perfgate.render.document import GateDocument
-from perfgate.settings import load_settings
+from perfgate.settings import find_root, load_settings
 
 EXPECTED = pytest.StashKey[Sequence[Workload]]()
 CLOSING = pytest.StashKey[Closing]()
@@ -57,6 +60,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     """Read the settings and choose what is collected."""
     config = session.config
     refuse_distribution(config)
+    refuse_misled_root(config)
     if not config.pluginmanager.hasplugin("terminalreporter"):
         raise pytest.UsageError("-p no:terminal: a gate tells its verdicts there. Leave it out; -q says least.")
     try:
@@ -118,6 +122,30 @@ def refuse_distribution(config: pytest.Config) -> None:
         raise pytest.UsageError(
             "--perfgate: pytest-xdist was asked to run workloads side by side. They would measure one another.\n"
             "Leave -n out, or pass -n 0."
+        )
+
+
+def refuse_misled_root(config: pytest.Config) -> None:
+    """Refuse to gate a project that pytest found by the value of an option.
+
+    pytest looks for its root before it knows a plugin's options: in `--perfgate-json FILE` it takes a FILE that exists
+    for a test file, and looks from there.
+
+    Raises:
+        pytest.UsageError: the root is not the working directory's, and there is such a value.
+    """
+    if config.getoption("rootdir") or config.getoption("inifilename"):
+        return
+    here = config.invocation_params.dir
+    ours = {flag for flag, _ in OPTIONS}
+    words = [*shlex.split(os.environ.get("PYTEST_ADDOPTS", "")), *map(str, config.invocation_params.args)]
+    misleading = [(flag, value) for flag, value in pairwise(words) if flag in ours and (here / value).exists()]
+    root = find_root(here)
+    if misleading and config.rootpath != root:
+        flag, value = misleading[0]
+        raise pytest.UsageError(
+            f"{flag} {value}: pytest took {value} for a test file, looked for the project from there, and found "
+            f"{config.rootpath} instead of {root}.\nJoin option and value: {flag}={value}"
         )
 
 
@@ -239,6 +267,9 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """Note what is expected: from here on, what is missing is missed."""
     expected = workloads_of(session.items)
     refuse_twins(expected)
+    if not session.testsfailed:
+        # Again, for only here it keeps pytest from listing them.
+        refuse_empty(session.config.stash[SHARD], {*session.config.stash[COLLECTED], *session.config.stash[ELSEWHERE]})
     kept = {workload.id for workload in expected}
     dropped = [workload for name, workload in session.config.stash[COLLECTED].items() if name not in kept]
     session.config.stash[EXPECTED] = (*expected, *dropped)

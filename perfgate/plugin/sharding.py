@@ -12,6 +12,8 @@ from perfgate.model.shard import Shard
 
 LONGEST_LABEL: Final = 100
 """Characters; it is shown beside every workload of a merged gate."""
+LONGEST_SHOWN: Final = 100
+"""Characters of a value in its error."""
 
 
 def shard_of(config: pytest.Config) -> Shard | None:
@@ -26,7 +28,8 @@ def shard_of(config: pytest.Config) -> Shard | None:
     found = re.fullmatch(r"([0-9]{1,4})/([0-9]{1,4})", given)
     if found is None or not 1 <= int(found[1]) <= int(found[2]):
         raise pytest.UsageError(
-            f"--perfgate-shard: the value is {given!r}. It should be I/N: the I-th, from 1, of N parts.\nCorrect it."
+            f"--perfgate-shard: the value is {_shown(given)}. It should be I/N: the I-th, from 1, of N parts.\n"
+            "Correct it."
         )
     return Shard(index=int(found[1]), of=int(found[2]))
 
@@ -43,19 +46,24 @@ def label_of(config: pytest.Config) -> str:
     label = str(given)
     if not label.strip() or not label.isprintable() or len(label) > LONGEST_LABEL:
         raise pytest.UsageError(
-            f"--perfgate-label: the value is {label[: 2 * LONGEST_LABEL]!r}. "
+            f"--perfgate-label: the value is {_shown(label)}. "
             f"It should be 1 to {LONGEST_LABEL} characters that can be seen.\nCorrect it."
         )
     return label
 
 
-def refuse_empty(shard: Shard, workloads: Collection[str]) -> None:
+def _shown(value: str) -> str:
+    more = len(value) - LONGEST_SHOWN
+    return repr(value) if more <= 0 else f"{value[:LONGEST_SHOWN]!r} and {more} characters more"
+
+
+def refuse_empty(shard: Shard | None, workloads: Collection[str]) -> None:
     """Refuse so many shards that some of them would measure nothing.
 
     Raises:
         pytest.UsageError: there are more shards than workloads; where there is no workload, pytest says so itself.
     """
-    if 0 < len(workloads) < shard.of:
+    if shard is not None and 0 < len(workloads) < shard.of:
         are, shards = f"are {len(workloads)} workloads", f"{len(workloads)} shards"
         if len(workloads) == 1:
             are, shards = "is 1 workload", "1 shard"

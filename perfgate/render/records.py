@@ -103,6 +103,7 @@ def bless_text(
     width: int,
     colour: bool,
     costs: str = "",
+    remark: str = "",
     path: str | None = None,
 ) -> str:
     """Return what a blessing changes. `rows` are its differences, `costs` what its number of runs costs."""
@@ -124,6 +125,8 @@ def bless_text(
         page.prose(_told_anchor(new.anchor.step_ms, new), label="anchor")
     if costs:
         page.prose(costs, label="runs")
+    if remark:
+        page.prose(remark, label="remark", style="yellow")
     if path is not None:
         page.line(Cell(text="file".ljust(12), style="dim"), inert(path, longest=1000), indent=2)
     return page.text

@@ -50,7 +50,7 @@ def install_words(root: Path, pyproject: Mapping[str, object]) -> tuple[tuple[st
     if "-e" in words and _leaves_egg_info(root, pyproject):
         remarks.append("Ignore *.egg-info/ in .gitignore: what an installation leaves makes a measured commit dirty.")
     if not words:
-        remarks.append("No file says how the project is installed: add that to the install step of perfgate.yml.")
+        remarks.append("No file says how the project is installed: add that to the install step of perfgate-gate.yml.")
     return tuple(words), tuple(remarks)
 
 

@@ -10,6 +10,10 @@ import yaml
 
 APPROVAL: Final = "perfgate-approved"
 """The label by which a maintainer lets a fork's commit run on the GPU runner."""
+ARTIFACT: Final = "perfgate"
+"""The artifact that the comment tells, and the one that the action publishes unless it is given a name."""
+_FROM_PULL_REQUESTS: Final = frozenset({"pull_request", "workflow_call"})
+"""Events by which a job runs for pull requests: of a workflow that is called, the caller says which."""
 _HOSTED: Final = ("ubuntu-", "windows-", "macos-")
 """How labels of GitHub's own runners begin."""
 _PINNED: Final = re.compile(r"[^@]+@[0-9a-f]{40}|docker://[^@]+@sha256:[0-9a-f]{64}")
@@ -42,8 +46,7 @@ def gated_folders(text: str) -> frozenset[str]:
     return frozenset(
         str(_mapping(step.get("with")).get("working-directory", "."))
         for job in _mapping(document.get("jobs")).values()
-        for _, step in _steps(_mapping(job))
-        if str(step.get("uses", "")).partition("@")[0].endswith("/actions/perfgate")
+        for step in _gates(_mapping(job))
     )
 
 
@@ -62,6 +65,8 @@ def _of_workflow(document: Mapping[str, object]) -> Iterator[str]:
         yield "it has no jobs"
     if document.get("permissions") != {}:
         yield "no `permissions: {}` at the top: jobs that name none get the repository's default token"
+    yield from _of_artifacts(triggers, jobs)
+    yield from _of_labels(document, jobs)
     for name, job in jobs.items():
         subject = f"job {name}"
         if "uses" not in job and "timeout-minutes" not in job:
@@ -71,7 +76,7 @@ def _of_workflow(document: Mapping[str, object]) -> Iterator[str]:
         if not _is_hosted(job):
             if "concurrency" not in job and "concurrency" not in document:
                 yield f"{subject}: no concurrency, so that two gates may measure one another"
-            if "pull_request" in triggers and not _is_approved(name, jobs, seen=frozenset()):
+            if _FROM_PULL_REQUESTS & triggers and not _is_approved(name, jobs, seen=frozenset()):
                 yield f"{subject}: runs the code of forks without the label {APPROVAL}"
             if "pull_request_target" in triggers:
                 yield f"{subject}: pull_request_target on a runner of your own"
@@ -87,6 +92,44 @@ def _of_workflow(document: Mapping[str, object]) -> Iterator[str]:
             foreign = {"workflow_run", "pull_request_target"} & triggers
             if foreign and "head" in f"{given.get('ref', '')}{given.get('repository', '')}":
                 yield f"{subject}, {step_name}: checks out a pull request's code under {min(foreign)}"
+
+
+def _of_artifacts(triggers: frozenset[str], jobs: Mapping[str, Mapping[str, object]]) -> Iterator[str]:
+    """What is lost of the gates, or is never made one."""
+    published = set[str]()
+    for name, job in jobs.items():
+        told = {_published(step) for step in _gates(job)}
+        if "matrix" in _mapping(job.get("strategy")) and not all("matrix." in one for one in told):
+            yield f"job {name}: all gates of its matrix publish under one name, and overwrite one another"
+        published |= told
+    uploads = (step for job in jobs.values() for step in _uploads(job))
+    merged = {_published(step) for step in uploads}
+    if not _FROM_PULL_REQUESTS & triggers:
+        return
+    if published and ARTIFACT not in published | merged:
+        yield f"no artifact {ARTIFACT}, which the comment tells: merge the gates in a job after them"
+    for name, job in jobs.items():
+        after = (other for other in jobs.values() if name in _needed(other))
+        if _publishes_verdict(job) and _may_be_skipped(job) and all(map(_may_be_skipped, after)):
+            yield (
+                f"job {name}: it may be skipped, and GitHub takes a required check that was skipped for passed: "
+                "let it, or a job after it, run `if: always()` and fail where there was no gate"
+            )
+
+
+def _of_labels(document: Mapping[str, object], jobs: Mapping[str, Mapping[str, object]]) -> Iterator[str]:
+    """What any label on a pull request, a bot's too, would do to a gate."""
+    asked = _mapping(_mapping(document.get("on")).get("pull_request")).get("types", [])
+    types = {asked} if isinstance(asked, str) else set(map(str, asked)) if isinstance(asked, list) else set[str]()
+    if "labeled" not in types or all(_is_hosted(job) and not _calls_gate(job) for job in jobs.values()):
+        return
+    if types != {"labeled"}:
+        yield (
+            "it listens to labeled beside other types of pull_request: any label starts a run without a gate after one "
+            "that was red, and GitHub takes a required check that was skipped for passed"
+        )
+    if "concurrency" in document:
+        yield "concurrency at the top, where any label ends a gate that runs: set it at the job"
 
 
 def _of_step(name: str, step: Mapping[str, object]) -> Iterator[str]:
@@ -117,9 +160,26 @@ def _is_approved(name: str, jobs: Mapping[str, Mapping[str, object]], *, seen: f
         return True
     if name in seen or re.search(r"\b(?:always|cancelled|failure)\(\)", asked):
         return False  # it runs although what it needs was skipped
+    return any(_is_approved(other, jobs, seen=seen | {name}) for other in _needed(job))
+
+
+def _may_be_skipped(job: Mapping[str, object]) -> bool:
+    """Whether a job has a condition, or needs others, and does not run whatever came of them."""
+    asked = re.sub(r"\$\{\{(.*)\}\}", r"\1", str(job.get("if", "")).strip(), flags=re.DOTALL).strip()
+    return asked != "always()" and bool(asked or _needed(job))
+
+
+def _publishes_verdict(job: Mapping[str, object]) -> bool:
+    return any(_published(step) == ARTIFACT for step in (*_gates(job), *_uploads(job)))
+
+
+def _calls_gate(job: Mapping[str, object]) -> bool:
+    return _action(job).endswith("/perfgate-gate.yml")
+
+
+def _needed(job: Mapping[str, object]) -> Sequence[str]:
     needed = job.get("needs", [])
-    names = [needed] if isinstance(needed, str) else needed if isinstance(needed, list) else []
-    return any(_is_approved(str(other), jobs, seen=seen | {name}) for other in names)
+    return [needed] if isinstance(needed, str) else list(map(str, needed)) if isinstance(needed, list) else []
 
 
 def _triggers(on: object) -> frozenset[str]:
@@ -136,6 +196,24 @@ def _steps(job: Mapping[str, object]) -> Sequence[tuple[str, Mapping[str, object
         (f"step {step.get('name') or str(step.get('uses', '')).partition('@')[0] or number}", step)
         for number, step in enumerate(steps, 1)
     ]
+
+
+def _gates(job: Mapping[str, object]) -> Iterator[Mapping[str, object]]:
+    return (step for _, step in _steps(job) if _action(step).endswith("/actions/perfgate"))
+
+
+def _uploads(job: Mapping[str, object]) -> Iterator[Mapping[str, object]]:
+    return (step for _, step in _steps(job) if _action(step) == "actions/upload-artifact")
+
+
+def _published(step: Mapping[str, object]) -> str:
+    """The artifact of the action, whose name is the verdict's by default, or of an upload, whose name is not."""
+    default = ARTIFACT if _action(step).endswith("/actions/perfgate") else "artifact"
+    return str(_mapping(step.get("with")).get("name", default))
+
+
+def _action(step: Mapping[str, object]) -> str:
+    return str(step.get("uses", "")).partition("@")[0]
 
 
 def _mapping(value: object) -> Mapping[str, object]:

@@ -15,8 +15,8 @@ from perfgate.scaffold import table, templates
 from perfgate.scaffold.facts import PYPROJECT, Facts
 from perfgate.scaffold.lacking import gated_folders, lacking
 
-RUNNER: Final = ("self-hosted", "gpu")
-"""Labels of the runner that gates run on."""
+GPU: Final = "gpu"
+"""The label of the runners that gates run on, beside `self-hosted`: the first of the workflows' matrix."""
 LARGEST_BYTES: Final = 1 << 20
 """Of a file that is still compared; a workflow has some kilobytes."""
 
@@ -102,13 +102,18 @@ def _github(facts: Facts) -> Iterator[Planned]:
     if facts.top is None:
         return
     github = facts.top / ".github"
-    gate = github / "workflows" / templates.GATE
-    _check_place(facts, gate)
-    there = _read(gate)
-    gated = frozenset[str]() if there is None else gated_folders(there)
-    if there is not None and gated and templates.verbatim(facts.folder.as_posix()) not in gated:
+    gating: dict[Path, tuple[str, frozenset[str]]] = {}
+    for name in (templates.START, templates.GATE):
+        file = github / "workflows" / name
+        _check_place(facts, file)
+        there = _read(file)
+        if there is not None and (folders := gated_folders(there)):
+            gating[file] = there, folders
+    ours = templates.verbatim(facts.folder.as_posix())
+    if gating and not any(ours in folders for _, folders in gating.values()):
         # One project of a repository has the workflows, and they are left to it.
-        yield _of(facts, gate, kind=Kind.GITHUB, text="", there=there, state=State.ANOTHERS)
+        for file, (there, _) in gating.items():
+            yield _of(facts, file, kind=Kind.GITHUB, text="", there=there, state=State.ANOTHERS)
         return
     values = _values(facts)
     places = [
@@ -124,7 +129,7 @@ def _values(facts: Facts) -> Mapping[str, str | Sequence[str]]:
     """What goes into the templates' places. GitHub evaluates expressions in all of them but the branches."""
     return {
         "branches": [templates.branch_pattern(facts.branch)],
-        "runner": RUNNER,
+        "gpus": [GPU],
         "python": facts.python,
         "folder": templates.verbatim(facts.folder.as_posix()),
         "branch_folder": templates.verbatim((PurePosixPath("branch") / facts.folder).as_posix()),

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from perfgate.scaffold.facts import Facts
-from perfgate.scaffold.plan import RUNNER, Kind, Planned, State
+from perfgate.scaffold.plan import GPU, Kind, Planned, State
 
 _ONE_PROJECT = (
-    "One project of a repository gets workflows: add a job for this one to perfgate.yml by hand, "
-    "with its working-directory and a name of its own."
+    "One project of a repository gets workflows: gate this one in a workflow of your own, through the action with its "
+    "working-directory, and bless it at a desk."
 )
 _UNPRINTABLE = re.compile(r"[^\t\x20-\x7e\xa0-\uffff\U00010000-\U0010ffff]|[\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
@@ -129,7 +129,6 @@ def _difference(file: Planned, version: str) -> list[str]:
 
 
 def _next_steps(facts: Facts) -> list[str]:
-    runner = ", ".join(RUNNER)
     lines = [
         f"Next, in {facts.root}, on a machine with a GPU (perfgate doctor says what is missing there):",
         "  pytest --perfgate",
@@ -138,7 +137,9 @@ def _next_steps(facts: Facts) -> list[str]:
     if facts.top is not None:
         lines += [
             "On GitHub, once all this is committed:",
-            f"  a self-hosted runner with the labels {runner}, and nsys and the GPU's driver on it;",
+            f"  a runner with the labels self-hosted and {GPU}, and nsys and the GPU's driver on it;",
+            "  for more GPUs or shards of the workloads, the matrix in perfgate-gate.yml;",
+            "  the check perfgate / Verdict as a required one, so that nothing is merged that keeps the gate shut;",
             "  the label perfgate-approved, for maintainers to let one commit of a fork run there;",
             '  "Allow GitHub Actions to create and approve pull requests" in Settings, Actions, General.',
         ]

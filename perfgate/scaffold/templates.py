@@ -13,8 +13,13 @@ import yaml
 
 FOLDER: Final = Path(__file__).parent
 EXAMPLE: Final = FOLDER / "example.py"
-GATE: Final = "perfgate.yml"
-WORKFLOWS: Final = (GATE, "perfgate-comment.yml", "perfgate-bless.yml", "perfgate-occasions.yml")
+START: Final = "perfgate.yml"
+"""The workflow that starts the gate, and held it in older scaffolds."""
+GATE: Final = "perfgate-gate.yml"
+WORKFLOWS: Final = (
+    *(START, GATE, "perfgate-approved.yml"),
+    *("perfgate-comment.yml", "perfgate-bless.yml", "perfgate-occasions.yml"),
+)
 ACTION: Final = "action.yml"
 
 _PLACE: Final = re.compile(r"(?P<before>[ ]*(?:- )?)(?P<key>[\w-]+: |- )__(?P<name>[a-z_]+)__")

@@ -67,6 +67,8 @@ loop: first baseline on NVIDIA H200
   anchor      best step ever blessed here 12.34 ms: this one
   runs        5 runs over 1 occasion: the smallest slowdown of step_ms that a gate of 3 runs can
               show is 2.7 %; with 10 over 5 it would be 2.1 %.
+  remark      It was not measured at a commit, so no gate can run it again: there will be no duet
+              with it.
   file        baselines/nvidia-h200/loop.json
 Commit the baselines in a commit of their own.
 """
@@ -338,6 +340,7 @@ def test_a_regressed_repeat_is_no_occasion_and_leaves_every_file(here: Project) 
     before = blessed(here), blessed(here, "other")
     assert refused(here, "--occasion", "--reason", "later") == (
         (
+            "Nothing is blessed, although loop could be: all that are named are, or none.\n"
             "perfgate: other: it REGRESSED: step_ms rose 3.1 %, its budget is 2 %. "
             "The code is the blessed one, so what moved is the machine: that wants eyes first.\n"
             "Look at what moved: perfgate explain other\n"

@@ -345,6 +345,15 @@ def test_only_a_workload_can_be_run_again(here: Project, words: list[str]) -> No
     assert "Error: --ncu runs a workload again: name one workload.\n" in seen.err
 
 
+@pytest.mark.parametrize("words", [["loop", "--kernels", "2"], ["a.json", "b.json", "--kernels=3"]])
+def test_kernels_without_ncu_is_wrong_usage(here: Project, words: list[str]) -> None:
+    seen = here.perfgate("explain", *words)
+    assert (seen.status, seen.out) == (2, "")
+    assert seen.err.endswith(
+        "Error: --kernels says how many kernels --ncu looks at: give --ncu as well, or leave it out.\n"
+    )
+
+
 def test_a_command_is_run_as_it_is_and_its_warm_up_is_passed_over(bed: Bed) -> None:
     bed.here.write("train.py", "")
     bed.here.write(

@@ -29,12 +29,16 @@ Next, in /project, on a machine with a GPU (perfgate doctor says what is missing
 """
 ON_GITHUB = """\
 On GitHub, once all this is committed:
-  a self-hosted runner with the labels self-hosted, gpu, and nsys and the GPU's driver on it;
+  a runner with the labels self-hosted and gpu, and nsys and the GPU's driver on it;
+  for more GPUs or shards of the workloads, the matrix in perfgate-gate.yml;
+  the check perfgate / Verdict as a required one, so that nothing is merged that keeps the gate shut;
   the label perfgate-approved, for maintainers to let one commit of a fork run there;
   "Allow GitHub Actions to create and approve pull requests" in Settings, Actions, General.
 """
 GITHUB = (
     ".github/workflows/perfgate.yml",
+    ".github/workflows/perfgate-gate.yml",
+    ".github/workflows/perfgate-approved.yml",
     ".github/workflows/perfgate-comment.yml",
     ".github/workflows/perfgate-bless.yml",
     ".github/workflows/perfgate-occasions.yml",
@@ -105,6 +109,8 @@ perfgate init in /project (branch main, Python 3.12)
   written  pyproject.toml: [tool.perfgate] at its end
   written  workloads/example.py
   written  .github/workflows/perfgate.yml
+  written  .github/workflows/perfgate-gate.yml
+  written  .github/workflows/perfgate-approved.yml
   written  .github/workflows/perfgate-comment.yml
   written  .github/workflows/perfgate-bless.yml
   written  .github/workflows/perfgate-occasions.yml
@@ -145,8 +151,8 @@ perfgate init in /project
 
 def test_an_edited_file_is_shown_and_left_until_it_is_forced(repository: Project) -> None:
     repository.perfgate("init")
-    gate = repository.root / GITHUB[0]
-    edited = gate.read_text(encoding="utf-8").replace('["self-hosted", "gpu"]', '["self-hosted", "h100"]')
+    gate = repository.root / GITHUB[1]
+    edited = gate.read_text(encoding="utf-8").replace('gpu: ["gpu"]', 'gpu: ["gpu", "h100"]')
     gate.write_text(edited, encoding="utf-8")
     seen = repository.perfgate("init")
     assert seen.status == 0
@@ -157,30 +163,32 @@ perfgate init in /project (branch main, Python 3.12)
 
   there already  pyproject.toml
   there already  workloads/example.py
-  differs        .github/workflows/perfgate.yml: edited by hand
+  there already  .github/workflows/perfgate.yml
+  differs        .github/workflows/perfgate-gate.yml: edited by hand
+  there already  .github/workflows/perfgate-approved.yml
   there already  .github/workflows/perfgate-comment.yml
   there already  .github/workflows/perfgate-bless.yml
   there already  .github/workflows/perfgate-occasions.yml
   there already  .github/actions/perfgate/action.yml
 
---- .github/workflows/perfgate.yml
-+++ .github/workflows/perfgate.yml of perfgate init 1.2.3
-@@ -23,3 +23,3 @@
-       (github.event.action != 'labeled' && github.event.pull_request.head.repo.full_name == github.repository)
--    runs-on: ["self-hosted", "h100"]
-+    runs-on: ["self-hosted", "gpu"]
-     timeout-minutes: 90
+--- .github/workflows/perfgate-gate.yml
++++ .github/workflows/perfgate-gate.yml of perfgate init 1.2.3
+@@ -29,3 +29,3 @@
+         # A GPU more: its runners' label, in gpu. Two shards of the workloads: shard: [1, 2] and shards: [2].
+-        gpu: ["gpu", "h100"]
++        gpu: ["gpu"]
+         shard: [1]
 
-Left as they are: .github/workflows/perfgate.yml. perfgate init --force overwrites them.
+Left as they are: .github/workflows/perfgate-gate.yml. perfgate init --force overwrites them.
 
 {NEXT}{ON_GITHUB}"""
     )
     assert gate.read_text(encoding="utf-8") == edited
     forced = repository.perfgate("init", "--force")
-    assert rows(forced)[2] == "  overwritten    .github/workflows/perfgate.yml"
-    assert '-    runs-on: ["self-hosted", "h100"]\n' in forced.out
+    assert rows(forced)[3] == "  overwritten    .github/workflows/perfgate-gate.yml"
+    assert '-        gpu: ["gpu", "h100"]\n' in forced.out
     assert "Left as they are" not in forced.out
-    assert gate.read_text(encoding="utf-8") == edited.replace("h100", "gpu")
+    assert gate.read_text(encoding="utf-8") == edited.replace(', "h100"', "")
 
 
 def test_a_foreign_workflow_of_that_name_is_shown_and_left(repository: Project) -> None:
@@ -195,17 +203,17 @@ def test_check_says_what_is_there_what_is_missing_and_what_is_lacking(repository
     repository.patch.setattr(starting, "_tool", lambda: replace(TOOL, version="1.0.0"))
     repository.perfgate("init")
     repository.patch.setattr(starting, "_tool", lambda: TOOL)
-    gate = repository.root / GITHUB[0]
+    gate = repository.root / GITHUB[1]
     text = gate.read_text(encoding="utf-8")
     for old, new in (
         ("          persist-credentials: false\n", ""),
-        ("permissions: {}\n", ""),
+        ("\npermissions: {}\n", "\n"),
         ("@de0f", "@v6 # de0f"),
     ):
         assert old in text
         text = text.replace(old, new)
     gate.write_text(text, encoding="utf-8")
-    (repository.root / GITHUB[1]).unlink()
+    (repository.root / GITHUB[3]).unlink()
     before = files(repository)
     seen = repository.perfgate("init", "--check")
     assert (seen.status, seen.err) == (1, "")
@@ -216,16 +224,18 @@ perfgate init in /project (branch main, Python 3.12)
 
   up to date  pyproject.toml
   up to date  workloads/example.py
-  edited      .github/workflows/perfgate.yml: edited by hand
+  older       .github/workflows/perfgate.yml: of perfgate 1.0.0, not edited since
+  edited      .github/workflows/perfgate-gate.yml: edited by hand
                 lacks: no `permissions: {}` at the top: jobs that name none get the repository's default token
                 lacks: job gate, step actions/checkout: the action is not pinned by its full SHA
                 lacks: job gate, step actions/checkout: no `persist-credentials: false`, so the token stays on the disk
+  older       .github/workflows/perfgate-approved.yml: of perfgate 1.0.0, not edited since
   missing     .github/workflows/perfgate-comment.yml
   older       .github/workflows/perfgate-bless.yml: of perfgate 1.0.0, not edited since
   older       .github/workflows/perfgate-occasions.yml: of perfgate 1.0.0, not edited since
   older       .github/actions/perfgate/action.yml: of perfgate 1.0.0, not edited since
 
-5 of 7 lack something.
+7 of 9 lack something.
 perfgate init writes what is missing and shows what differs; --force overwrites what differs.
 """
     )
@@ -238,13 +248,13 @@ perfgate init writes what is missing and shows what differs; --force overwrites 
 
 def test_check_lets_an_edit_be_that_takes_nothing_away(repository: Project) -> None:
     repository.perfgate("init")
-    gate = repository.root / GITHUB[0]
+    gate = repository.root / GITHUB[1]
     gate.write_text(gate.read_text(encoding="utf-8").replace("minutes: 90", "minutes: 30"), encoding="utf-8")
     repository.patch.setattr(starting, "_tool", lambda: replace(TOOL, python=(3, 13)))
     seen = repository.perfgate("init", "--check")
     assert seen.status == 0
-    assert rows(seen)[2] == "  edited             .github/workflows/perfgate.yml: edited by hand"
-    assert rows(seen)[5] == (
+    assert rows(seen)[3] == "  edited             .github/workflows/perfgate-gate.yml: edited by hand"
+    assert rows(seen)[7] == (
         "  of other settings  .github/workflows/perfgate-occasions.yml: not edited, but other things are found here now"
     )
 
@@ -263,7 +273,7 @@ def test_check_in_an_untouched_repository_finds_all_missing_and_writes_nothing(r
     seen = repository.perfgate("init", "--check")
     assert seen.status == 1
     assert rows(seen)[:2] == ["  missing  pyproject.toml: [tool.perfgate]", "  missing  workloads/example.py"]
-    assert "7 of 7 lack something." in seen.out
+    assert "9 of 9 lack something." in seen.out
     assert files(repository) == before
 
 
@@ -295,7 +305,7 @@ def test_from_a_folder_of_a_src_layout_the_project_is_found(repository: Project)
     repository.patch.chdir(repository.root / "src" / "x")
     seen = repository.perfgate("init")
     assert seen.out.startswith("perfgate init in /project (branch main, Python 3.12)\n")
-    assert "'perfgate[github]==1.2.3'" in files(repository)[GITHUB[0]].decode()
+    assert "'perfgate[github]==1.2.3'" in files(repository)[GITHUB[1]].decode()
 
 
 def test_a_project_in_a_monorepo_gets_its_workflows_at_the_top(repository: Project) -> None:
@@ -310,7 +320,7 @@ def test_a_project_in_a_monorepo_gets_its_workflows_at_the_top(repository: Proje
         "  written  services/train/workloads/example.py",
         "  written  .github/workflows/perfgate.yml",
     ]
-    assert 'working-directory: "services/train"\n' in files(repository)[GITHUB[0]].decode()
+    assert 'working-directory: "services/train"\n' in files(repository)[GITHUB[1]].decode()
     assert repository.perfgate("init", "--check").status == 0
 
 
@@ -324,11 +334,11 @@ def test_the_workflows_of_another_project_are_left_to_it(repository: Project) ->
     assert rows(seen) == [
         "  written        tools/pyproject.toml: [tool.perfgate] at its end",
         "  written        tools/workloads/example.py",
-        "  there already  .github/workflows/perfgate.yml: it gates another project, to which it is left",
+        "  there already  .github/workflows/perfgate-gate.yml: it gates another project, to which it is left",
     ]
     assert (
-        "\nOne project of a repository gets workflows: add a job for this one to perfgate.yml by hand, "
-        "with its working-directory and a name of its own.\n"
+        "\nOne project of a repository gets workflows: gate this one in a workflow of your own, "
+        "through the action with its working-directory, and bless it at a desk.\n"
     ) in seen.out
     after = files(repository)
     assert {name: after[name] for name in before} == before
@@ -400,17 +410,18 @@ def test_the_install_steps_install_what_is_meant(repository: Project, tmp_path: 
     perfgate = "perfgate[github]==1.2.3"
     project = ["-r", "requirements-it's $HOME.txt", "-e", ".", perfgate]
     installed = []
-    for name in GITHUB[:4]:
+    for name in GITHUB[:6]:
         jobs = yaml.safe_load((repository.root / name).read_text(encoding="utf-8"))["jobs"]
-        for step in (step for job in jobs.values() for step in job["steps"] if step.get("name") == "Install"):
+        for step in (step for job in jobs.values() for step in job.get("steps", []) if step.get("name") == "Install"):
             subprocess.run(["bash", "-eo", "pipefail", "-c", step["run"]], cwd=repository.root, env=env, check=True)
             installed.append((tmp_path / "words").read_text(encoding="utf-8").splitlines())
-    assert installed == [["install", "-q", *words] for words in (project, [perfgate], [perfgate], project, [perfgate])]
+    meant = (project, [perfgate], [perfgate], [perfgate], project, [perfgate])
+    assert installed == [["install", "-q", *words] for words in meant]
 
 
 def test_githubs_schemas_accept_what_it_writes(repository: Project) -> None:
     repository.perfgate("init")
-    for schema, names in (("vendor.github-workflows", GITHUB[:4]), ("vendor.github-actions", GITHUB[4:])):
+    for schema, names in (("vendor.github-workflows", GITHUB[:6]), ("vendor.github-actions", GITHUB[6:])):
         check(repository, "check-jsonschema", "--builtin-schema", schema, *names)
 
 

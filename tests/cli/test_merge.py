@@ -147,7 +147,7 @@ def test_folders_without_a_gate_and_no_folders_are_a_shut_gate(three: Project) -
     assert seen.status == 1
     assert seen.out == (
         "gates: there is no perfgate.json in it, nor in a folder of it\n"
-        "nowhere: there is no perfgate.json in it, nor in a folder of it\n"
+        "nowhere: it does not exist\n"
         "1 gate was expected, and 0 gates found: none\n"
         "no workload was judged, so nothing is known\n"
         "GATE SHUT: 4 reasons above\n"
@@ -170,7 +170,18 @@ def test_without_the_pages_data_the_page_is_made_of_the_document_and_says_so(
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["--json=workloads"], "Error: --json: workloads cannot be written."),
+        (
+            ["--json=workloads"],
+            (
+                "Error: --json: workloads cannot be written (it is a folder). Give it a file in a folder that can be "
+                "written to.\n"
+            ),
+        ),
+        (["--html="], "Error: --html: . cannot be written (it is a folder)."),
+        (["--junit=pyproject.toml/x"], "Error: --junit: pyproject.toml/x cannot be written (Not a directory)."),
+        (["--json=" + "x" * 300], "xx cannot be written (File name too long)."),
+        (["--json=/proc/x.json"], "Error: --json: /proc/x.json cannot be written ("),
+        (["--json=all.json", "--markdown=/proc/x/y.md"], "Error: --markdown: /proc/x/y.md cannot be written ("),
         (["--html=pyproject.toml"], "Error: --html: pyproject.toml holds something else than perfgate's page"),
         (["--junit=pyproject.toml"], "Error: --junit: pyproject.toml holds something else than a JUnit file"),
         (["--page-data=all.json", "--json=all.json"], "Error: --page-data: all.json is that of --json as well."),
@@ -184,7 +195,36 @@ def test_what_cannot_be_asked_for_is_wrong_usage(
     seen = three.perfgate("merge", "gates", *arguments)
     assert seen.status == 2
     assert says in seen.err
+    assert sorted(three.root.glob("all.*")) == []
     assert (three.root / "pyproject.toml").read_text("utf-8").startswith("[project]")
+
+
+@pytest.mark.parametrize(
+    ("folder", "option", "file"),
+    [
+        ("gates", "--json", "gates/h200-1/perfgate.json"),
+        ("gates/h200-1", "--page-data", "gates/h200-1/page.json"),
+        ("gates", "--markdown", "gates/h200-1/page.json"),
+        ("gates", "--html", "gates/h200-2/perfgate.json"),
+        ("gates", "--junit", "gates/junit/page.json"),
+        ("gates", "--json", "gates/perfgate.json"),
+        ("gates", "--json", "link/h200-1/perfgate.json"),
+    ],
+)
+def test_what_is_merged_is_not_written_over_now_or_read_as_a_gate_later(
+    three: Project, shard: Callable[..., int], folder: str, option: str, file: str
+) -> None:
+    assert (shard(1), shard(2)) == (0, 0)
+    (three.root / "link").symlink_to("gates")
+    before = {path: path.read_bytes() for path in (three.root / "gates").rglob("*") if path.is_file()}
+    others = [asked for asked in OUTPUTS if not asked.startswith(f"{option}=")]
+    seen = three.perfgate("merge", folder, option, file, *others)
+    assert (seen.status, seen.out) == (2, "")
+    assert seen.err.endswith(
+        f"Error: {option}: {file} would be read as a gate's, now or the next time. Give it a file elsewhere.\n"
+    )
+    assert {path: path.read_bytes() for path in (three.root / "gates").rglob("*") if path.is_file()} == before
+    assert sorted(three.root.glob("all.*")) == []
 
 
 def test_merge_without_a_folder_is_wrong_usage(three: Project) -> None:
@@ -267,9 +307,7 @@ def change(file: str, **fields: object) -> Callable[[Path], None]:
     return changed
 
 
-OF_DOCUMENT = (
-    ". It should be what --perfgate-json writes.\nLet the gate write it anew, with the perfgate that merges.\n"
-)
+OF_DOCUMENT = ". It should be what --perfgate-json writes. Let the gate write it anew, with the perfgate that merges."
 OF_PAGE = OF_DOCUMENT.replace("json", "page-data")
 FORMAT = "it is not of the format that this perfgate reads"
 
@@ -297,31 +335,89 @@ FORMAT = "it is not of the format that this perfgate reads"
         (
             change("page.json", shut_by=["another"]),
             "page.json",
-            "it is of another gate than the perfgate.json beside it.\nTake both from one gate.\n",
+            "it is of another gate than the perfgate.json beside it. Take both from one gate.",
         ),
     ],
 )
-def test_what_cannot_be_read_is_an_error_and_nothing_is_written(
+def test_what_cannot_be_read_shuts_the_merged_gate_and_the_rest_is_told(
     three: Project, shard: Callable[..., int], spoil: Callable[[Path], None], file: str, says: str
 ) -> None:
     assert (shard(1), shard(2)) == (0, 0)
     spoil(three.root / "gates" / "h200-2")
-    seen = three.perfgate("merge", "gates", *OUTPUTS)
-    assert (seen.status, seen.err) == (39, f"perfgate: gates/h200-2/{file}: {says}")
-    assert not (three.root / "all.json").exists()
+    seen = three.perfgate("merge", "gates", *OUTPUTS, columns=400)
+    assert (seen.status, seen.err) == (1, "")
+    merged = read_document((three.root / "all.json").read_text("utf-8"))
+    page = read_page_data((three.root / "page.json").read_text("utf-8"))
+    measured = [one.verdict.workload for one in merged.workloads]
+    why: tuple[str, ...]
+    if file == "page.json":
+        why = (f"the page of the gate in gates/h200-2 is left out: {file}: {says}",)
+        assert measured == ["alpha", "gamma", "beta"]
+        assert [one.baseline is None for one in page.workloads] == [False, False, True]
+    else:
+        why = (
+            f"the gate in gates/h200-2 cannot be read: {file}: {says}",
+            "shard 2/2 on NVIDIA H200 is missing",
+        )
+        assert measured == ["alpha", "gamma"]
+    assert (merged.opens_gate, merged.exit_status, merged.shut_by, merged.remarks) == (False, 1, why, ())
+    assert page.shut_by == why
+    assert all(sentence in seen.out for sentence in why)
+    for name in ("all.html", "all.md", "all.xml"):
+        assert " in gates/h200" in (three.root / name).read_text("utf-8"), name
+
+
+def test_where_nothing_can_be_read_the_files_say_so(three: Project, shard: Callable[..., int]) -> None:
+    assert shard(1, of=1) == 0
+    spoil_text(three.root / "gates" / "h200-1")
+    seen = three.perfgate("merge", "gates", "--expect=1", *OUTPUTS)
+    assert (seen.status, seen.err) == (1, "")
+    merged = read_document((three.root / "all.json").read_text("utf-8"))
+    assert merged.workloads == ()
+    assert merged.shut_by == (
+        f"the gate in gates/h200-1 cannot be read: perfgate.json: it is no UTF-8 text{OF_DOCUMENT}",
+        "1 gate was expected, and 0 gates found: none",
+        "no workload was judged, so nothing is known",
+    )
+    assert "No workload was measured." in (three.root / "all.html").read_text("utf-8")
 
 
 def test_what_was_merged_is_not_merged_again(three: Project, shard: Callable[..., int]) -> None:
     assert shard(1, of=1) == 0
-    assert three.perfgate("merge", "gates", "--json=gates/perfgate.json").status == 0
-    seen = three.perfgate("merge", "gates")
-    assert (seen.status, seen.err) == (
-        39,
+    assert three.perfgate("merge", "gates", "--json=all.json").status == 0
+    (three.root / "all.json").rename(three.root / "gates" / "perfgate.json")
+    seen = three.perfgate("merge", "gates", "--json=all.json")
+    assert (seen.status, seen.err) == (1, "")
+    assert read_document((three.root / "all.json").read_text("utf-8")).shut_by == (
         (
-            "perfgate: gates/perfgate.json: it is of gates that were merged before. Merged are the documents of gates "
-            "themselves.\nName the folders of the gates, and write what is merged elsewhere.\n"
+            "the gate in gates cannot be read: perfgate.json: it is of gates that were merged before. Merged are the "
+            "documents of gates themselves. Name the folders of the gates, and write what is merged elsewhere."
         ),
     )
+
+
+def test_more_gates_than_a_matrix_can_have_are_an_error_and_nothing_is_written(three: Project) -> None:
+    for number in range(257):
+        (three.root / "gates" / str(number)).mkdir(parents=True)
+        (three.root / "gates" / str(number) / "perfgate.json").write_text("{", encoding="utf-8")
+    seen = three.perfgate("merge", "gates", "--json=all.json")
+    assert (seen.status, seen.err) == (39, "perfgate: gates: there are more than 256 gates.\nMerge fewer of them.\n")
+    assert not (three.root / "all.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("gates/h200-1/perfgate.json", "it is a file; name the folder that holds it"),
+        ("nowhere", "it does not exist"),
+    ],
+)
+def test_what_is_no_folder_is_told_as_what_it_is(
+    three: Project, shard: Callable[..., int], name: str, says: str
+) -> None:
+    assert shard(1, of=1) == 0
+    seen = three.perfgate("merge", "gates", name)
+    assert (seen.status, seen.out.splitlines()[-1]) == (1, f"GATE SHUT: {name}: {says}")
 
 
 def test_a_folder_that_is_named_twice_counts_once(three: Project, shard: Callable[..., int]) -> None:

@@ -375,6 +375,17 @@ def test_what_a_killed_gate_has_left_is_ended_by_the_last_step(runner: Runner, t
         pass
 
 
+def test_what_a_workload_hides_from_its_gate_is_ended_with_it(runner: Runner) -> None:
+    machine = runner("unchanged")
+    hidden = ["env", "-i", "setsid", "sh", "-c", "sleep 300 & echo $! > hidden"]
+    conftest = f"import subprocess\nsubprocess.run({hidden}, check=True)\n"
+    (machine.workspace / "workloads" / "conftest.py").write_text(conftest, encoding="utf-8")
+    done = gated(machine)
+    assert done.status == 0, done.log
+    assert "Ended what the gate had left running: sleep.\n" in done.log
+    assert not psutil.pid_exists(int((machine.workspace / "hidden").read_text("utf-8")))
+
+
 def test_the_name_of_a_process_is_no_command_to_the_runner(runner: Runner, tmp_path: Path) -> None:
     machine = runner("unchanged")
     program = tmp_path / "a\n::error::b"

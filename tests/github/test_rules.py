@@ -13,6 +13,8 @@ import pytest
 from support.actions import ACTION, ROOT, WORKFLOWS, condition, filled, load, pull_request
 from support.workflow_rules import broken
 
+from perfgate.model.baseline import FEWEST_RUNS
+
 FILES = [*sorted(WORKFLOWS.glob("*.yml")), ACTION]
 BIN = Path(sys.executable).parent
 
@@ -22,7 +24,8 @@ def asked(*command: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_workflows_and_action_are_those_that_there_are() -> None:
-    names = {"perfgate", "perfgate-bless", "perfgate-comment", "perfgate-occasions", "tests"}
+    gates = {"perfgate", "perfgate-approved", "perfgate-gate"}
+    names = gates | {"perfgate-bless", "perfgate-comment", "perfgate-occasions", "tests"}
     assert {file.stem for file in FILES} == names | {"action"}
 
 
@@ -44,7 +47,7 @@ def test_whatever_zizmor_is_told_to_leave_says_why() -> None:
         line for file in FILES for line in file.read_text("utf-8").splitlines() if "zizmor" in line.partition("#")[2]
     ]
     ignored = [line for line in told if "ignore[" in line]
-    assert len(ignored) == 4
+    assert len(ignored) == 6
     assert [line for line in ignored if not re.search(r"# zizmor: ignore\[[a-z-]+\] \w+ .*\w+", line)] == []
 
 
@@ -60,36 +63,41 @@ def copy(tmp_path: Path) -> Path:
 
 BREAKS: Sequence[tuple[str, str, str, str]] = (
     ("perfgate", "permissions: {}\n", "permissions: read-all\n", "permissions are not {} at the top"),
-    ("perfgate", "permissions: {}\n", "", "permissions are not {} at the top"),
+    ("perfgate-gate", "permissions: {}\n", "", "permissions are not {} at the top"),
     ("tests", "  pull_request:\n", "  pull_request_target:\n", "it is started by pull_request_target"),
-    ("perfgate", "          persist-credentials: false\n", "", "credentials persist in the checkout"),
+    ("perfgate-gate", "          persist-credentials: false\n", "", "credentials persist in the checkout"),
     ("tests", "    timeout-minutes: 30\n", "", "it has no time limit"),
     ("tests", "@de0fac2e4500dabe0009e67214ff5f5447ce83dd # v6.0.2", "@v6", "is not pinned by its full SHA"),
     ("tests", " # v6.0.2", "", "does not say its version in a comment"),
-    ("perfgate", "install -q .\n", 'install -q "${{ github.head_ref }}"\n', "an expression is written into a command"),
     (
-        "perfgate",
+        "perfgate-gate",
+        "install -q .\n",
+        'install -q "${{ github.head_ref }}"\n',
+        "an expression is written into a command",
+    ),
+    (
+        "perfgate-gate",
         "github.event.label.name == 'perfgate-approved') ||",
         "true) ||",
         "another label of a fork's pull request: it runs",
     ),
     (
-        "perfgate",
+        "perfgate-gate",
         "(github.event.action != 'labeled' && ",
         "(",
         "another label of a pull request of the repository itself: it runs",
     ),
-    ("perfgate", " == github.repository)", " != '')", "a push to a fork's pull request: it runs"),
-    ("perfgate", "github.event_name != 'pull_request' ||", "true ||", "a fork's new pull request: it runs"),
+    ("perfgate-gate", " == github.repository)", " != '')", "a push to a fork's pull request: it runs"),
+    ("perfgate-gate", "github.event_name != 'pull_request' ||", "true ||", "a fork's new pull request: it runs"),
     (
-        "perfgate",
+        "perfgate-gate",
         "      contents: read # to check out\n    strategy",
         "      contents: write\n    strategy",
         "on a self-hosted runner it may do more than read the repository",
     ),
-    ("perfgate", "      queue: max\n", "", "gates do not wait for one another, one at a time"),
+    ("perfgate-gate", "      queue: max\n", "", "gates do not wait for one another, one at a time"),
     (
-        "perfgate",
+        "perfgate-gate",
         "      - uses: ./.github/actions/perfgate",
         "      - uses: ./.github/actions/other",
         "its gate is not the composite action, which leaves the runner clean",
@@ -121,6 +129,71 @@ BREAKS: Sequence[tuple[str, str, str, str]] = (
         "      contents: write\n",
         "a token that may write is given to what a pull request starts",
     ),
+    ("perfgate", "reopened]", "reopened, labeled]", "any label starts it, beside other types of pull_request"),
+    (
+        "perfgate",
+        "reopened]",
+        "reopened, labeled]",
+        "another label of a fork's pull request: verdicts come from ['perfgate.yml']",
+    ),
+    ("perfgate", "synchronize, ", "", "a push to a pull request of the repository itself: gates run in []"),
+    (
+        "perfgate-approved",
+        "    if: github.event.label.name == 'perfgate-approved'\n",
+        "",
+        "another label of a fork's pull request: verdicts come from ['perfgate-approved.yml']",
+    ),
+    (
+        "perfgate-approved",
+        "permissions: {}\n",
+        "permissions: {}\nconcurrency: gate\n",
+        "any label ends a gate that runs, by the concurrency of the workflow",
+    ),
+    (
+        "perfgate-approved",
+        "    concurrency:\n      group: perfgate-${{ github.event.pull_request.number }}\n"
+        "      cancel-in-progress: true\n",
+        "",
+        "it has no concurrency",
+    ),
+    ("perfgate-approved", "    name: perfgate\n", "    name: approved\n", "verdicts have not one name: ['approved / "),
+    (
+        "perfgate-approved",
+        "contents: read",
+        "contents: write",
+        "a token that may write is given to a workflow that is called",
+    ),
+    (
+        "perfgate-gate",
+        "permissions: {}\n",
+        "permissions: {}\nconcurrency: gate\n",
+        "it is called, and has a concurrency beside its caller's",
+    ),
+    (
+        "perfgate-gate",
+        "    if: ${{ always() }}\n",
+        "    if: ${{ !cancelled() && needs.gate.result != 'skipped' }}\n",
+        "its verdict may be skipped: where the gate ended as skipped and the run as success",
+    ),
+    (
+        "perfgate-gate",
+        "    if: ${{ always() }}\n",
+        "    if: ${{ !cancelled() }}\n",
+        "its verdict may be skipped: where the gate ended as cancelled and the run as cancelled",
+    ),
+    (
+        "perfgate-gate",
+        "    if: ${{ always() }}\n",
+        "",
+        "its verdict may be skipped: where the gate ended as failure and the run as failure",
+    ),
+    ("perfgate-gate", " && steps.merge.outcome != 'skipped'", "", "Publish the verdict: it runs although no gate did"),
+    (
+        "perfgate-gate",
+        "          RESULT: ${{ needs.gate.result }}\n",
+        "",
+        "its first step is not to see that a gate ran",
+    ),
 )
 """Of each: a workflow, what is written there, what is written instead, and the rule that this breaks."""
 
@@ -134,18 +207,19 @@ def test_a_rule_that_is_broken_is_found(copy: Path, file: str, old: str, new: st
     assert [one for one in broken(copy) if fault in one] != []
 
 
-def test_a_label_of_others_ends_no_gate() -> None:
-    """GitHub asks the group of a run before it asks whether any of its jobs runs."""
-    concurrency = load(WORKFLOWS / "perfgate.yml")["concurrency"]
-
-    def group(github: dict[str, object]) -> str:
-        return filled(concurrency["group"], {"github": {"run_id": "4711", **github}})
-
-    push = group(pull_request())
-    assert push == "perfgate-7-gate"
-    assert group(pull_request(fork=True, action="labeled", label="perfgate-approved")) == push
-    assert group(pull_request(action="labeled", label="bug")) == "perfgate-7-4711"
-    assert group({"event_name": "push", "ref": "refs/heads/main", "event": {}}) == "perfgate-refs/heads/main-gate"
+def test_a_push_and_an_approval_replace_one_another_and_a_label_of_others_ends_no_gate() -> None:
+    """GitHub asks the group of a run before it asks whether any of its jobs runs, but that of a job after it."""
+    started, approved = load(WORKFLOWS / "perfgate.yml"), load(WORKFLOWS / "perfgate-approved.yml")
+    group = started["concurrency"]["group"]
+    assert filled(group, {"github": pull_request()}) == "perfgate-7"
+    assert filled(group, {"github": {"event_name": "push", "ref": "refs/heads/main", "event": {}}}) == (
+        "perfgate-refs/heads/main"
+    )
+    (job,) = approved["jobs"].values()
+    label = {"github": pull_request(fork=True, action="labeled", label="perfgate-approved")}
+    assert filled(job["concurrency"]["group"], label) == "perfgate-7"
+    assert job["concurrency"]["cancel-in-progress"] is True
+    assert "concurrency" not in approved
 
 
 @pytest.mark.parametrize(
@@ -157,7 +231,7 @@ def test_only_a_pull_requests_gate_is_ended_by_a_newer_one(event: str, ends: str
 
 
 def test_the_gate_is_of_the_head_commit_and_not_of_its_merge() -> None:
-    workflow = load(WORKFLOWS / "perfgate.yml")
+    workflow = load(WORKFLOWS / "perfgate-gate.yml")
     refs = [
         step["with"]["ref"]
         for job in workflow["jobs"].values()
@@ -171,18 +245,36 @@ def test_the_gate_is_of_the_head_commit_and_not_of_its_merge() -> None:
 
 
 @pytest.mark.parametrize(
-    ("result", "state", "runs"),
+    ("result", "state"),
     [
-        ("success", "success", True),
-        ("failure", "failure", True),
-        ("cancelled", "failure", True),
-        ("skipped", "success", False),
-        ("cancelled", "cancelled", False),
+        ("success", "success"),
+        ("failure", "failure"),
+        ("cancelled", "failure"),
+        ("skipped", "success"),
+        ("cancelled", "cancelled"),
     ],
 )
-def test_gates_are_merged_whatever_came_of_them(result: str, state: str, runs: bool) -> None:
-    verdict = load(WORKFLOWS / "perfgate.yml")["jobs"]["verdict"]
-    assert condition(verdict["if"], {"needs": {"gate": {"result": result}}}, state=state) is runs
+def test_there_is_a_verdict_whatever_came_of_the_gates(result: str, state: str) -> None:
+    verdict = load(WORKFLOWS / "perfgate-gate.yml")["jobs"]["verdict"]
+    assert condition(verdict["if"], {"needs": {"gate": {"result": result}}}, state=state)
+
+
+def test_the_check_to_require_is_the_same_of_a_push_and_of_an_approval() -> None:
+    called = load(WORKFLOWS / "perfgate-gate.yml")["jobs"]["verdict"]["name"]
+    for name in ("perfgate", "perfgate-approved"):
+        (job,) = load(WORKFLOWS / f"{name}.yml")["jobs"].values()
+        assert (job["uses"], f"{job['name']} / {called}") == (
+            "./.github/workflows/perfgate-gate.yml",
+            "perfgate / Verdict",
+        )
+
+
+def test_the_comment_follows_every_workflow_that_gates_pull_requests() -> None:
+    told = load(WORKFLOWS / "perfgate-comment.yml")
+    gates = [load(WORKFLOWS / f"{name}.yml")["name"] for name in ("perfgate", "perfgate-approved")]
+    assert told["on"]["workflow_run"] == {"workflows": gates, "types": ["completed"]}
+    assert told["concurrency"]["queue"] == "max"
+    assert told["concurrency"]["cancel-in-progress"] is False
 
 
 @pytest.mark.parametrize(
@@ -204,17 +296,37 @@ def test_only_maintainers_bless_by_comment(body: str, association: str, of_pull_
 
 
 @pytest.mark.parametrize(
-    ("event", "conclusion", "runs"),
+    ("event", "conclusion", "head", "runs"),
     [
-        ("pull_request", "success", True),
-        ("pull_request", "failure", True),
-        ("pull_request", "cancelled", True),
-        ("workflow_dispatch", "success", True),
-        ("pull_request", "skipped", False),
-        ("push", "failure", False),
+        ("pull_request", "success", "ada/engine", True),
+        ("pull_request", "failure", "ada/engine", True),
+        ("pull_request", "cancelled", "ada/engine", True),
+        ("workflow_dispatch", "success", "ada/engine", True),
+        ("pull_request", "skipped", "ada/engine", False),
+        ("workflow_dispatch", "skipped", "ada/engine", False),
+        ("push", "failure", "ada/engine", False),
+        ("pull_request", "success", "mallory/engine", True),
+        ("pull_request", "action_required", "mallory/engine", True),
+        ("pull_request", "failure", "mallory/engine", True),
+        ("pull_request", "skipped", "mallory/engine", False),
+        ("push", "skipped", "mallory/engine", False),
     ],
 )
-def test_a_run_with_a_gate_of_a_pull_request_is_commented_on(event: str, conclusion: str, runs: bool) -> None:
+def test_a_run_with_a_gate_or_of_a_fork_that_waits_is_commented_on_and_one_of_another_label_is_not(
+    event: str, conclusion: str, head: str, runs: bool
+) -> None:
     job = load(WORKFLOWS / "perfgate-comment.yml")["jobs"]["comment"]
-    run = {"event": event, "conclusion": conclusion}
-    assert condition(job["if"], {"github": {"event": {"workflow_run": run}}}) is runs
+    run = {"event": event, "conclusion": conclusion, "head_repository": {"full_name": head}}
+    github = {"repository": "ada/engine", "event": {"workflow_run": run}}
+    assert condition(job["if"], {"github": github}) is runs
+
+
+def test_a_gate_that_is_started_by_hand_may_be_given_runs_and_need_not() -> None:
+    """As the one that a blessing starts is not."""
+    (name, told), *others = load(WORKFLOWS / "perfgate.yml")["on"]["workflow_dispatch"]["inputs"].items()
+    assert (name, others) == ("runs", [])
+    assert told == {
+        "description": f"Runs of the first look; {FEWEST_RUNS} where a baseline is to be blessed from it.",
+        "default": "",
+        "type": "string",
+    }

@@ -18,6 +18,7 @@ import pytest
 from support.actions import ACTION, ROOT, WORKFLOWS, Done, Machine, Yaml, condition, filled, load
 from support.rest import GitHub
 
+from perfgate.model.baseline import FEWEST_RUNS
 from perfgate.render.document import read_document
 
 Runner = Callable[..., Machine]
@@ -55,10 +56,16 @@ def installed(machine: Machine, workflow: str, name: str) -> list[str]:
     return machine.ran.read_text("utf-8").splitlines()
 
 
-def gated(machine: Machine, workflow: str, **matrix: object) -> tuple[Done, dict[str, dict[str, bytes]]]:
-    """Run the gate of a workflow by its action; return what came of it, and the artifacts: files by their path."""
+def gated(
+    machine: Machine, workflow: str, *, inputs: Mapping[str, str] | None = None, **matrix: object
+) -> tuple[Done, dict[str, dict[str, bytes]]]:
+    """Run the gate of a workflow by its action; return what came of it, and the artifacts: files by their path.
+
+    Of the inputs are those that somebody gave who started the workflow by hand.
+    """
     (use,) = (one for one in job(workflow, "gate")["steps"] if one.get("uses") == "./.github/actions/perfgate")
-    known = contexts(machine, matrix=matrix)
+    called = passed(machine, inputs or {}) if workflow == "perfgate-gate" else {}
+    known = contexts(machine, matrix=matrix, inputs=called)
     defaults = {name: told["default"] for name, told in load(ACTION)["inputs"].items()}
     known["inputs"] = defaults | {name: filled(value, known) for name, value in use["with"].items()}
     state, gate, artifacts = "success", None, {}
@@ -78,6 +85,17 @@ def gated(machine: Machine, workflow: str, **matrix: object) -> tuple[Done, dict
     return gate, artifacts
 
 
+def passed(machine: Machine, inputs: Mapping[str, str]) -> dict[str, str]:
+    """What the workflow that is started hands to the one that it calls."""
+    defaults = {
+        name: told["default"]
+        for name, told in load(WORKFLOWS / "perfgate-gate.yml")["on"]["workflow_call"]["inputs"].items()
+    }
+    given = job("perfgate", "perfgate")["with"]
+    assert given.keys() == defaults.keys()
+    return {name: filled(value, contexts(machine, inputs=inputs)) for name, value in given.items()}
+
+
 def packed(paths: list[Path]) -> dict[str, bytes]:
     """What upload-artifact would pack: below the one folder, or below what the files have in common."""
     top = paths[0] if len(paths) == 1 and paths[0].is_dir() else Path(os.path.commonpath([one.parent for one in paths]))
@@ -93,11 +111,11 @@ def downloaded(artifacts: Mapping[str, Mapping[str, bytes]], prefix: str, folder
             (folder / name / path).write_bytes(content)
 
 
-def merged(machine: Machine, gates: int) -> Done:
+def merged(machine: Machine, gates: int | str) -> Done:
     shutil.rmtree(machine.temp / "merged", ignore_errors=True)
     needs = {"gate": {"outputs": {"gates": str(gates)}}}
     title = "Merge the gates into one verdict"
-    return machine.run(step("perfgate", "verdict", title), contexts(machine, needs=needs))
+    return machine.run(step("perfgate-gate", "verdict", title), contexts(machine, needs=needs))
 
 
 def head(machine: Machine) -> str:
@@ -113,16 +131,16 @@ def head(machine: Machine) -> str:
 @pytest.mark.parametrize(("what", "status", "mark"), [("unchanged", 0, "open"), ("slip", 1, "shut")])
 def test_shards_are_merged_into_one_verdict(runner: Runner, what: str, status: int, mark: str) -> None:
     machine = runner(what, branch="two")
-    assert installed(machine, "perfgate", "gate") == ["pip install -q -e .[torch]"]
+    assert installed(machine, "perfgate-gate", "gate") == ["pip install -q -e .[torch]"]
     artifacts: dict[str, dict[str, bytes]] = {}
     for shard in (1, 2):
-        done, found = gated(machine, "perfgate", gpu="h200", shard=shard, shards=2)
+        done, found = gated(machine, "perfgate-gate", gpu="h200", shard=shard, shards=2)
         assert (done.status, done.outputs["outcome"]) == (status, mark), done.log
         artifacts |= found
     names = {f"{kind}perfgate-h200-{shard}" for kind in ("", "kept-") for shard in (1, 2)}
     assert set(artifacts) == names
 
-    assert installed(machine, "perfgate", "verdict") == ["pip install -q ."]
+    assert installed(machine, "perfgate-gate", "verdict") == ["pip install -q ."]
     downloaded(artifacts, "perfgate-", machine.temp / "gates")
     machine.summary.unlink()
     done = merged(machine, 2)
@@ -140,8 +158,8 @@ def test_shards_are_merged_into_one_verdict(runner: Runner, what: str, status: i
 
 def test_a_gate_that_is_missing_shuts_the_merged_one(runner: Runner) -> None:
     machine = runner("unchanged", branch="two")
-    installed(machine, "perfgate", "verdict")
-    done, artifacts = gated(machine, "perfgate", gpu="h200", shard=1, shards=2)
+    installed(machine, "perfgate-gate", "verdict")
+    done, artifacts = gated(machine, "perfgate-gate", gpu="h200", shard=1, shards=2)
     assert done.status == 0, done.log
     downloaded(artifacts, "perfgate-", machine.temp / "gates")
     done = merged(machine, 2)
@@ -154,9 +172,26 @@ def test_a_gate_that_is_missing_shuts_the_merged_one(runner: Runner) -> None:
     )
 
 
+def test_one_gate_alone_is_merged_wherever_its_files_are_laid(runner: Runner) -> None:
+    """A download of one artifact may make no folder for it."""
+    machine = runner("unchanged")
+    installed(machine, "perfgate-gate", "verdict")
+    done, artifacts = gated(machine, "perfgate-gate", gpu="gpu", shard=1, shards=1)
+    assert done.status == 0, done.log
+    gates = machine.temp / "gates"
+    gates.mkdir()
+    for path, content in artifacts["perfgate-gpu-1"].items():
+        (gates / path).write_bytes(content)
+    done = merged(machine, 1)
+    assert done.status == 0, done.log
+    document = read_document((machine.temp / "merged" / "perfgate.json").read_text("utf-8"))
+    assert [(gate.label, gate.opens_gate) for gate in document.gates] == [("perfgate-gpu-1", True)]
+    assert document.opens_gate
+
+
 def test_without_any_gate_there_is_no_verdict_to_be_open(runner: Runner) -> None:
     machine = runner("unchanged")
-    installed(machine, "perfgate", "verdict")
+    installed(machine, "perfgate-gate", "verdict")
     (machine.temp / "gates").mkdir()
     done = merged(machine, 2)
     assert done.status == 1
@@ -167,14 +202,99 @@ def test_without_any_gate_there_is_no_verdict_to_be_open(runner: Runner) -> None
     )
 
 
+def judged(machine: Machine, *, result: str, gates: str) -> tuple[str, str, list[str]]:
+    """Run the verdict's job after gates; return how it ended, its log, and the artifacts that it published."""
+    known = contexts(machine, needs={"gate": {"result": result, "outputs": {"gates": gates}}}, steps={})
+    state, log, published = "success", "", []
+    for one in job("perfgate-gate", "verdict")["steps"]:
+        outcome = "skipped"
+        if condition(one.get("if", "success()"), known, state=state):
+            outcome = "success"
+            if "run" in one:
+                done = machine.run(one, known)
+                log += done.log
+                outcome = "success" if done.status == 0 else "failure"
+            elif one["uses"].startswith("actions/upload-artifact@"):
+                published.append(one["with"]["name"])
+        known["steps"][one.get("id", "")] = {"outcome": outcome}
+        state = "failure" if outcome == "failure" else state
+    return state, log, published
+
+
+WAITS = "::error::No gate ran. A maintainer who has read the code starts it with the label perfgate-approved.\n"
+
+
+def lost(result: str) -> str:
+    return f"::error::The gate ended as {result} and does not say how many gates there should be: nothing is known.\n"
+
+
+@pytest.mark.parametrize(
+    ("result", "gates", "log"),
+    [
+        ("skipped", "", WAITS),
+        ("skipped", "2", WAITS),
+        ("cancelled", "", lost("cancelled")),
+        ("failure", "", lost("failure")),
+        ("success", "", lost("success")),
+    ],
+)
+def test_where_no_gate_ran_the_verdict_fails_and_nothing_is_published(
+    runner: Runner, result: str, gates: str, log: str
+) -> None:
+    assert judged(runner("unchanged"), result=result, gates=gates) == ("failure", log, [])
+
+
+@pytest.mark.parametrize(
+    ("result", "gates", "state"),
+    [("success", 1, "success"), ("failure", 1, "failure"), ("cancelled", 2, "failure"), ("success", 2, "failure")],
+)
+def test_the_verdict_is_that_of_the_gates_that_there_should_be(
+    runner: Runner, result: str, gates: int, state: str
+) -> None:
+    """Nor is it open where a gate's job failed beside an open gate, such as in clearing up."""
+    machine = runner("unchanged")
+    installed(machine, "perfgate-gate", "gate")
+    done, artifacts = gated(machine, "perfgate-gate", gpu="h200", shard=1, shards=1)
+    assert done.status == 0, done.log
+    downloaded(artifacts, "perfgate-", machine.temp / "gates")
+    ended, log, published = judged(machine, result=result, gates=str(gates))
+    assert (ended, published) == (state, ["perfgate"]), log
+    told = f"::error::The gate ended as {result}, whatever its verdicts say: see its job.\n"
+    assert (told in log) is (result == "failure")
+
+
+def test_gates_are_not_merged_without_knowing_how_many_there_should_be(runner: Runner) -> None:
+    machine = runner("unchanged")
+    installed(machine, "perfgate-gate", "gate")
+    done, artifacts = gated(machine, "perfgate-gate", gpu="h200", shard=1, shards=1)
+    assert done.status == 0, done.log
+    downloaded(artifacts, "perfgate-", machine.temp / "gates")
+    done = merged(machine, "")
+    assert done.status == 2
+    assert done.log.endswith("Error: Invalid value for '--expect': '' is not a valid integer range.\n")
+    assert not (machine.temp / "merged").exists()
+
+
 # A pull request
+
+
+@pytest.mark.parametrize(("inputs", "runs"), [({}, 3), ({"runs": ""}, 3), ({"runs": "5"}, FEWEST_RUNS)])
+def test_a_gate_that_is_started_by_hand_measures_as_often_as_it_is_told(
+    runner: Runner, inputs: Mapping[str, str], runs: int
+) -> None:
+    machine = runner("unchanged")
+    installed(machine, "perfgate-gate", "gate")
+    done, artifacts = gated(machine, "perfgate-gate", inputs=inputs, gpu="h200", shard=1, shards=1)
+    assert done.status == 0, done.log
+    ((_, kept),) = artifacts["kept-perfgate-h200-1"].items()
+    assert len(json.loads(kept)["runs"]) == runs
 
 
 def test_a_new_workload_is_gated_commented_on_and_blessed(runner: Runner, hub: GitHub, tmp_path: Path) -> None:
     machine = runner("baseline", branch="unblessed")
-    installed(machine, "perfgate", "gate")
+    installed(machine, "perfgate-gate", "gate")
     sha = head(machine)
-    done, artifacts = gated(machine, "perfgate", gpu="h200", shard=1, shards=1)
+    done, artifacts = gated(machine, "perfgate-gate", gpu="h200", shard=1, shards=1)
     assert (done.status, done.outputs["outcome"]) == (1, "shut"), done.log
     downloaded(artifacts, "perfgate-", machine.temp / "gates")
     assert merged(machine, 1).status == 1
@@ -230,8 +350,8 @@ def test_a_new_workload_is_gated_commented_on_and_blessed(runner: Runner, hub: G
     target.write_bytes(blessed["baselines/nvidia-h200/mlp.json"])
     shutil.rmtree(branch)
     machine.env["PERFGATE_REPLAY"] = "unchanged"
-    installed(machine, "perfgate", "gate")
-    done, _ = gated(machine, "perfgate", gpu="h200", shard=1, shards=1)
+    installed(machine, "perfgate-gate", "gate")
+    done, _ = gated(machine, "perfgate-gate", gpu="h200", shard=1, shards=1)
     assert (done.status, done.outputs["outcome"]) == (0, "open"), done.log
 
 

@@ -215,9 +215,11 @@ def test_a_baseline_without_a_commit_has_no_other_side(repository: Project, ran:
     made = repository.baseline()
     repository.bless(made.model_copy(update={"occasions": (made.occasions[0].model_copy(update={"commit": None}),)}))
     ran(reference=0.0, candidate=2.5)
-    assert "No duet: the baseline's commit: the baseline does not say at which commit it was measured." in (
-        repository.gate().failures
-    )
+    seen = repository.gate()
+    assert "No duet: the baseline's commit: the baseline does not say at which commit it was measured." in seen.failures
+    # Nothing is announced that cannot be.
+    assert "pair" not in seen.out.partition("loop run 1")[0]
+    assert "  loop: no duet: the baseline does not say at which commit it was measured\n" in seen.out
 
 
 def test_a_commit_that_is_not_in_the_clone_is_told_with_the_way_to_get_it(

@@ -492,3 +492,29 @@ def test_a_warmup_that_is_too_short_is_invalid_and_a_longer_one_is_not(project: 
     )
     project.workload(SLOW_AT_FIRST.format(warmup=6))
     assert "loop: NO_BASELINE (1 run)" in project.run("--perfgate", "--perfgate-runs=1").failures
+
+
+@pytest.mark.parametrize("by", ["argument", "PYTEST_ADDOPTS"])
+def test_a_file_given_with_a_space_does_not_choose_the_project(
+    blessed: Project, tmp_path_factory: pytest.TempPathFactory, by: str
+) -> None:
+    other = tmp_path_factory.mktemp("other")
+    (other / "pyproject.toml").write_text('[project]\nname = "other"\n', encoding="utf-8")
+    summary = other / "summary.md"
+    assert blessed.gate(f"--perfgate-markdown={summary}").status == 0
+    assert summary.exists()
+    if by == "argument":
+        seen = blessed.gate("--perfgate-markdown", summary)
+    else:
+        blessed.patch.setenv("PYTEST_ADDOPTS", f"--perfgate-markdown {summary}")
+        seen = blessed.run("--perfgate")
+    assert seen.status == 4
+    assert (
+        f"ERROR: --perfgate-markdown {summary}: pytest took {summary} for a test file, looked for the project from "
+        f"there, and found {other} instead of /project.\nJoin option and value: --perfgate-markdown={summary}\n"
+    ) in seen.err
+
+
+def test_a_file_of_the_project_may_be_given_with_a_space(blessed: Project) -> None:
+    assert blessed.gate("--perfgate-json", "out.json").status == 0
+    assert blessed.gate("--perfgate-json", "out.json").status == 0

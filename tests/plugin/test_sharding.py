@@ -144,10 +144,19 @@ def test_more_shards_than_workloads_is_a_usage_error_of_each(five: Project, inde
     asked = five.measures(records.run())
     seen = five.gate(f"--perfgate-shard={index}/6")
     assert (seen.status, asked) == (4, [])
+    assert "workloads\n" not in seen.out
     assert seen.complaint == (
         f"ERROR: --perfgate-shard: the value is '{index}/6', and there are 5 workloads. Some shards would measure "
         "nothing.\nAsk for 5 shards at most.\n"
     )
+
+
+def test_nothing_is_listed_where_shards_are_too_many(five: Project) -> None:
+    seen = five.gate("--collect-only", "--perfgate-shard=1/6")
+    assert seen.status == 4
+    assert "shard 1/6" not in seen.out
+    assert "WorkloadItem" not in seen.out
+    assert seen.complaint.startswith("ERROR: --perfgate-shard: the value is '1/6', and there are 5 workloads.")
 
 
 def test_two_shards_of_one_workload_are_one_too_many(five: Project) -> None:
@@ -176,7 +185,7 @@ def test_workloads_of_one_name_are_refused_by_every_shard(five: Project) -> None
         assert "alpha: 2 workloads bear this name (workloads/first.py, workloads/third.py)." in seen.complaint
 
 
-@pytest.mark.parametrize("label", ["", "  ", "two\nlines", "\x1b[31m", "x" * 101])
+@pytest.mark.parametrize("label", ["", "  ", "two\nlines", "\x1b[31m"])
 def test_a_label_that_cannot_be_shown_is_a_usage_error(five: Project, label: str) -> None:
     seen = five.gate(f"--perfgate-label={label}")
     assert (seen.status, seen.complaint) == (
@@ -184,6 +193,24 @@ def test_a_label_that_cannot_be_shown_is_a_usage_error(five: Project, label: str
         (
             f"ERROR: --perfgate-label: the value is {label!r}. It should be 1 to 100 characters that can be seen.\n"
             "Correct it.\n"
+        ),
+    )
+
+
+def test_of_a_long_value_the_error_shows_the_beginning(five: Project) -> None:
+    label, shard = five.gate(f"--perfgate-label={'x' * 5000}"), five.gate(f"--perfgate-shard={'1' * 102}")
+    assert (label.status, label.complaint) == (
+        4,
+        (
+            f"ERROR: --perfgate-label: the value is '{'x' * 100}' and 4900 characters more. "
+            "It should be 1 to 100 characters that can be seen.\nCorrect it.\n"
+        ),
+    )
+    assert (shard.status, shard.complaint) == (
+        4,
+        (
+            f"ERROR: --perfgate-shard: the value is '{'1' * 100}' and 2 characters more. "
+            "It should be I/N: the I-th, from 1, of N parts.\nCorrect it.\n"
         ),
     )
 

@@ -280,8 +280,9 @@ class GitHub(AbstractContextManager["GitHub"]):
         status: str = "completed",
         conclusion: str | None = "success",
         created_at: datetime = NOON,
+        fork: str | None = None,
     ) -> int:
-        """Add a run of a workflow and return its id."""
+        """Add a run of a workflow and return its id; `fork`: of which its branch is, as `owner/name`."""
         made = self._next() if run_id is None else run_id
         self.runs.append(
             {
@@ -293,6 +294,7 @@ class GitHub(AbstractContextManager["GitHub"]):
                 "conclusion": conclusion,
                 "head_sha": head_sha,
                 "head_branch": head_branch,
+                "head_repository": {"full_name": fork or self.repository},
                 "created_at": _time(created_at),
                 "html_url": f"https://github.example/{self.repository}/actions/runs/{made}",
                 "pull_requests": [],

@@ -20,6 +20,11 @@ LONGEST_MINUTES = 360
 PRIVILEGED = frozenset({"pull_request_target"})
 STRANGERS = frozenset({"workflow_run", "issue_comment"})
 """Events that a stranger brings about, and that run with the repository's own rights."""
+UNNAMED_TYPES = ("opened", "synchronize", "reopened")
+"""The types of pull_request by which a workflow is started that names none."""
+CALLED = "./.github/workflows/"
+RESULTS = ("success", "failure", "cancelled", "skipped")
+"""What may come of the jobs before one."""
 
 
 def broken(folder: Path) -> list[str]:
@@ -27,11 +32,12 @@ def broken(folder: Path) -> list[str]:
     files = sorted(file for file in folder.rglob("*.yml") if file.is_file())
     assert files, f"no workflow in {folder}"
     told = []
-    for file in files:
-        document = load(file)
-        found = _of_action(document) if "runs" in document else _of_workflow(document)
+    documents = {file: load(file) for file in files}
+    workflows = {file.name: document for file, document in documents.items() if "jobs" in document}
+    for file, document in documents.items():
+        found = _of_action(document) if "runs" in document else _of_workflow(document, file.name, workflows)
         told += [f"{file.relative_to(folder)}: {fault}" for fault in (*found, *_of_text(file.read_text("utf-8")))]
-    return told
+    return [*told, *_of_pull_requests(workflows)]
 
 
 def _of_text(text: str) -> Iterator[str]:
@@ -53,28 +59,128 @@ def _of_action(document: Yaml) -> Iterator[str]:
             yield f"{_name(step)}: its shell is not bash"
 
 
-def _of_workflow(document: Yaml) -> Iterator[str]:
+def _of_workflow(document: Yaml, name: str, workflows: Mapping[str, Yaml]) -> Iterator[str]:
     if document.get("permissions") != {}:
         yield "permissions are not {} at the top"
     events = _events(document["on"])
     for event in sorted(set(events) & PRIVILEGED):
         yield f"it is started by {event}"
+    yield from _of_concurrency(document, events, workflows)
+    # Of a workflow that is called, the events are its callers'.
+    for caller in workflows.values():
+        if any(job.get("uses") == f"{CALLED}{name}" for job in caller["jobs"].values()):
+            events = {**events, **_events(caller["on"])}
+    for job_name, job in document["jobs"].items():
+        for fault in _of_job(job, events, document["jobs"]):
+            yield f"job {job_name}: {fault}"
+
+
+def _of_concurrency(document: Yaml, events: Mapping[str, Any], workflows: Mapping[str, Yaml]) -> Iterator[str]:
+    """That a newer run takes the place of an older one, where it may."""
+    jobs = document["jobs"].values()
+    gates = any(_is_self_hosted(job) for _, _, job in _jobs_in(document, workflows))
+    types = _types(events.get("pull_request")) if "pull_request" in events else ()
+    if "workflow_call" in events:
+        if "concurrency" in document:
+            yield "it is called, and has a concurrency beside its caller's"
+        return
+    if gates and "labeled" in types:
+        if len(types) > 1:
+            yield "any label starts it, beside other types of pull_request"
+        if "concurrency" in document:
+            yield "any label ends a gate that runs, by the concurrency of the workflow"
+        elif not all("concurrency" in job for job in jobs):
+            yield "it has no concurrency"
+        return
     if "concurrency" not in document:
         yield "it has no concurrency"
+
+
+def _jobs_in(document: Yaml, workflows: Mapping[str, Yaml]) -> Iterator[tuple[str, Yaml | None, Yaml]]:
+    """The jobs of a workflow, through those that it calls: the name of the check, the calling job, the job."""
     for name, job in document["jobs"].items():
-        for fault in _of_job(job, events, document["jobs"]):
-            yield f"job {name}: {fault}"
+        shown = str(job.get("name", name))
+        uses = str(job.get("uses", ""))
+        if not uses:
+            yield shown, None, job
+            continue
+        called = workflows.get(uses.removeprefix(CALLED)) if uses.startswith(CALLED) else None
+        for inner_name, inner in (called or {"jobs": {}})["jobs"].items():
+            yield f"{shown} / {inner.get('name', inner_name)}", job, inner
+
+
+def _types(told: Any) -> Sequence[str]:
+    types = (told or {}).get("types", UNNAMED_TYPES)
+    return [types] if isinstance(types, str) else list(types)
+
+
+def _of_pull_requests(workflows: Mapping[str, Yaml]) -> Iterator[str]:
+    """What all workflows together do for an event of a pull request: it is gated once, or never, and has a verdict."""
+    gates = {
+        name: document
+        for name, document in workflows.items()
+        if "pull_request" in _events(document["on"])
+        and any(_is_self_hosted(job) for _, _, job in _jobs_in(document, workflows))
+    }
+    verdicts = {shown for document in gates.values() for shown, _, job in _jobs_in(document, workflows) if _merges(job)}
+    if gates and len(verdicts) != 1:
+        yield f"verdicts have not one name: {sorted(verdicts)}"
+    for told, github, runs in PULL_REQUESTS if gates else ():
+        known = {"github": github, "inputs": {}, "needs": {"gate": {"result": "success" if runs else "skipped"}}}
+        gated, told_of = [], []
+        for name, document in gates.items():
+            if github["event"]["action"] not in _types(_events(document["on"])["pull_request"]):
+                continue
+            for _, caller, job in _jobs_in(document, workflows):
+                if caller is not None and not condition(str(caller.get("if", "success()")), known):
+                    continue
+                if condition(str(job.get("if", "success()")), known):
+                    gated += [name] if _is_self_hosted(job) else []
+                    told_of += [name] if _merges(job) else []
+        if len(gated) != runs:
+            yield f"{told}: gates run in {gated}"
+        label = github["event"].get("label", {}).get("name")
+        if len(told_of) != (github["event"]["action"] != "labeled" or label == "perfgate-approved"):
+            yield f"{told}: verdicts come from {told_of}"
+
+
+def _merges(job: Yaml) -> bool:
+    """Whether it is the job whose check is required."""
+    return any('/perfgate" merge ' in str(step.get("run", "")) for step in job.get("steps", ()))
+
+
+def _of_verdict(job: Yaml) -> Iterator[str]:
+    """Of the job whose check is required: GitHub takes one that was skipped for passed."""
+    for result in RESULTS:
+        for state in ("success", "failure", "cancelled"):
+            known = {"needs": {"gate": {"result": result}}}
+            if not condition(str(job.get("if", "success()")), known, state=state):
+                yield f"its verdict may be skipped: where the gate ended as {result} and the run as {state}"
+    first, *_ = job["steps"]
+    if "run" not in first or "if" in first or "needs.gate.result" not in str(first.get("env")):
+        yield "its first step is not to see that a gate ran"
+    for step in job["steps"][1:]:
+        known = {"steps": {"merge": {"outcome": "skipped"}}}
+        if condition(str(step.get("if", "success()")), known, state="failure"):
+            yield f"{_name(step)}: it runs although no gate did"
 
 
 def _of_job(job: Yaml, events: Mapping[str, Any], jobs: Mapping[str, Yaml]) -> Iterator[str]:
     minutes = job.get("timeout-minutes")
-    if not isinstance(minutes, int) or not 0 < minutes <= LONGEST_MINUTES:
+    if "uses" not in job and (not isinstance(minutes, int) or not 0 < minutes <= LONGEST_MINUTES):
         yield "it has no time limit"
     permissions = job.get("permissions")
     if not isinstance(permissions, dict):
         yield "it does not say its permissions"
         permissions = {}
     writes = sorted(scope for scope, level in permissions.items() if level == "write")
+    if "uses" in job:
+        yield from _of_step(job, "job")
+        if writes:
+            yield "a token that may write is given to a workflow that is called"
+        return
+    if _merges(job):
+        yield from _of_verdict(job)
     for step in job["steps"]:
         yield from _of_step(step, "job")
         if "token" in str(step.get("env", {})).lower() and not writes:
@@ -98,9 +204,6 @@ def _of_gpu_job(job: Yaml, events: Mapping[str, Any], permissions: Mapping[str, 
         for told, github, runs in PULL_REQUESTS:
             if condition(asked, {"github": github}) is not runs:
                 yield f"{told}: it {'does not run' if runs else 'runs'}"
-        types = (events["pull_request"] or {}).get("types", [])
-        if "labeled" not in types or "synchronize" not in types:
-            yield "pull_request does not name the types labeled and synchronize"
     if not any(str(step.get("uses", "")).endswith("/.github/actions/perfgate") for step in job["steps"]):
         yield "its gate is not the composite action, which leaves the runner clean"
 
@@ -199,7 +302,7 @@ def _events(on: object) -> Mapping[str, Any]:
 
 
 def _is_self_hosted(job: Yaml) -> bool:
-    runs_on = job["runs-on"]
+    runs_on = job.get("runs-on", [])
     return "self-hosted" in (runs_on if isinstance(runs_on, list) else [runs_on])
 
 

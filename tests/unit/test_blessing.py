@@ -13,7 +13,17 @@ from support import records
 
 from perfgate import blessing
 from perfgate.explain.breakdown import breakdown_of, kept
-from perfgate.model.baseline import Anchor, Baseline, BlessedRun, Blessing, Milestone, Result, Spread, code_digest
+from perfgate.model.baseline import (
+    Anchor,
+    Baseline,
+    BlessedRun,
+    Blessing,
+    Commit,
+    Milestone,
+    Result,
+    Spread,
+    code_digest,
+)
 from perfgate.model.errors import BlessRefused
 from perfgate.model.metric import Basis, Metric
 from perfgate.model.outcome import Outcome
@@ -119,6 +129,32 @@ def test_unsound_result_is_refused_even_if_a_loss_is_accepted(outcome: Outcome, 
         f"mlp: the kept result is {outcome}: GPU-0 was throttled (thermal slowdown). "
         f"Only a sound measurement can be a baseline.\nMeasure again: {measure}"
     )
+
+
+def test_an_inconclusive_result_is_refused_with_what_would_settle_it() -> None:
+    judged = records.verdict(Outcome.INCONCLUSIVE, reason="No number of runs would settle it.")
+    judged = judged.model_copy(update={"next_step": "Bless a fuller baseline."})
+    assert refusal(records.result(judged=judged)) == (
+        "mlp: the kept result is INCONCLUSIVE: No number of runs would settle it. "
+        "Only a sound measurement can be a baseline.\nBless a fuller baseline."
+    )
+
+
+@pytest.mark.parametrize(
+    ("commits", "told"),
+    [
+        ([None, None], "It was not measured at a commit, so no gate can run it again: there will be no duet with it."),
+        (
+            [Commit(sha="a" * 40, dirty=True), None],
+            "It was measured with uncommitted changes: a duet with it takes place only if it loads none of them.",
+        ),
+        ([Commit(sha="a" * 40, dirty=True), Commit(sha="b" * 40)], ""),
+    ],
+)
+def test_a_baseline_that_no_gate_can_run_again_says_so(commits: Sequence[Commit | None], told: str) -> None:
+    made = records.baseline()
+    occasions = tuple(made.occasions[0].model_copy(update={"commit": commit}) for commit in commits)
+    assert blessing.why_no_duet(made.model_copy(update={"occasions": occasions})) == told
 
 
 def test_throttled_run_is_refused_whatever_the_verdict_says() -> None:

@@ -74,6 +74,52 @@ def test_whatever_the_commit_does_not_hold_makes_it_dirty_but_for_baselines(
     assert git.require_commit(root, env=env).dirty is dirty
 
 
+@pytest.mark.parametrize("flag", ["--assume-unchanged", "--skip-worktree"])
+def test_a_change_that_git_was_told_to_pass_over_is_dirty(root: Path, env: Env, flag: str) -> None:
+    inner = root / "workloads"
+    run(root, env, "update-index", flag, "train.py", "workloads/mlp.py")
+    assert not git.require_commit(root, env=env).dirty
+    assert git.changes(inner, env=env) == ()
+    (root / "train.py").write_text("fast\n")
+    assert run(root, env, "status", "--porcelain") == ""
+    assert git.require_commit(inner, env=env).dirty
+    assert git.changes(inner, env=env) == ("train.py",)
+
+
+def test_a_file_that_a_sparse_checkout_leaves_out_is_no_change(root: Path, env: Env) -> None:
+    run(root, env, "sparse-checkout", "set", "--no-cone", "/workloads/")
+    assert not (root / "train.py").exists()
+    assert not git.require_commit(root, env=env).dirty
+    run(root, env, "sparse-checkout", "disable")
+    run(root, env, "update-index", "--assume-unchanged", "train.py")
+    (root / "train.py").unlink()
+    assert git.changes(root, env=env) == ("train.py",)
+
+
+def test_a_baseline_that_git_was_told_to_pass_over_is_not_looked_at_either(root: Path, env: Env) -> None:
+    (root / "baselines").mkdir()
+    (root / "baselines" / "mlp.json").write_text("{}")
+    run(root, env, "add", ".")
+    run(root, env, "commit", "--quiet", "-m", "bless")
+    run(root, env, "update-index", "--assume-unchanged", "baselines/mlp.json")
+    (root / "baselines" / "mlp.json").write_text("[]")
+    assert not git.require_commit(root, env=env).dirty
+
+
+def test_the_word_of_a_file_watcher_is_not_taken_for_the_files(root: Path, env: Env, tmp_path: Path) -> None:
+    watcher = tmp_path / "watcher"
+    watcher.write_text(f"#!/bin/sh\ntouch {tmp_path}/asked\nprintf 'token\\0'\n")
+    watcher.chmod(0o755)
+    run(root, env, "config", "core.fsmonitor", str(watcher))
+    run(root, env, "update-index", "--fsmonitor")
+    run(root, env, "status")
+    (tmp_path / "asked").unlink()
+    (root / "train.py").write_text("fast\n")
+    assert git.require_commit(root, env=env).dirty
+    assert git.changes(root, env=env) == ("train.py",)
+    assert not (tmp_path / "asked").exists()
+
+
 def test_a_staged_deletion_is_dirty(root: Path, env: Env) -> None:
     run(root, env, "rm", "--quiet", "train.py")
     assert git.require_commit(root, env=env).dirty

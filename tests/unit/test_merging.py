@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +13,7 @@ from support import gates, records
 from support.gates import H100, H200, found, gate, judged
 
 from perfgate import __version__
-from perfgate.merging import MOST_GATES, Found, find_gates, merge, merged_page
+from perfgate.merging import MOST_GATES, find_gates, is_read, merge, merged_page
 from perfgate.model.baseline import Commit
 from perfgate.model.errors import DocumentUnreadable
 from perfgate.model.outcome import OnInconclusive, OnNew, Outcome
@@ -175,9 +178,17 @@ def test_the_merged_gate_stays_shut(
     assert (told.opens_gate, told.exit_status) == (False, 1)
 
 
-def test_a_folder_without_a_gate_keeps_it_shut_beside_gates_that_are_open() -> None:
-    told = merge([found(gate("a", judged("mlp")))], empty=["gates/b"], at=records.NOON)
-    assert told.shut_by == ("gates/b: there is no perfgate.json in it, nor in a folder of it",)
+def test_what_cannot_be_read_keeps_it_shut_beside_gates_that_are_open() -> None:
+    told = merge([found(gate("a", judged("mlp")))], unread=["gates/b: it does not exist"], at=records.NOON)
+    assert (told.opens_gate, told.exit_status) == (False, 1)
+    assert told.shut_by == ("gates/b: it does not exist",)
+
+
+def test_a_page_that_is_left_out_keeps_it_shut_and_is_not_said_to_be_missing() -> None:
+    refused = replace(found(gate("a", judged("mlp"))), page_refused="page.json: it is no plain file.")
+    told = merge([refused], at=records.NOON)
+    assert told.shut_by == ("the page of the gate in gates/a is left out: page.json: it is no plain file.",)
+    assert told.remarks == ()
 
 
 def test_a_shard_of_an_unknown_machine_may_be_the_missing_one_and_is_shut_by_itself() -> None:
@@ -244,13 +255,13 @@ def test_gates_are_found_in_folders_and_one_below_and_sorted_by_label(tmp_path: 
     gates.put(tmp_path / "x" / "b", b, page=gates.rich(b))
     gates.put(tmp_path / "y", a)
     gates.put(tmp_path / "x" / "b" / "deep", deep)
-    listed, empty = find_gates([tmp_path / "x", tmp_path / "y", tmp_path / "z"])
+    listed, unread = find_gates([tmp_path / "x", tmp_path / "y", tmp_path / "z"])
     assert [(one.name, one.folder, one.page is None) for one in listed] == [
         ("a", (tmp_path / "y").as_posix(), True),
         ("b", (tmp_path / "x" / "b").as_posix(), False),
     ]
     assert listed[1].document == b
-    assert empty == ((tmp_path / "z").as_posix(),)
+    assert unread == (f"{tmp_path}/z: it does not exist",)
 
 
 def test_a_gate_without_a_label_is_called_by_its_folder(tmp_path: Path) -> None:
@@ -288,14 +299,46 @@ def test_more_gates_than_a_matrix_can_have_are_refused(tmp_path: Path) -> None:
     ],
     ids=str,
 )
-def test_page_data_of_another_gate_is_refused(tmp_path: Path, change: dict[str, object]) -> None:
+def test_page_data_of_another_gate_is_left_out_and_its_document_counts(
+    tmp_path: Path, change: dict[str, object]
+) -> None:
     document = gate("a", judged("mlp"))
     folder = gates.put(tmp_path / "a", document, page=gates.rich(document).model_copy(update=change))
-    with pytest.raises(DocumentUnreadable) as refused:
-        find_gates([folder])
-    assert str(refused.value) == (
-        f"{folder}/page.json: it is of another gate than the perfgate.json beside it.\nTake both from one gate."
+    ((only,), unread) = find_gates([folder])
+    assert (only.document, only.page, unread) == (document, None, ())
+    assert only.page_refused == (
+        "page.json: it is of another gate than the perfgate.json beside it. Take both from one gate."
     )
+
+
+def test_gates_are_read_beside_one_that_cannot_be(tmp_path: Path) -> None:
+    gates.put(tmp_path / "a", gate("a", judged("mlp")))
+    gates.put(tmp_path / "c", gate("c", judged("lstm")))
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "perfgate.json").write_bytes(b"\xff")
+    listed, unread = find_gates([tmp_path])
+    assert [one.name for one in listed] == ["a", "c"]
+    assert unread == (
+        (
+            f"the gate in {tmp_path}/b cannot be read: perfgate.json: it is no UTF-8 text. It should be what "
+            "--perfgate-json writes. Let the gate write it anew, with the perfgate that merges."
+        ),
+    )
+
+
+def test_gates_that_cannot_be_read_count_among_the_most(tmp_path: Path) -> None:
+    for number in range(MOST_GATES + 1):
+        (tmp_path / str(number)).mkdir()
+        (tmp_path / str(number) / "perfgate.json").write_text("{", encoding="utf-8")
+    with pytest.raises(DocumentUnreadable) as refused:
+        find_gates([tmp_path])
+    assert str(refused.value) == f"{tmp_path}: there are more than 256 gates.\nMerge fewer of them."
+
+
+def test_a_field_that_a_stranger_named_is_told_in_part(tmp_path: Path) -> None:
+    (tmp_path / "perfgate.json").write_text('{"' + "x" * 9_000 + '": 1}', encoding="utf-8")
+    _, (told,) = find_gates([tmp_path])
+    assert len(told) < 1_000
 
 
 def test_a_folder_that_is_a_link_is_not_followed_into(tmp_path: Path) -> None:
@@ -303,20 +346,109 @@ def test_a_folder_that_is_a_link_is_not_followed_into(tmp_path: Path) -> None:
     inner = tmp_path / "gates" / "a"
     inner.parent.mkdir()
     inner.symlink_to(tmp_path / "elsewhere" / "a")
-    with pytest.raises(DocumentUnreadable) as refused:
-        find_gates([tmp_path / "gates"])
-    assert str(refused.value) == (
-        f"{inner}/perfgate.json: its folder is a link, which is not followed. It should be what --perfgate-json "
-        "writes.\nLet the gate write it anew, with the perfgate that merges."
+    assert find_gates([tmp_path / "gates"]) == (
+        (),
+        (
+            (
+                f"the gate in {inner} cannot be read: perfgate.json: its folder is a link, which is not followed. It "
+                "should be what --perfgate-json writes. Let the gate write it anew, with the perfgate that merges."
+            ),
+        ),
     )
     (tmp_path / "link").symlink_to(tmp_path / "elsewhere")  # one that the user names is followed
     ((only,), _) = find_gates([tmp_path / "link"])
     assert only.name == "a"
 
 
-def test_a_folder_that_cannot_be_listed_holds_no_gate(tmp_path: Path) -> None:
+def test_what_is_no_folder_is_told_as_what_it_is(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("x", encoding="utf-8")
-    listed: tuple[Found, ...]
-    listed, empty = find_gates([file])
-    assert (listed, empty) == ((), (file.as_posix(),))
+    (tmp_path / "empty").mkdir()
+    assert find_gates([file, file / "x", tmp_path / "nowhere", tmp_path / "empty"]) == (
+        (),
+        (
+            f"{file}: it is a file; name the folder that holds it",
+            f"{file}/x: it does not exist",
+            f"{tmp_path}/nowhere: it does not exist",
+            f"{tmp_path}/empty: there is no perfgate.json in it, nor in a folder of it",
+        ),
+    )
+
+
+def test_a_folder_that_cannot_be_listed_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(folder: Path) -> list[Path]:
+        raise PermissionError(errno.EACCES, "Permission denied", str(folder))
+
+    monkeypatch.setattr(Path, "iterdir", refused)
+    assert find_gates([tmp_path]) == ((), (f"{tmp_path}: it cannot be listed (Permission denied)",))
+
+
+def test_a_gate_whose_folder_hides_it_is_not_overlooked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gates.put(tmp_path / "a", gate("a", judged("mlp")))
+    stat_of = Path.lstat
+
+    def refused(file: Path) -> os.stat_result:
+        if file.name == "perfgate.json":
+            raise PermissionError(errno.EACCES, "Permission denied", str(file))
+        return stat_of(file)
+
+    monkeypatch.setattr(Path, "lstat", refused)
+    _, (told,) = find_gates([tmp_path / "a"])
+    assert "perfgate.json: it cannot be read (Permission denied)." in told
+
+
+def test_a_folder_whose_name_is_no_text_is_told_in_a_document_that_can_be_written(tmp_path: Path) -> None:
+    folder = tmp_path / os.fsdecode(b"bad\xff")
+    gates.put(folder, gate("", judged("mlp")))
+    listed, unread = find_gates([folder, folder / "nowhere"])
+    told = merge(listed, unread=unread, at=records.NOON)
+    assert told.shut_by == (f"{tmp_path}/bad\ufffd/nowhere: it does not exist",)
+    assert read_document(document_text(told)) == told
+
+
+# What must not be written
+
+
+@pytest.fixture
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working directory: a gate in `g/1`, links to it and to `g`, and a link among the gates."""
+    gates.put(tmp_path / "g" / "1", gate("a", judged("mlp")))
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "g" / "link").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "to-g").symlink_to(tmp_path / "g")
+    (tmp_path / "to-1.json").symlink_to(tmp_path / "g" / "1" / "perfgate.json")
+    (tmp_path / "same.json").hardlink_to(tmp_path / "g" / "1" / "perfgate.json")
+    (tmp_path / "g" / "1" / "page.json").symlink_to(tmp_path / "all.json")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("folder", "file", "read"),
+    [
+        ("g", "g/1/perfgate.json", True),
+        ("g/1", "g/1/perfgate.json", True),
+        ("g", "g/perfgate.json", True),
+        ("g", "g/page.json", True),
+        ("g", "g/new/page.json", True),
+        ("new", "new/perfgate.json", True),
+        ("g", "g/1/../1/perfgate.json", True),
+        ("g", "to-g/1/perfgate.json", True),
+        ("to-g", "g/1/perfgate.json", True),
+        ("g", "to-1.json", True),
+        ("g", "same.json", True),
+        ("g", "g/1/page.json", True),
+        ("g", "g/link/perfgate.json", True),
+        (".", "g/perfgate.json", True),
+        ("g", "perfgate.json", False),
+        ("g/1", "g/perfgate.json", False),
+        ("g/1", "g/1/../perfgate.json", False),
+        ("g", "g/all.json", False),
+        ("g", "g/1/deep/perfgate.json", False),
+        ("g", "merged/perfgate.json", False),
+        ("g", "all.json", False),
+    ],
+)
+def test_a_file_is_told_to_be_read_as_a_gates_or_not(tree: Path, folder: str, file: str, read: bool) -> None:
+    assert is_read(Path(file), [Path(folder)]) is read
+    assert is_read(tree / file, [Path("nowhere"), Path(folder)]) is read

@@ -26,4 +26,6 @@ def comment(artifact: str, author: str) -> None:
     for one in done:
         click.echo(one.sentence)
     if not done:
-        click.echo("No open pull request has this run's commit as its head: there is nothing to comment on.")
+        click.echo(
+            "There is nothing to comment on: the run was skipped, or its commit is the head of no open pull request."
+        )

@@ -24,8 +24,10 @@ def github_bless() -> None:
     by a maintainer's comment: /perfgate bless WORKLOAD REASON... The head commit is checked out, and only read.
     """
     context = Context.from_env(os.environ)
-    repository = Repository.connect(context)
     request = read_request(context)
+    if request.pull_request is None:
+        wish_of(request, os.environ)  # what is wrong with it needs no GitHub to be told
+    repository = Repository.connect(context)
     if request.pull_request is not None:
         # Nobody else is answered: whoever may comment could have perfgate write.
         refuse_strangers(repository, request.by)
@@ -67,6 +69,7 @@ def github_occasions(folder: Path) -> None:
     FOLDER holds the downloaded artifacts kept-... of this very run, which is one of the base branch.
     """
     context = Context.from_env(os.environ)
+    occasions.refuse_event(context)
     repository = Repository.connect(context)
     try:
         _propose(context, repository, folder)

@@ -27,6 +27,7 @@ from perfgate.github.comment import (
     Done,
     Finished,
     Found,
+    Left,
     Mark,
     body_of,
     comment,
@@ -75,6 +76,7 @@ def event(
     branch: str | None = "faster",
     head: str | None = "octo/loops",
     conclusion: str = "success",
+    workflow: str = "perfgate.yml",
 ) -> dict[str, object]:
     """The event of a finished run, as far as it matters; its list of pull requests is empty, as for forks."""
     whose = None if head is None else {"full_name": head, "owner": {"login": head.partition("/")[0]}}
@@ -85,6 +87,7 @@ def event(
             "run_attempt": attempt,
             "run_started_at": "2026-03-02T11:00:00Z",
             "name": "perfgate",
+            "path": f".github/workflows/{workflow}",
             "event": "pull_request",
             "status": "completed",
             "conclusion": conclusion,
@@ -136,8 +139,8 @@ def desk(hub: GitHub, tmp_path: Path) -> Desk:
     return Desk(hub, tmp_path)
 
 
-def mark(*, run: int = RUN, attempt: int = 1, commit: str = SHA, result: bool = True) -> str:
-    return Mark(run=run, attempt=attempt, commit=commit, result=result).text
+def mark(*, run: int = RUN, attempt: int = 1, commit: str = SHA, left: Left = Left.RESULT) -> str:
+    return Mark(run=run, attempt=attempt, commit=commit, left=left).text
 
 
 # What is said
@@ -202,7 +205,7 @@ def test_a_run_without_an_artifact_is_told_in_one_line(desk: Desk, repository: R
     (done,) = desk.comments(repository, conclusion=conclusion)
     assert done.act is Act.CREATED
     first, *rest = desk.body.splitlines()
-    assert first == mark(result=False)
+    assert first == mark(left=Left.NONE)
     assert "\n".join(rest).startswith(NONE)
     assert rest[-1].endswith(f", which ended as `{conclusion}`. It left no result.")
     assert len(rest) == 3
@@ -215,16 +218,51 @@ def test_an_expired_result_is_told(desk: Desk, repository: Repository) -> None:
     assert desk.body.endswith(" Its result has expired.\n")
 
 
-def test_a_fork_that_waits_for_a_maintainer_is_told_how_it_goes_on(desk: Desk, repository: Repository) -> None:
-    number = desk.hub.pull(branch="faster", sha=SHA, head="eve/loops")
-    (done,) = desk.comments(repository, head="eve/loops", conclusion="skipped")
-    assert done.number == number
-    body = str(desk.hub.comments[number][0]["body"])
-    assert body.endswith(
-        "which ended as `skipped`. No job of it ran.\n"
-        "A maintainer who has read the code starts the gate with the label `perfgate-approved`.\n"
-    )
-    assert "GET /actions/runs/700/artifacts" not in desk.hub.lines
+HINT = "A maintainer who has read the code starts the gate with the label `perfgate-approved`.\n"
+
+
+@pytest.fixture
+def fork(desk: Desk) -> int:
+    """The number of a fork's pull request."""
+    return desk.hub.pull(branch="faster", sha=SHA, head="eve/loops")
+
+
+@pytest.mark.parametrize(
+    ("conclusion", "why"), [("failure", "It left no result."), ("action_required", "No job of it ran.")]
+)
+def test_a_fork_that_waits_for_a_maintainer_is_told_how_it_goes_on(
+    desk: Desk, repository: Repository, fork: int, conclusion: str, why: str
+) -> None:
+    (done,) = desk.comments(repository, head="eve/loops", conclusion=conclusion)
+    assert done.number == fork
+    body = str(desk.hub.comments[fork][0]["body"])
+    assert Mark.read(body) == Mark(run=RUN, attempt=1, commit=SHA, left=Left.NOT_RUN)
+    assert body.endswith(f"which ended as `{conclusion}`. {why}\n{HINT}")
+
+
+@pytest.mark.parametrize(
+    ("told", "artifact"),
+    [
+        ({"conclusion": "failure", "workflow": "perfgate-approved.yml"}, None),
+        ({"conclusion": "cancelled"}, None),
+        ({"conclusion": "failure"}, "kept-perfgate-h200-1"),
+    ],
+)
+def test_a_gate_of_a_fork_that_ran_and_left_nothing_does_not_wait(
+    desk: Desk, repository: Repository, fork: int, told: Mapping[str, str], artifact: str | None
+) -> None:
+    if artifact is not None:
+        desk.hub.artifact(RUN, artifact, b"x")
+    desk.comments(repository, head="eve/loops", **told)
+    body = str(desk.hub.comments[fork][0]["body"])
+    assert Mark.read(body) == Mark(run=RUN, attempt=1, commit=SHA, left=Left.NONE)
+    assert body.endswith(" It left no result.\n")
+
+
+def test_a_gate_of_the_repository_itself_that_left_nothing_waits_for_nobody(desk: Desk, repository: Repository) -> None:
+    desk.comments(repository, conclusion="failure")
+    assert desk.body.startswith(f"{mark(left=Left.NONE)}\n")
+    assert desk.body.endswith(" It left no result.\n")
 
 
 # Which pull request
@@ -355,20 +393,71 @@ def test_an_older_run_that_ends_later_does_not_overwrite(
     assert desk.hub.changes == []
 
 
-def test_a_run_of_which_no_job_ran_takes_no_result_of_its_commit_away(desk: Desk, repository: Repository) -> None:
+def test_a_run_that_was_skipped_neither_comments_nor_overwrites(desk: Desk, repository: Repository) -> None:
     """As any label on the pull request starts one."""
+    told = {"run": RUN + 1, "conclusion": "skipped", "workflow": "perfgate-approved.yml"}
+    assert desk.comments(repository, **told) == ()
+    assert desk.hub.comments[desk.number] == []
+    desk.hub.comment(desk.number, f"{mark(run=1, commit=OTHER)}\nold")
+    assert desk.comments(repository, **told) == ()
+    assert desk.body == f"{mark(run=1, commit=OTHER)}\nold"
+    assert [line for line in desk.hub.lines if "/pulls" in line or "/issues" in line] == []
+
+
+def test_an_approved_gate_takes_the_place_of_the_run_that_waited(desk: Desk, repository: Repository, fork: int) -> None:
+    desk.comments(repository, head="eve/loops", conclusion="failure")
+    desk.uploads(document(), run=RUN + 1)
+    (done,) = desk.comments(repository, run=RUN + 1, head="eve/loops", workflow="perfgate-approved.yml")
+    assert (done.act, done.number) == (Act.EDITED, fork)
+    (late,) = desk.comments(repository, head="eve/loops", conclusion="failure")
+    assert late.act is Act.NEWER
+    assert Mark.read(str(desk.hub.comments[fork][0]["body"])) == Mark(
+        run=RUN + 1, attempt=1, commit=SHA, left=Left.RESULT
+    )
+
+
+def test_a_run_that_waits_takes_no_result_of_its_commit_away(desk: Desk, repository: Repository, fork: int) -> None:
+    """As one does that reopens the pull request."""
     desk.uploads(document())
-    desk.comments(repository)
-    before = desk.body
-    (done,) = desk.comments(repository, run=RUN + 1, conclusion="skipped")
+    desk.comments(repository, head="eve/loops", workflow="perfgate-approved.yml")
+    before = desk.hub.comments[fork][0]["body"]
+    (done,) = desk.comments(repository, run=RUN + 1, head="eve/loops", conclusion="failure")
     assert done.act is Act.KEPT
-    assert "this run measured nothing" in done.sentence
-    assert desk.body == before
+    assert done.sentence.removesuffix(done.url) == (
+        f"pull request {fork}: the comment is of this commit, this run measured nothing, and it was left as it is: "
+    )
+    assert desk.hub.comments[fork][0]["body"] == before
+
+
+def test_an_approved_gate_that_ends_after_a_newer_run_that_waits_still_tells_its_result(
+    desk: Desk, repository: Repository, fork: int
+) -> None:
+    (waits,) = desk.comments(repository, run=RUN + 1, head="eve/loops", conclusion="failure")
+    assert waits.act is Act.CREATED
+    desk.uploads(document())
+    (done,) = desk.comments(repository, head="eve/loops", workflow="perfgate-approved.yml")
+    assert done.act is Act.EDITED
+    assert str(desk.hub.comments[fork][0]["body"]).startswith(f"{mark()}\n")
+
+
+def test_a_newer_commit_that_waits_is_not_hidden_by_an_older_commits_result(desk: Desk, repository: Repository) -> None:
+    desk.hub.comment(desk.number, f"{mark(run=RUN + 1, commit=OTHER, left=Left.NOT_RUN)}\nwaits")
+    desk.uploads(document())
+    (done,) = desk.comments(repository)
+    assert done.act is Act.NEWER
+    assert desk.hub.changes == []
+
+
+def test_a_run_that_crashed_does_not_give_way_to_an_older_result(desk: Desk, repository: Repository) -> None:
+    desk.hub.comment(desk.number, f"{mark(run=RUN + 1, left=Left.NONE)}\ncrashed")
+    desk.uploads(document())
+    (done,) = desk.comments(repository)
+    assert done.act is Act.NEWER
 
 
 def test_a_result_of_another_commit_does_not_stay(desk: Desk, repository: Repository) -> None:
     desk.hub.comment(desk.number, f"{mark(run=1, commit=OTHER)}\nold")
-    (done,) = desk.comments(repository, conclusion="skipped")
+    (done,) = desk.comments(repository, conclusion="action_required")
     assert done.act is Act.EDITED
     assert "no result" in desk.body
 
@@ -613,7 +702,7 @@ def told(found: GateDocument) -> str:
     here = Context.from_env(
         {"GITHUB_REPOSITORY": "octo/loops", "GITHUB_SERVER_URL": "https://github.example", "GITHUB_RUN_ID": "1"}
     )
-    made = Mark(run=run.id, attempt=run.run_attempt, commit=run.head_sha, result=True)
+    made = Mark(run=run.id, attempt=run.run_attempt, commit=run.head_sha, left=Left.RESULT)
     artifact = Artifact(id=8, name="perfgate", size_bytes=1, expired=False, created_at=NOON)
     return body_of(made, here, run, PULL, Found(document=found, artifact=artifact))
 
@@ -694,7 +783,7 @@ def test_a_hostile_reason_for_having_no_result_is_only_text(text: str, desk: Des
     desk.hub.artifact(RUN, "perfgate", zipped({"perfgate.json": "{}", f"../{text}"[:400]: "x"}))
     desk.comments(repository)
     body = desk.body
-    assert body.startswith(mark(result=False))
+    assert body.startswith(mark(left=Left.NONE))
     page = rendered(body)
     assert page.count("<!--") == 1
     assert set(re.findall(r"<(\w+)", page)) <= {"h2", "p", "a", "code"}
@@ -706,9 +795,9 @@ def test_a_hostile_reason_for_having_no_result_is_only_text(text: str, desk: Des
 # The mark
 
 
-@given(st.integers(1, 10**18), st.integers(1, 10**8), st.booleans())
-def test_a_mark_is_read_as_it_was_written(run: int, attempt: int, result: bool) -> None:
-    made = Mark(run=run, attempt=attempt, commit=SHA, result=result)
+@given(st.integers(1, 10**18), st.integers(1, 10**8), st.sampled_from(Left))
+def test_a_mark_is_read_as_it_was_written(run: int, attempt: int, left: Left) -> None:
+    made = Mark(run=run, attempt=attempt, commit=SHA, left=left)
     assert Mark.read(f"{made.text}\nmore") == made
 
 
@@ -731,7 +820,7 @@ def test_the_command_says_that_there_is_nothing_to_do(desk: Desk) -> None:
     done = CliRunner().invoke(cli, ["github", "comment"], env=env, catch_exceptions=False)
     assert (done.exit_code, done.output) == (
         0,
-        "No open pull request has this run's commit as its head: there is nothing to comment on.\n",
+        "There is nothing to comment on: the run was skipped, or its commit is the head of no open pull request.\n",
     )
 
 

@@ -10,13 +10,20 @@ from pathlib import Path
 import pytest
 from support import records
 from support.promotion import CODE, Scene, member, place
-from support.rest import NOT_ACCESSIBLE, GitHub, zipped
+from support.rest import NOT_ACCESSIBLE, Answer, GitHub, zipped
 
 from perfgate.github.api import Repository
 from perfgate.github.kept import LARGEST_RESULT, Checkout, Kept, checkout, kept_by_gate, read_result, runner_of
 from perfgate.github.request import Branch
 from perfgate.model.baseline import Commit
-from perfgate.model.errors import ArtifactUnreadable, BlessRefused, PerfgateError, ResultMissing, ResultUnreadable
+from perfgate.model.errors import (
+    ArtifactUnreadable,
+    BlessRefused,
+    GitHubUnreachable,
+    PerfgateError,
+    ResultMissing,
+    ResultUnreadable,
+)
 from perfgate.model.metric import Metric
 
 OTHER = "0123456789abcdef" * 2 + "01234567"
@@ -62,6 +69,54 @@ def test_the_newest_finished_gate_counts(scene: Scene, repository: Repository) -
     assert found.run.id == newer
     (results,) = found.results.values()
     assert [len(result.runs) for result in results] == [5]
+
+
+def test_a_run_of_a_fork_that_holds_the_commit_is_no_gate_of_the_branch(scene: Scene, repository: Repository) -> None:
+    ours = scene.gate(scene.result())
+    theirs = scene.hub.run(head_sha=scene.head, head_branch=scene.branch, created_at=LATER, fork="eve/loops")
+    scene.keep(theirs, scene.result(9.0, 9.0, 9.0, 9.0, 9.0, at=LATER))
+    found = kept(scene, repository)
+    assert found.run.id == ours
+    assert found.results == {("nvidia-h200", "mlp"): [scene.result()]}
+
+
+@pytest.mark.parametrize(("label_later", "speed"), [(True, 9.0), (False, 12.3)])
+def test_a_gate_that_a_label_started_is_one_of_the_branch_and_the_newest_of_all_counts(
+    scene: Scene, repository: Repository, label_later: bool, speed: float
+) -> None:
+    pushed = scene.gate(scene.result(*[12.3] * 5))
+    at = LATER if label_later else records.NOON - timedelta(hours=1)
+    labelled = scene.hub.run(
+        head_sha=scene.head, head_branch=scene.branch, workflow="perfgate-approved.yml", created_at=at
+    )
+    scene.keep(labelled, scene.result(*[9.0] * 5, at=at))
+    found = kept(scene, repository)
+    assert found.run.id == (labelled if label_later else pushed)
+    expected = scene.result(*[speed] * 5, at=at if label_later else records.NOON)
+    assert found.results == {("nvidia-h200", "mlp"): [expected]}
+
+
+def test_a_label_of_others_starts_no_gate_that_would_be_waited_for_or_count(
+    scene: Scene, repository: Repository
+) -> None:
+    ours = scene.gate(scene.result())
+    scene.hub.run(
+        head_sha=scene.head,
+        head_branch=scene.branch,
+        workflow="perfgate-approved.yml",
+        conclusion="skipped",
+        created_at=LATER,
+    )
+    assert kept(scene, repository).run.id == ours
+
+
+def test_where_github_does_not_answer_about_the_labels_gates_nothing_is_promoted(
+    scene: Scene, repository: Repository
+) -> None:
+    scene.gate(scene.result())
+    scene.hub.fail("GET /actions/workflows/perfgate-approved.yml", Answer(502, {"message": "Bad Gateway"}), times=99)
+    with pytest.raises(GitHubUnreachable):
+        kept(scene, repository)
 
 
 def test_where_runs_are_wanting_older_gates_of_the_same_commit_are_asked(scene: Scene, repository: Repository) -> None:
@@ -247,8 +302,9 @@ def test_the_checkout_has_to_be_the_commit(scene: Scene) -> None:
 
 def test_the_checkout_has_to_be_unchanged(scene: Scene) -> None:
     scene.write({"model.py": "LAYERS = 9\n"})
-    assert message_of(BlessRefused, lambda: scene.checkout).startswith(
-        f"the checkout: it is at {scene.head[:12]}, with changes."
+    assert message_of(BlessRefused, lambda: scene.checkout) == (
+        f"the checkout: files in it are not those of {scene.head[:12]}. The files of the commit say what is blessed.\n"
+        "See what was changed or added before this step: git status."
     )
 
 
@@ -286,11 +342,13 @@ def test_only_files_of_the_project_are_read_for_their_digests(scene: Scene, tmp_
     (tmp_path / "secret").write_text("s3cret")
     (scene.root / "link.py").symlink_to(tmp_path / "secret")
     (scene.root / "zero.py").symlink_to("/dev/zero")
+    (scene.root / "circle.py").symlink_to("circle.py")
     named = {
         **CODE,
         **dict.fromkeys(
             ("../secret", str(tmp_path / "secret"), "link.py", "zero.py", "workloads", "gone.py", "a\0b"), "0"
         ),
+        **dict.fromkeys(("circle.py", "circle.py/x", "n" * 5000), "0"),
     }
     assert scene_checkout(scene).code_now(named) == CODE
 

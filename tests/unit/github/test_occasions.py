@@ -16,16 +16,18 @@ from perfgate.github.context import Context
 from perfgate.github.occasions import (
     BRANCH,
     Found,
-    extends,
     find,
     not_merged,
     publish,
     pull_request_markdown,
     read_kept,
+    refuse_event,
     summary_markdown,
+    with_added,
 )
-from perfgate.model.baseline import Baseline, Commit, Result
+from perfgate.model.baseline import Baseline, Commit, Occasion, Result
 from perfgate.model.errors import (
+    ActionsContextMissing,
     BlessRefused,
     BranchMoved,
     GitHubRefused,
@@ -162,15 +164,50 @@ def test_a_broken_baseline_is_left_and_the_others_are_extended(scene: Scene) -> 
     assert [one.why.fact for one in told.left] == ["the baseline was changed after it was blessed"]
 
 
-def test_only_added_occasions_make_one_baseline_more_of_another(scene: Scene) -> None:
+def test_only_added_occasions_are_taken_from_another_baseline(scene: Scene) -> None:
     base = scene.baseline()
     (one,) = found(scene, weekly(scene)).extended
-    assert extends(base, one.new)
-    assert not extends(base, base)
-    assert not extends(one.new, base)
-    assert not extends(base, one.new.model_copy(update={"digest": "0" * 16}))
+    assert with_added(base, one.new) == one.new
+    assert with_added(base, base) is None
+    assert with_added(one.new, base) is None
+    assert with_added(base, one.new.model_copy(update={"digest": "0" * 16})) is None
     foisted = one.new.occasions[-1].model_copy(update={"added": None})
-    assert not extends(base, one.new.model_copy(update={"occasions": (*base.occasions, foisted)}))
+    assert with_added(base, one.new.model_copy(update={"occasions": (*base.occasions, foisted)})) is None
+
+
+@pytest.mark.parametrize("order", [(1,), (1, 1), (0, 1, 1), (1, 0)])
+def test_what_another_baseline_drops_or_doubles_is_there_once(scene: Scene, order: tuple[int, ...]) -> None:
+    base = scene.baseline()
+    (one,) = found(scene, weekly(scene)).extended
+    other = one.new.model_copy(update={"occasions": tuple(one.new.occasions[index] for index in order)})
+    assert with_added(base, other) == one.new
+
+
+def test_an_occasion_that_was_added_to_the_base_branch_meanwhile_is_kept(scene: Scene, repository: Repository) -> None:
+    propose(scene, repository, weekly(scene))
+    (at_a_desk,) = found(scene, weekly(scene, week=2), at=MONDAY + timedelta(days=7)).extended
+    scene.bless(at_a_desk.new)
+    propose(scene, repository, weekly(scene, week=3), at=MONDAY + timedelta(days=14))
+    measured = [occasion.measured_at - records.NOON for occasion in proposed(scene).occasions]
+    assert measured == [timedelta(weeks=week) for week in (0, 1, 2, 3)]
+
+
+def test_more_occasions_than_a_baseline_holds_push_the_oldest_out_and_never_all(scene: Scene) -> None:
+    base = scene.baseline()
+    (one,) = found(scene, weekly(scene)).extended
+    added = one.new.occasions[-1]  # three runs, and the baseline has five
+
+    def of_weeks(count: int) -> tuple[Occasion, ...]:
+        weeks = (timedelta(weeks=week) for week in range(1, count + 1))
+        return tuple(added.model_copy(update={"measured_at": records.NOON + week}) for week in weeks)
+
+    full = with_added(base, base.model_copy(update={"occasions": (*base.occasions, *of_weeks(8))}))
+    assert full is not None
+    assert (len(full.occasions), len(full.runs)) == (9, 29)
+    assert with_added(base, base.model_copy(update={"occasions": (*base.occasions, *of_weeks(9))})) is None
+    again = with_added(full, full.model_copy(update={"occasions": (*full.occasions, *of_weeks(10)[-1:])}))
+    assert again is not None
+    assert again.occasions == of_weeks(10)[:8] + of_weeks(10)[-1:]
 
 
 # The pull request
@@ -301,3 +338,14 @@ def test_a_long_text_is_cut_at_a_line(scene: Scene) -> None:
     told = pull_request_markdown(found(scene, *many), RUN)
     assert len(told) < 61_000
     assert told.endswith("|\n\nThe rest is too long.\n")
+
+
+def test_a_run_of_another_event_adds_no_occasion() -> None:
+    with pytest.raises(ActionsContextMissing) as caught:
+        refuse_event(Context.from_env({"GITHUB_EVENT_NAME": "pull_request"}))
+    assert str(caught.value) == (
+        "occasions: the event is pull_request. A gate of the base branch is started by schedule or workflow_dispatch.\n"
+        "Call it in a workflow with that trigger; perfgate init writes one."
+    )
+    for event in ("schedule", "workflow_dispatch"):
+        refuse_event(Context.from_env({"GITHUB_EVENT_NAME": event}))

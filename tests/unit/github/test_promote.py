@@ -119,8 +119,7 @@ def test_too_few_runs_say_how_more_are_measured_in_ci(scene: Scene, repository: 
     assert message_of(BlessRefused, lambda: planned(scene, repository)) == (
         "mlp: 3 runs over 1 occasion can be blessed. "
         "A baseline needs at least 5; runs of the same code and machine are joined.\n"
-        "Start perfgate.yml on the branch once more, then ask again: gates of the same commit are joined. "
-        "With runs: 5, perfgate's action measures enough at once."
+        "Start perfgate.yml on the branch with runs: 5 (Actions, perfgate, Run workflow), then ask again."
     )
 
 

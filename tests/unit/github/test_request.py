@@ -112,6 +112,10 @@ def test_a_comment_is_not_overruled_by_inputs() -> None:
             "input accept-regression: the value is 'yes'. It should be true or false.\nCorrect it in the workflow.",
         ),
         (
+            inputs(reason=" "),
+            "input reason: it is empty. A baseline says why it is one.\nStart the workflow again, with a reason.",
+        ),
+        (
             inputs(reason="a\nSigned-off-by: eve"),
             (
                 "input reason: it holds a line break, or characters that cannot be seen. "

@@ -257,3 +257,34 @@ def test_whatever_bears_a_mark_is_ended_and_named(tmp_path: Path) -> None:
         finally:
             ours.kill()
             others.kill()
+
+
+def test_what_left_its_session_and_cleared_its_environment_is_adopted_and_ended(tmp_path: Path) -> None:
+    file = tmp_path / "pid"
+    hidden = f"env -i /usr/bin/setsid sh -c 'sleep 60 & echo $! > {file}'"
+    bystander = subprocess.Popen(["sleep", "61"])
+    try:
+        with module.adopting() as end_adopted:
+            finished, _ = run(f"import subprocess; subprocess.run({hidden!r}, shell=True, check=True)", tmp_path)
+            pid = pid_in(file)
+            assert (finished.left, is_alive(pid)) == ((), True)
+            assert processes_of("whatever") == []
+            assert end_adopted() == ("sleep",)
+            assert not is_alive(pid)
+            assert end_adopted() == ()
+        assert bystander.poll() is None
+    finally:
+        bystander.kill()
+        bystander.wait()
+
+
+def test_orphans_are_those_of_init_again_afterwards(tmp_path: Path) -> None:
+    file = tmp_path / "pid"
+    with module.adopting():
+        pass
+    subprocess.run(["setsid", "sh", "-c", f"sleep 60 & echo $! > {file}"], check=True)
+    orphan = psutil.Process(pid_in(file))
+    try:
+        assert orphan.ppid() != os.getpid()
+    finally:
+        orphan.kill()

@@ -94,7 +94,7 @@ def test_what_the_user_should_look_at_is_told_together(tmp_path: Path) -> None:
     repository = Repository(tmp_path / "top")
     tool = Tool(version="1", direct_url='{"url": "file:///x", "dir_info": {}}', python=(3, 12), has_torch=False)
     assert facts(repository, tool=tool).remarks == (
-        "No file says how the project is installed: add that to the install step of perfgate.yml.",
+        "No file says how the project is installed: add that to the install step of perfgate-gate.yml.",
         (
             "This perfgate comes from a folder of this machine: "
             "look at the install lines, which ask an index for perfgate[github]==1."

@@ -46,7 +46,7 @@ def touch(root: Path, *names: str) -> None:
             (),
             (
                 "environment.yml is not used: the workflows install with pip. Add what it brings and pip does not.",
-                "No file says how the project is installed: add that to the install step of perfgate.yml.",
+                "No file says how the project is installed: add that to the install step of perfgate-gate.yml.",
             ),
         ),
         (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ SHA = "a" * 40
 GOOD = f"""\
 on:
   pull_request:
-    types: [opened, labeled]
+    types: [labeled]
 permissions: {{}}
 jobs:
   gate:
@@ -34,6 +35,21 @@ jobs:
 """A gate that lacks nothing, in few words."""
 
 CHECKOUT = "step actions/checkout"
+LABELED = (
+    "it listens to labeled beside other types of pull_request: any label starts a run without a gate after one that was "
+    "red, and GitHub takes a required check that was skipped for passed"
+)
+
+VALUES: Mapping[str, str | Sequence[str]] = {
+    "branches": ["main"],
+    "gpus": ["gpu"],
+    "python": "3.12",
+    "folder": ".",
+    "branch_folder": "branch",
+    "install": "i\n",
+    "install_perfgate": "j\n",
+}
+"""What goes into the templates."""
 
 
 @pytest.mark.parametrize(
@@ -80,6 +96,12 @@ CHECKOUT = "step actions/checkout"
             "job gate, step Install: the expression matrix.extra || inputs.x is in its script; hand it over by env",
         ),
         ("pull_request:", "pull_request_target:", "job gate: pull_request_target on a runner of your own"),
+        ("[labeled]", "[opened, labeled]", LABELED),
+        (
+            "permissions: {}\n",
+            "permissions: {}\nconcurrency: gate\n",
+            "concurrency at the top, where any label ends a gate that runs: set it at the job",
+        ),
     ],
 )
 def test_what_is_lacking_is_a_sentence(there: str, instead: str, told: str) -> None:
@@ -188,9 +210,90 @@ def test_the_workflows_of_this_repository_lack_nothing(file: Path) -> None:
 
 @pytest.mark.parametrize("name", [*templates.WORKFLOWS, templates.ACTION])
 def test_the_templates_lack_nothing(name: str) -> None:
-    values = {"branches": ["main"], "runner": ["self-hosted", "gpu"], "python": "3.12", "folder": "."}
-    more = {"branch_folder": "branch", "install": "i\n", "install_perfgate": "j\n"}
-    assert lacking(templates.filled(templates.template(name), {**values, **more})) == ()
+    assert lacking(templates.filled(templates.template(name), VALUES)) == ()
+
+
+@pytest.mark.parametrize(
+    ("there", "instead", "told"),
+    [
+        (
+            "          name: perfgate-${{ matrix.gpu }}-${{ matrix.shard }}\n",
+            "",
+            "job gate: all gates of its matrix publish under one name, and overwrite one another",
+        ),
+        (
+            "          name: perfgate\n",
+            "          name: verdict\n",
+            "no artifact perfgate, which the comment tells: merge the gates in a job after them",
+        ),
+    ],
+)
+def test_gates_that_come_to_no_one_verdict_are_told(there: str, instead: str, told: str) -> None:
+    text = templates.filled(templates.template(templates.GATE), VALUES)
+    assert there in text
+    assert lacking(text.replace(there, instead)) == (told,)
+
+
+def skipped(job: str) -> str:
+    return (
+        f"job {job}: it may be skipped, and GitHub takes a required check that was skipped for passed: "
+        "let it, or a job after it, run `if: always()` and fail where there was no gate"
+    )
+
+
+def test_one_gate_needs_no_job_that_merges_but_one_that_is_never_skipped() -> None:
+    gate = f"      - uses: o/perfgate/.github/actions/perfgate@{SHA}\n"
+    verdict = "  verdict: {if: always(), needs: gate, runs-on: ubuntu-24.04, timeout-minutes: 1, steps: []}\n"
+    assert lacking(GOOD + gate + verdict) == ()
+    assert lacking(GOOD + gate) == (skipped("gate"),)
+    assert lacking(GOOD + gate + verdict.replace("needs: gate, ", "")) == (skipped("gate"),)
+    assert lacking(GOOD + gate + verdict.replace("always()", "'!cancelled()'")) == (skipped("gate"),)
+    named = f"{gate}        with: {{name: gate-1}}\n"
+    told = "no artifact perfgate, which the comment tells: merge the gates in a job after them"
+    assert lacking(GOOD + named) == (told,)
+    scheduled = GOOD.replace("pull_request:\n    types: [labeled]", "schedule: [{cron: 0 3 * * *}]")
+    assert lacking(scheduled + named) == ()
+
+
+@pytest.mark.parametrize(
+    ("instead", "lacks"),
+    [
+        ("    if: always()\n", False),
+        ("    if: ${{  always() }}\n", False),
+        ("", True),
+        ("    if: ${{ !cancelled() }}\n", True),
+        ("    if: ${{ always() && needs.gate.result != 'skipped' }}\n", True),
+        ("    if: ${{ !cancelled() && needs.gate.result != 'skipped' }}\n", True),
+    ],
+)
+def test_a_verdict_that_may_be_skipped_is_told(instead: str, lacks: bool) -> None:
+    text = templates.filled(templates.template(templates.GATE), VALUES)
+    asked = "    if: ${{ always() }}\n"
+    assert text.count(asked) == 1
+    assert lacking(text.replace(asked, instead)) == ((skipped("verdict"),) if lacks else ())
+
+
+def test_a_gate_that_is_called_answers_for_its_callers_pull_requests() -> None:
+    text = templates.filled(templates.template(templates.GATE), VALUES)
+    assert lacking(text.replace(" == 'perfgate-approved'", "").replace("'labeled'", "")) == (
+        "job gate: runs the code of forks without the label perfgate-approved",
+    )
+
+
+@pytest.mark.parametrize(
+    ("types", "told"),
+    [
+        ("[opened, synchronize, reopened, labeled]", (LABELED,)),
+        ("[labeled, unlabeled]", (LABELED,)),
+        ("[opened]", ()),
+    ],
+)
+def test_labels_that_start_a_gate_beside_pushes_are_told(types: str, told: tuple[str, ...]) -> None:
+    text = templates.filled(templates.template("perfgate-approved.yml"), VALUES)
+    assert text.count("[labeled]") == 1
+    assert lacking(text.replace("[labeled]", types)) == told
+    elsewhere = text.replace("./.github/workflows/perfgate-gate.yml", "./.github/workflows/tests.yml")
+    assert lacking(elsewhere.replace("[labeled]", types)) == ()
 
 
 def test_what_a_workflow_gates_is_where_the_action_works() -> None:

@@ -22,6 +22,8 @@ ALL = (
     "pyproject.toml",
     "workloads/example.py",
     ".github/workflows/perfgate.yml",
+    ".github/workflows/perfgate-gate.yml",
+    ".github/workflows/perfgate-approved.yml",
     ".github/workflows/perfgate-comment.yml",
     ".github/workflows/perfgate-bless.yml",
     ".github/workflows/perfgate-occasions.yml",
@@ -92,20 +94,20 @@ def test_in_a_monorepo_workflows_lie_at_the_top_and_work_in_the_folder(tmp_path:
         *("services/a b/pyproject.toml", "services/a b/workloads/example.py"),
         *ALL[2:],
     }
-    gate = yaml.safe_load((tmp_path / ALL[2]).read_text(encoding="utf-8"))["jobs"]["gate"]
+    gate = yaml.safe_load((tmp_path / ALL[3]).read_text(encoding="utf-8"))["jobs"]["gate"]
     *_, install, action = gate["steps"]
     assert (install["working-directory"], install["run"]) == ("services/a b", "install\n")
     assert action["with"]["working-directory"] == "services/a b"
-    bless = yaml.safe_load((tmp_path / ALL[4]).read_text(encoding="utf-8"))["jobs"]["bless"]
+    bless = yaml.safe_load((tmp_path / ALL[6]).read_text(encoding="utf-8"))["jobs"]["bless"]
     assert bless["steps"][-1]["working-directory"] == "branch/services/a b"
 
 
 @pytest.mark.parametrize("branch", ["feature/1.0", "on", "yes", "1e3", 'it\'s: "so" #1', "größe", "${{ x }}"])
 def test_a_workflow_says_what_is_meant_whatever_the_branch_is_called(tmp_path: Path, branch: str) -> None:
     scaffold(facts_of(tmp_path, branch=branch))
-    gate = yaml.safe_load((tmp_path / ALL[2]).read_text(encoding="utf-8"))
-    assert gate[True]["push"]["branches"] == [branch]
-    assert gate["jobs"]["gate"]["runs-on"] == ["self-hosted", "gpu"]
+    assert yaml.safe_load((tmp_path / ALL[2]).read_text(encoding="utf-8"))[True]["push"]["branches"] == [branch]
+    gate = yaml.safe_load((tmp_path / ALL[3]).read_text(encoding="utf-8"))
+    assert gate["jobs"]["gate"]["strategy"]["matrix"]["gpu"] == ["gpu"]
     assert gate["jobs"]["gate"]["steps"][1]["with"]["python-version"] == "3.12"
 
 
@@ -115,25 +117,27 @@ def test_an_older_file_an_edited_one_and_one_of_other_facts_are_told_apart(tmp_p
     assert set(states(plan(reread(facts))).values()) == {State.SAME, State.OLDER}
     assert {file.writer for file in plan(reread(facts)) if file.state is State.OLDER} == {"1.0.0"}
     write(to_write(plan(reread(facts)), force=True))
-    gate, comment = tmp_path / ALL[2], tmp_path / ALL[3]
+    gate, comment = tmp_path / ALL[3], tmp_path / ALL[5]
     gate.write_text(gate.read_text(encoding="utf-8").replace("    timeout-minutes: 90\n", ""), encoding="utf-8")
     comment.write_text("on: push\n", encoding="utf-8")
     found = {str(file.path): file for file in plan(replace(reread(facts), python="3.13"))}
     assert {name: file.state for name, file in found.items()} == {
         ALL[0]: State.SAME,
         ALL[1]: State.SAME,
-        ALL[2]: State.EDITED,
+        ALL[2]: State.SAME,
         ALL[3]: State.EDITED,
         ALL[4]: State.SAME,
-        ALL[5]: State.OTHER,
+        ALL[5]: State.EDITED,
         ALL[6]: State.SAME,
+        ALL[7]: State.OTHER,
+        ALL[8]: State.SAME,
     }
-    assert found[ALL[2]].lacks == ("job gate: no time limit (timeout-minutes)",)
-    assert found[ALL[3]].lacks == (
+    assert found[ALL[3]].lacks == ("job gate: no time limit (timeout-minutes)",)
+    assert found[ALL[5]].lacks == (
         "it has no jobs",
         "no `permissions: {}` at the top: jobs that name none get the repository's default token",
     )
-    assert (found[ALL[2]].writer, found[ALL[3]].writer) == ("1.2.3", "")
+    assert (found[ALL[3]].writer, found[ALL[5]].writer) == ("1.2.3", "")
 
 
 def test_a_newer_perfgates_file_is_not_called_older(tmp_path: Path) -> None:
@@ -178,6 +182,20 @@ def test_a_file_keeps_its_mode_when_it_is_overwritten(tmp_path: Path) -> None:
     scaffold(facts_of(tmp_path, pyproject="[project]\n"))
     assert file.stat().st_mode & 0o777 == 0o640
     assert "[tool.perfgate]" in file.read_text(encoding="utf-8")
+
+
+OLDER = "jobs:\n  gate:\n    steps:\n      - uses: ./.github/actions/perfgate\n"
+"""A gate as older scaffolds had it, in perfgate.yml, of the project at the top."""
+
+
+def test_a_gate_in_the_workflow_of_older_scaffolds_is_one_of_its_project(tmp_path: Path) -> None:
+    file = tmp_path / ALL[2]
+    file.parent.mkdir(parents=True)
+    file.write_text(OLDER, encoding="utf-8")
+    found = states(plan(facts_of(tmp_path)))
+    assert (found[ALL[2]], found[ALL[3]], found[ALL[4]]) == (State.EDITED, State.MISSING, State.MISSING)
+    others = states(plan(facts_of(tmp_path, "tools")))
+    assert {name: state for name, state in others.items() if name in ALL[2:]} == {ALL[2]: State.ANOTHERS}
 
 
 # Workloads
@@ -316,7 +334,7 @@ def test_a_link_within_the_repository_is_followed_and_stays(tmp_path: Path) -> N
 
 
 def test_a_file_of_megabytes_is_not_compared(tmp_path: Path) -> None:
-    file = tmp_path / ALL[2]
+    file = tmp_path / ALL[3]
     file.parent.mkdir(parents=True)
     file.write_bytes(b"#" * ((1 << 20) + 1))
     with pytest.raises(ScaffoldRefused) as refused:
@@ -348,7 +366,7 @@ def test_a_disk_that_fails_midway_leaves_nothing_behind(tmp_path: Path, monkeypa
     with pytest.raises(StoreFailed) as failed:
         write(files)
     assert str(failed.value) == (
-        ".github/workflows/perfgate-comment.yml: it could not be written (No space left on device). "
+        ".github/workflows/perfgate-gate.yml: it could not be written (No space left on device). "
         "Nothing was written.\nSee to it that this user may write there and the disk has room, then run again."
     )
     assert list(tmp_path.iterdir()) == []
