@@ -151,9 +151,8 @@ BREAKS: Sequence[tuple[str, str, str, str]] = (
     ),
     (
         "perfgate-approved",
-        "    concurrency:\n      group: perfgate-${{ github.event.pull_request.number }}\n"
-        "      cancel-in-progress: true\n",
-        "",
+        "    concurrency:\n      group:",
+        "    env:\n      group:",
         "it has no concurrency",
     ),
     ("perfgate-approved", "    name: perfgate\n", "    name: approved\n", "verdicts have not one name: ['approved / "),

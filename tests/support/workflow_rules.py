@@ -109,7 +109,7 @@ def _jobs_in(document: Yaml, workflows: Mapping[str, Yaml]) -> Iterator[tuple[st
             yield f"{shown} / {inner.get('name', inner_name)}", job, inner
 
 
-def _types(told: Any) -> Sequence[str]:
+def _types(told: Mapping[str, Any] | None) -> Sequence[str]:
     types = (told or {}).get("types", UNNAMED_TYPES)
     return [types] if isinstance(types, str) else list(types)
 

@@ -36,8 +36,8 @@ jobs:
 
 CHECKOUT = "step actions/checkout"
 LABELED = (
-    "it listens to labeled beside other types of pull_request: any label starts a run without a gate after one that was "
-    "red, and GitHub takes a required check that was skipped for passed"
+    "it listens to labeled beside other types of pull_request: any label starts a run without a gate after one that "
+    "was red, and GitHub takes a required check that was skipped for passed"
 )
 
 VALUES: Mapping[str, str | Sequence[str]] = {
