@@ -82,10 +82,12 @@ def find_facts(start: Path, *, tool: Tool, github: bool, env: Mapping[str, str] 
         if found is None:
             remarks.append(f"No branch is known here: the workflows name {LAST_RESORT}, correct that.")
     words, of_project = install.install_words(root, document)
+    torch, of_torch = install.torch_words(root, words, document)
+    words += torch
     perfgate = install.perfgate_requirement(tool.version, tool.direct_url)
     python = install.python_version(root, document, running=tool.python)
     if top is not None:
-        remarks += [*of_project, *perfgate.remarks, *python.remarks]
+        remarks += [*of_project, *of_torch, *perfgate.remarks, *python.remarks]
     if not tool.has_torch:
         remarks.append("There is no torch here, which the example needs: install the CUDA build for your driver.")
     return Facts(

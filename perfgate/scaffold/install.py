@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -16,6 +16,7 @@ OLDEST_PYTHON: Final = (3, 11)
 
 _CLAUSE: Final = re.compile(r"\s*(===|~=|==|!=|<=|>=|<|>)\s*(\d+)(?:\.(\d+))?([\w.*+!-]*)\s*")
 _PINNED: Final = re.compile(r"(?:cpython-)?(3)\.(\d+)(?:\.\d+\w*)?")
+_TORCH: Final = re.compile(r"\s*torch\s*($|[\[<>=!~;@#])", re.IGNORECASE)
 _COMMIT: Final = re.compile(r"[0-9a-f]{7,64}")
 
 
@@ -52,6 +53,37 @@ def install_words(root: Path, pyproject: Mapping[str, object]) -> tuple[tuple[st
     if not words:
         remarks.append("No file says how the project is installed: add that to the install step of perfgate-gate.yml.")
     return tuple(words), tuple(remarks)
+
+
+def torch_words(
+    root: Path, words: Sequence[str], pyproject: Mapping[str, object]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return what is installed beside the project's own `words` so that there is a torch, and a remark if anything is.
+
+    Nothing where the project names it, or names its dependencies in a way that is not read here.
+    """
+    if _names_torch(root, words, pyproject):
+        return (), ()
+    return ("torch",), (
+        "The project does not name torch: the workflows install the newest. See that it fits your driver.",
+    )
+
+
+def _names_torch(root: Path, words: Sequence[str], pyproject: Mapping[str, object]) -> bool:
+    lines: list[str] = []
+    for name in (word for word in words if word.endswith(".txt")):
+        try:
+            lines += (root / name).read_text(encoding="utf-8", errors="replace").splitlines()
+        except OSError:
+            return True
+    if any(line.lstrip().startswith("-r") or line.lstrip().startswith("--requirement") for line in lines):
+        return True
+    if "-e" in words:
+        project = pyproject.get("project")
+        if not isinstance(project, dict) or "dependencies" in project.get("dynamic", ()):
+            return True
+        lines += map(str, project.get("dependencies", ()))
+    return any(_TORCH.match(line) for line in lines)
 
 
 def perfgate_requirement(version: str, direct_url: str | None) -> Found:

@@ -129,8 +129,9 @@ def _difference(file: Planned, version: str) -> list[str]:
 
 
 def _next_steps(facts: Facts) -> list[str]:
+    committed = "" if facts.top is None else "all this committed, "  # so that the baseline knows its commit
     lines = [
-        f"Next, in {facts.root}, on a machine with a GPU (perfgate doctor says what is missing there):",
+        f"Next, in {facts.root}, {committed}on a machine with a GPU (perfgate doctor says what is missing there):",
         "  pytest --perfgate",
         '  perfgate bless --reason "first baseline"',
     ]

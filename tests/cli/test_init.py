@@ -23,10 +23,11 @@ from perfgate.scaffold.templates import seal_of
 TOOL = Tool(version="1.2.3", direct_url=None, python=(3, 12), has_torch=True)
 
 NEXT = """\
-Next, in /project, on a machine with a GPU (perfgate doctor says what is missing there):
+Next, in /project, all this committed, on a machine with a GPU (perfgate doctor says what is missing there):
   pytest --perfgate
   perfgate bless --reason "first baseline"
 """
+ALONE = NEXT.replace(" all this committed,", "")
 ON_GITHUB = """\
 On GitHub, once all this is committed:
   a runner with the labels self-hosted and gpu, and nsys and the GPU's driver on it;
@@ -62,7 +63,8 @@ def empty(project: Project, tmp_path: Path) -> Project:
 def repository(empty: Project) -> Project:
     """A folder after `git init`, on branch main, with a project that is installed by hatchling."""
     subprocess.run(["git", "init", "--quiet", "--initial-branch=main"], cwd=empty.root, check=True)
-    empty.write("pyproject.toml", '[project]\nname = "x"\nversion = "1"\n[build-system]\nbuild-backend = "hatchling"\n')
+    project = '[project]\nname = "x"\nversion = "1"\ndependencies = ["torch>=2"]\n'
+    empty.write("pyproject.toml", f'{project}[build-system]\nbuild-backend = "hatchling"\n')
     return empty
 
 
@@ -89,7 +91,7 @@ perfgate init in /project
   written  pyproject.toml
   written  workloads/example.py
 
-{NEXT}
+{ALONE}
 This is no git repository, so there is nothing for GitHub yet: git init, then perfgate init again.
 """
     )
@@ -142,7 +144,7 @@ perfgate init in /project
   written  pyproject.toml: [tool.perfgate] at its end
   written  workloads/example.py
 
-{NEXT}"""
+{ALONE}"""
     )
     assert set(files(repository)) == {"pyproject.toml", "workloads/example.py"}
     assert repository.perfgate("init", "--no-github", "--check").status == 0

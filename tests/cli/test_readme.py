@@ -59,3 +59,12 @@ def test_the_settings_shown_are_the_defaults() -> None:
 
 def test_every_option_is_named() -> None:
     assert [flag for flag, _ in OPTIONS if flag not in README] == []
+
+
+def test_no_section_stands_twice_and_every_page_that_is_named_is_there() -> None:
+    titles = re.findall(r"^## .+$", README, re.MULTILINE)
+    assert len(set(titles)) == len(titles)
+    top = Path(__file__).parents[2]
+    for page in (top / "README.md", *sorted((top / ".github" / "docs").glob("*.md"))):
+        links = re.findall(r"\]\((?!https?://)([^)#]+)[^)]*\)", page.read_text(encoding="utf-8"))
+        assert [link for link in links if not (page.parent / link).exists()] == []

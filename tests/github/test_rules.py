@@ -98,6 +98,18 @@ BREAKS: Sequence[tuple[str, str, str, str]] = (
     ("perfgate-gate", "      queue: max\n", "", "gates do not wait for one another, one at a time"),
     (
         "perfgate-gate",
+        '        run: find "$GITHUB_WORKSPACE" -mindepth 1 -delete\n',
+        "        run: pwd\n",
+        "what an earlier job left in the workspace is there at the checkout",
+    ),
+    (
+        "perfgate-occasions",
+        'PYTHONNOUSERSITE: "1"',
+        'PYTHONNOUSERSITE: ""',
+        "what an earlier job left in the home folder is imported",
+    ),
+    (
+        "perfgate-gate",
         "      - uses: ./.github/actions/perfgate",
         "      - uses: ./.github/actions/other",
         "its gate is not the composite action, which leaves the runner clean",

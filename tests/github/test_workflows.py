@@ -433,3 +433,15 @@ def test_lint_and_types_are_checked_where_the_tests_ran(runner: Runner) -> None:
     assert made.status == 0, made.log
     assert machine.run(step("tests", "tests", "Lint and types"), {}).status == 0
     assert machine.ran.read_text("utf-8").splitlines() == ["ruff check .", "ruff format --check .", "mypy"]
+
+
+@pytest.mark.parametrize("workflow", ["perfgate-gate", "perfgate-occasions"])
+def test_nothing_that_an_earlier_job_left_in_the_workspace_stays(runner: Runner, workflow: str) -> None:
+    machine = runner("unchanged")
+    (machine.workspace / ".git" / "hooks").mkdir(exist_ok=True)
+    (machine.workspace / ".git" / "hooks" / "post-checkout").write_text("exit 1", encoding="utf-8")
+    (machine.workspace / "link").symlink_to(machine.workspace.parent)
+    first = job(workflow, "gate")["steps"][0]
+    assert machine.run(first, contexts(machine)).status == 0
+    assert list(machine.workspace.iterdir()) == []
+    assert machine.workspace.parent.is_dir()

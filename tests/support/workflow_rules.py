@@ -194,6 +194,11 @@ def _of_job(job: Yaml, events: Mapping[str, Any], jobs: Mapping[str, Yaml]) -> I
 def _of_gpu_job(job: Yaml, events: Mapping[str, Any], permissions: Mapping[str, str]) -> Iterator[str]:
     if set(permissions.items()) - {("contents", "read")}:
         yield "on a self-hosted runner it may do more than read the repository"
+    first = str(job["steps"][0].get("run", ""))
+    if first != 'find "$GITHUB_WORKSPACE" -mindepth 1 -delete':
+        yield "what an earlier job left in the workspace is there at the checkout"
+    if job.get("env", {}).get("PYTHONNOUSERSITE") != "1":
+        yield "what an earlier job left in the home folder is imported"
     turn = job.get("concurrency")
     if not isinstance(turn, dict) or turn.get("cancel-in-progress") is not False or turn.get("queue") != "max":
         yield "gates do not wait for one another, one at a time"

@@ -26,6 +26,9 @@ def facts(repository: Repository, start: Path | None = None, *, tool: Tool = TOO
     return find_facts(start or repository.root, tool=tool, github=github, env=repository.env)
 
 
+NO_TORCH = "The project does not name torch: the workflows install the newest. See that it fits your driver."
+
+
 def test_a_project_at_the_top_of_its_repository(tmp_path: Path) -> None:
     repository = Repository(tmp_path / "top")
     repository.commit({"pyproject.toml": HATCH, "src/x/__init__.py": ""})
@@ -33,9 +36,10 @@ def test_a_project_at_the_top_of_its_repository(tmp_path: Path) -> None:
     assert (found.root, found.top, found.boundary) == (repository.root,) * 3
     assert found.folder == PurePosixPath(".")
     assert (found.pyproject, found.has_table) == (HATCH, False)
-    assert (found.branch, found.python, found.remarks) == ("main", "3.12", ())
+    assert (found.branch, found.python, found.remarks) == ("main", "3.12", (NO_TORCH,))
     assert found.install == (
-        'python -m venv "$RUNNER_TEMP/venv"\n"$RUNNER_TEMP/venv/bin/pip" install -q -e . \'perfgate[github]==1.2.3\'\n'
+        'python -m venv "$RUNNER_TEMP/venv"\n'
+        "\"$RUNNER_TEMP/venv/bin/pip\" install -q -e . torch 'perfgate[github]==1.2.3'\n"
     )
     assert found.install_perfgate == (
         'python -m venv "$RUNNER_TEMP/venv"\n"$RUNNER_TEMP/venv/bin/pip" install -q \'perfgate[github]==1.2.3\'\n'
@@ -87,7 +91,7 @@ def test_a_detached_head_among_no_branches_is_told(tmp_path: Path) -> None:
     repository.git("branch", "--delete", "--force", "main")
     found = facts(repository)
     assert found.branch == "main"
-    assert found.remarks == ("No branch is known here: the workflows name main, correct that.",)
+    assert found.remarks == ("No branch is known here: the workflows name main, correct that.", NO_TORCH)
 
 
 def test_what_the_user_should_look_at_is_told_together(tmp_path: Path) -> None:
@@ -95,6 +99,7 @@ def test_what_the_user_should_look_at_is_told_together(tmp_path: Path) -> None:
     tool = Tool(version="1", direct_url='{"url": "file:///x", "dir_info": {}}', python=(3, 12), has_torch=False)
     assert facts(repository, tool=tool).remarks == (
         "No file says how the project is installed: add that to the install step of perfgate-gate.yml.",
+        NO_TORCH,
         (
             "This perfgate comes from a folder of this machine: "
             "look at the install lines, which ask an index for perfgate[github]==1."

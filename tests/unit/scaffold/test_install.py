@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -192,3 +193,29 @@ def test_names_of_files_are_no_part_of_the_shells_language() -> None:
         *("$RUNNER_TEMP/venv/bin/pip", "install", "-q"),
         *("-r", "requirements-$(touch x);'\".txt"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("files", "pyproject", "named"),
+    [
+        ({}, {}, False),
+        ({}, {"project": {"name": "x"}}, False),
+        ({}, {"project": {"name": "x", "dependencies": ["numpy", "torchvision", "pytorch-lightning"]}}, False),
+        ({}, {"project": {"name": "x", "dependencies": ["Torch >= 2.2"]}}, True),
+        ({}, {"project": {"name": "x", "dependencies": ["torch[opt]; sys_platform == 'linux'"]}}, True),
+        ({}, {"project": {"name": "x", "dynamic": ["dependencies"]}}, True),
+        ({}, {"build-system": {}}, True),
+        ({"requirements.txt": "numpy\ntorch==2.6.0 # CUDA 12.4\n"}, {}, True),
+        ({"requirements.txt": "torch-geometric\n"}, {}, False),
+        ({"requirements.txt": "-r others.txt\n"}, {}, True),
+    ],
+    ids=["nothing", "none", "others", "named", "extra", "dynamic", "setup", "file", "other file", "file of files"],
+)
+def test_torch_is_installed_where_the_project_does_not_name_it(
+    tmp_path: Path, files: Mapping[str, str], pyproject: Mapping[str, object], named: bool
+) -> None:
+    for name, text in files.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    words, _ = install.install_words(tmp_path, pyproject)
+    beside, remarks = install.torch_words(tmp_path, words, pyproject)
+    assert (beside, len(remarks)) == (((), 0) if named else (("torch",), 1))

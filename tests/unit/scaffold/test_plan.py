@@ -108,7 +108,8 @@ def test_a_workflow_says_what_is_meant_whatever_the_branch_is_called(tmp_path: P
     assert yaml.safe_load((tmp_path / ALL[2]).read_text(encoding="utf-8"))[True]["push"]["branches"] == [branch]
     gate = yaml.safe_load((tmp_path / ALL[3]).read_text(encoding="utf-8"))
     assert gate["jobs"]["gate"]["strategy"]["matrix"]["gpu"] == ["gpu"]
-    assert gate["jobs"]["gate"]["steps"][1]["with"]["python-version"] == "3.12"
+    (python,) = (one for one in gate["jobs"]["gate"]["steps"] if "setup-python" in one.get("uses", ""))
+    assert python["with"]["python-version"] == "3.12"
 
 
 def test_an_older_file_an_edited_one_and_one_of_other_facts_are_told_apart(tmp_path: Path) -> None:
