@@ -6,7 +6,7 @@ import math
 import shlex
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from statistics import median
+from statistics import fmean, median
 from typing import Final
 
 from scipy.special import stdtrit
@@ -234,7 +234,9 @@ def costs(baseline: Baseline) -> str:
     clock = METRICS[Metric.STEP_MS].clock
     assert clock is not None
     run_sd, occasion_sd = (
-        (spread.run_sd, spread.occasion_sd) if spread is not None else (clock.prior_sd, clock.occasion_sd)
+        (spread.run_sd, spread.occasion_sd)
+        if spread is not None
+        else (_run_sd(baseline, clock.prior_sd), clock.occasion_sd)
     )
     here = smallest_slowdown(runs=runs, occasions=occasions, run_sd=run_sd, occasion_sd=occasion_sd)
     gate = f"a gate of {_FIRST_LOOK} runs"
@@ -249,6 +251,17 @@ def costs(baseline: Baseline) -> str:
     )
     wanted = f"{max(runs, WANTED_RUNS)} over {max(occasions, WANTED_OCCASIONS)}"
     return f"{shown}; with {wanted} it would be {_percent(best)}."
+
+
+def _run_sd(baseline: Baseline, prior_sd: float) -> float:
+    """The SD between runs that few runs and a prior tell, never below the prior: five that agree may do so by luck.
+
+    As the judge weighs them (DECISION): s^2 = (d0 s0^2 + SS) / (d0 + d), of the logarithms within occasions.
+    """
+    occasions = [[math.log(run.values[Metric.STEP_MS]) for run in one.runs] for one in baseline.occasions]
+    squares = math.fsum((value - fmean(one)) ** 2 for one in occasions for value in one)
+    freedom = sum(len(one) - 1 for one in occasions)
+    return max(prior_sd, math.sqrt((_PRIOR_DF * prior_sd**2 + squares) / (_PRIOR_DF + freedom)))
 
 
 def smallest_slowdown(*, runs: int, occasions: int, run_sd: float, occasion_sd: float) -> float:

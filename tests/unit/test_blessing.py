@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
@@ -510,6 +511,18 @@ def test_costs_use_the_calibrated_spread() -> None:
     spread = Spread(run_sd=0.001, occasion_sd=0.0005, runs=20, at=records.NOON)
     calibrated = bless().model_copy(update={"calibration": {Metric.STEP_MS: spread}})
     assert "can show is 0.4 %; with 10 over 5 it would be 0.3 %." in blessing.costs(calibrated)
+
+
+def test_costs_of_runs_that_differ_widely_are_theirs() -> None:
+    # SD of the logarithms 0.1 about, four degrees of freedom, and two of the prior's 0.005.
+    steps = (10.0, 11.0, 12.0, 13.0, 12.0)
+    logs = [math.log(step) for step in steps]
+    squares = sum((value - sum(logs) / 5) ** 2 for value in logs)
+    sd = math.sqrt((2 * 0.005**2 + squares) / 6)
+    expected = blessing.smallest_slowdown(runs=5, occasions=1, run_sd=sd, occasion_sd=0.005)
+    assert expected > 0.25
+    told = blessing.costs(bless(records.result(measured=records.runs(*steps))))
+    assert f"the smallest slowdown of step_ms that a gate of 3 runs can show is {100 * expected:.2g} %" in told
 
 
 def test_costs_without_step_times_say_so() -> None:
