@@ -6,6 +6,7 @@ Names, branches and texts in these records may be a stranger's: they are data.
 from __future__ import annotations
 
 import base64
+import itertools
 import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 LONGEST_COMMENT: Final = 65_536
 """Characters that GitHub takes."""
+MOST_CHANGED_FILES: Final = 3000
+"""Of one pull request, that GitHub lists; of further ones it says nothing."""
 
 READ_PULLS: Final = "pull-requests: read"
 WRITE_PULLS: Final = "pull-requests: write"
@@ -60,6 +63,19 @@ class PullRequest(Record):
     def from_fork(self) -> bool:
         """Whether its branch lies in another repository."""
         return self.head_repository != self.base_repository
+
+
+FileStatus = Literal["added", "removed", "modified", "renamed", "copied", "changed", "unchanged"]
+
+
+class ChangedFile(Record):
+    """One file that a pull request changes. Its name is a stranger's."""
+
+    path: str = Field(min_length=1)
+    """POSIX, from the top; where it was, if it was removed."""
+    previous_path: str | None
+    """Where it was before it was renamed, or what it was copied from."""
+    status: FileStatus
 
 
 class Comment(Record):
@@ -159,6 +175,12 @@ class Repository:
         """One pull request, open or not."""
         ask = Ask(act=f"pull request {number}", needs=READ_PULLS)
         return _read(ask, _Pull, self._client.get(ask, f"{self._path}/pulls/{number:d}")).record
+
+    def changed_files(self, number: int) -> tuple[ChangedFile, ...]:
+        """What a pull request changes, as of its head now; of more than `MOST_CHANGED_FILES` only the first."""
+        ask = Ask(act=f"the files of pull request {number}", needs=READ_PULLS)
+        found = self._list(ask, f"{self._path}/pulls/{number:d}/files", _ChangedFile)
+        return tuple(one.record for one in itertools.islice(found, MOST_CHANGED_FILES))
 
     def find_pull_request(self, head_branch: str) -> PullRequest | None:
         """The open pull request from a branch of this repository itself; the oldest where there are several."""
@@ -453,6 +475,16 @@ class _Pull(Payload):
             base_branch=self.base.ref,
             base_repository=self.base.repo.full_name,
         )
+
+
+class _ChangedFile(Payload):
+    filename: str = Field(min_length=1)
+    previous_filename: str | None = None
+    status: FileStatus
+
+    @property
+    def record(self) -> ChangedFile:
+        return ChangedFile(path=self.filename, previous_path=self.previous_filename, status=self.status)
 
 
 class _Comment(Payload):

@@ -6,8 +6,10 @@ text; which pull request, run and commit it belongs to is taken from GitHub's ev
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -15,10 +17,18 @@ from typing import Final, Literal, assert_never
 
 from pydantic import Field, ValidationError
 
-from perfgate.github.api import LONGEST_COMMENT, Artifact, Comment, PullRequest, Repository
+from perfgate.github.api import (
+    LONGEST_COMMENT,
+    MOST_CHANGED_FILES,
+    Artifact,
+    ChangedFile,
+    Comment,
+    PullRequest,
+    Repository,
+)
 from perfgate.github.artifacts import Limits, unpacked
 from perfgate.github.context import Context, Payload, first_fault, is_sha
-from perfgate.model.errors import ActionsContextMissing, ArtifactUnreadable
+from perfgate.model.errors import ActionsContextMissing, ArtifactUnreadable, GitHubRefused, GitHubUnreachable
 from perfgate.model.outcome import OnInconclusive, OnNew, opens_gate
 from perfgate.render.document import GateDocument
 from perfgate.render.markdown import gate_markdown, name, prose
@@ -36,6 +46,9 @@ MOST_ENTRIES: Final = 10_000
 """Of one list or mapping."""
 LONGEST_TEXT: Final = 100_000
 """Characters of one text."""
+MOST_NAMES: Final = 10
+"""Of files of the pull request that belong to what judges it."""
+LONGEST_FACT: Final = 300
 _DIFFERS: Final = "It should be what perfgate wrote of this very commit"
 
 _MARKER: Final = re.compile(
@@ -176,6 +189,80 @@ class Found:
     """Whether no gate of the run ran, for want of a maintainer's approval."""
     why_not: str = ""
     """A sentence without its full stop, in which a stranger's words may be."""
+
+
+class Part(StrEnum):
+    """Of what judges a pull request, in the order in which it is told."""
+
+    BASELINES = "baselines"
+    WORKLOADS = "workloads"
+    CONFTEST = "conftest"
+    SETTINGS = "settings"
+    GITHUB = ".github"
+
+
+_SETTINGS: Final = frozenset(
+    {"pyproject.toml", "pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", "tox.ini", "setup.cfg"}
+)
+"""Files in which pytest looks for its configuration, or perfgate for its own."""
+_FOLDERS: Final = (Part.GITHUB, Part.BASELINES, Part.WORKLOADS)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Judges:
+    """Which paths that a pull request changes belong to what judges it."""
+
+    paths: tuple[tuple[Part, str], ...] = ()
+    """In order, each once; a rename is both of its paths. The names are a stranger's."""
+    not_known: str = ""
+    """Why there may be others: a clause without its full stop, in which a stranger's words may be."""
+
+    @classmethod
+    def of(cls, files: Iterable[ChangedFile]) -> Judges:
+        """Those among the files that GitHub lists."""
+        listed = tuple(files)
+        changed = {one.path for one in listed}
+        changed |= {one.previous_path for one in listed if one.previous_path and one.status != "copied"}
+        found = [(part, path) for path in sorted(changed) if (part := part_of(path)) is not None]
+        whole = len(listed) < MOST_CHANGED_FILES
+        return cls(
+            paths=tuple(sorted(found, key=lambda pair: list(Part).index(pair[0]))),
+            not_known="" if whole else f"GitHub lists only {MOST_CHANGED_FILES} of its files",
+        )
+
+    @property
+    def sentence(self) -> str:
+        """One line of Markdown; empty where it is known that there is none."""
+        why = prose(self.not_known, longest=LONGEST_FACT)
+        if not self.paths:
+            return f"**Whether this pull request changes what judges it is not known:** {why}." if why else ""
+        columns = [[path for whose, path in self.paths if whose is part] for part in Part]
+        counts = (
+            f"{part} ({len(column)} file{'s' if len(column) > 1 else ''})"
+            for part, column in zip(Part, columns, strict=True)
+            if column
+        )
+        # A name of each part in turn: many files of one part hide none of another.
+        turns = (path for row in itertools.zip_longest(*columns) for path in row if path is not None)
+        shown = frozenset(itertools.islice(turns, MOST_NAMES))
+        names = ", ".join(name(path) for _, path in self.paths if path in shown)
+        left = len(self.paths) - len(shown)
+        more = f" and {left} more" if left else ""
+        others = f" Whether it changes more of it is not known: {why}." if why else ""
+        return f"**This pull request changes what judges it:** {', '.join(counts)}: {names}{more}.{others}"
+
+
+def part_of(path: str) -> Part | None:
+    """To which part of what judges a pull request a path belongs.
+
+    Whatever its case, for where files have none; and a folder's own name counts, since a link may take its place.
+    """
+    parts = path.casefold().split("/")
+    if parts[-1] in _SETTINGS:
+        return Part.SETTINGS
+    if parts[-1] == "conftest.py":
+        return Part.CONFTEST
+    return next((part for part in _FOLDERS if part in parts), None)
 
 
 def comment(
@@ -322,23 +409,33 @@ def _told(
     repository: Repository, context: Context, run: FinishedRun, pull: PullRequest, found: Found, author: str
 ) -> Done:
     mark = Mark(run=run.id, attempt=run.run_attempt, commit=run.head_sha, left=_left(found))
-    body = body_of(mark, context, run, pull, found)
     ours = _ours(repository, pull.number, author)
+    if ours is not None:
+        there, old = ours
+        if mark.outdated_by(there):
+            return Done(act=Act.NEWER, number=pull.number, url=old.url)
+        if mark.left is Left.NOT_RUN and there.commit == mark.commit:
+            # Of a fork's commit that was approved, reopening starts another run that waits: it takes nothing away.
+            return Done(act=Act.KEPT, number=pull.number, url=old.url)
+    body = body_of(mark, context, run, pull, found, _judges(repository, pull.number, run.head_sha))
     if ours is None:
         made = repository.create_comment(pull.number, body)
         return Done(act=Act.CREATED, number=pull.number, url=made.url)
-    there, old = ours
-    if mark.outdated_by(there):
-        act = Act.NEWER
-    elif mark.left is Left.NOT_RUN and there.commit == mark.commit:
-        # Of a fork's commit that was approved, reopening starts another run that waits: it takes nothing away.
-        act = Act.KEPT
-    elif _same(old.body, body):
-        act = Act.UNCHANGED
-    else:
-        repository.edit_comment(old.id, body)
-        act = Act.EDITED
-    return Done(act=act, number=pull.number, url=old.url)
+    if _same(old.body, body):
+        return Done(act=Act.UNCHANGED, number=pull.number, url=old.url)
+    repository.edit_comment(old.id, body)
+    return Done(act=Act.EDITED, number=pull.number, url=old.url)
+
+
+def _judges(repository: Repository, number: int, head_sha: str) -> Judges:
+    """What of a commit judges it. What GitHub does not tell is not known, and no reason to say nothing else."""
+    try:
+        files = repository.changed_files(number)
+        now = repository.pull_request(number).head_sha
+    except (GitHubRefused, GitHubUnreachable) as error:
+        return Judges(not_known=error.fact)
+    # The list is of the head, which may have moved since the pull request was looked for.
+    return Judges.of(files) if now == head_sha else Judges(not_known="its head has moved on")
 
 
 def _left(found: Found) -> Left:
@@ -360,7 +457,7 @@ def _same(old: str, new: str) -> bool:
     return old.replace("\r\n", "\n").strip() == new.strip()
 
 
-def body_of(mark: Mark, context: Context, run: FinishedRun, pull: PullRequest, found: Found) -> str:
+def body_of(mark: Mark, context: Context, run: FinishedRun, pull: PullRequest, found: Found, judges: Judges) -> str:
     """The comment as Markdown: all addresses are made of what GitHub told, all else is only text."""
     page_of_run = context.page_of_run(run.id, run.run_attempt)
     page_of_commit = f"{context.server_url}/{context.repository}/pull/{pull.number:d}/commits/{run.head_sha}"
@@ -368,9 +465,10 @@ def body_of(mark: Mark, context: Context, run: FinishedRun, pull: PullRequest, f
         f"Commit [`{run.head_sha[:12]}`]({page_of_commit}), "
         f"[run {run.id:d}, attempt {run.run_attempt:d}]({page_of_run}), which ended as {name(run.conclusion)}."
     )
+    warning = [judges.sentence, ""] if judges.sentence else []
     document = found.document
     if document is None or found.artifact is None:
-        lines = ["## perfgate: no result", "", f"{source} {prose(_capital(found.why_not))}."]
+        lines = ["## perfgate: no result", "", *warning, f"{source} {prose(_capital(found.why_not))}."]
         if found.waits and pull.from_fork:
             lines.append(f"A maintainer who has read the code starts the gate with the label `{APPROVAL}`.")
         return "\n".join((mark.text, *lines)) + "\n"
@@ -383,11 +481,18 @@ def body_of(mark: Mark, context: Context, run: FinishedRun, pull: PullRequest, f
         remarks.append("There were uncommitted changes when it was measured.")
     page = context.page_of_artifact(run.id, found.artifact.id)
     told = gate_markdown(document, page=page)
-    whole = "\n".join((mark.text, told.rstrip("\n"), "", "---", "", *remarks)) + "\n"
+    whole = "\n".join((mark.text, told.rstrip("\n"), "", *warning, "---", "", *remarks)) + "\n"
     if _length(whole) <= LONGEST_COMMENT:
         return whole
     state = "open" if document.opens_gate else "shut"
-    short = [f"## perfgate: gate {state}", "", f"It is too long to be told here: [see the page]({page}).", "", *remarks]
+    short = [
+        f"## perfgate: gate {state}",
+        "",
+        f"It is too long to be told here: [see the page]({page}).",
+        "",
+        *warning,
+        *remarks,
+    ]
     return "\n".join((mark.text, *short)) + "\n"
 
 

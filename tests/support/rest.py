@@ -28,6 +28,8 @@ TOKEN = "ghs_0123456789abcdef"
 BOT = "github-actions[bot]"
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 LONGEST_BODY = 65_536
+MOST_CHANGED = 3000
+"""Files of a pull request that are listed."""
 
 _LEVELS = {"read": 1, "write": 2}
 
@@ -140,6 +142,8 @@ class GitHub(AbstractContextManager["GitHub"]):
         self.pulls: dict[int, dict[str, object]] = {}
         self.comments: dict[int, list[dict[str, object]]] = {}
         """By pull request."""
+        self.changed: dict[int, list[dict[str, object]]] = {}
+        """Files by pull request."""
         self.runs: list[dict[str, object]] = []
         self.artifacts: dict[int, list[dict[str, object]]] = {}
         """By run."""
@@ -252,7 +256,13 @@ class GitHub(AbstractContextManager["GitHub"]):
             },
         }
         self.comments[number] = []
+        self.changed[number] = []
         return number
+
+    def change(self, number: int, path: str, *, status: str = "modified", previous: str | None = None) -> None:
+        """Add a file to those that a pull request changes."""
+        row: dict[str, object] = {"sha": "c" * 40, "filename": path, "status": status, "changes": 1, "patch": "@@"}
+        self.changed[number].append(row if previous is None else {**row, "previous_filename": previous})
 
     def comment(self, number: int, body: str, *, author: str | None = BOT) -> int:
         """Add a comment to a pull request and return its id."""
@@ -370,6 +380,7 @@ class GitHub(AbstractContextManager["GitHub"]):
         ("POST", r"/pulls", "pull-requests: write", "_open_pull"),
         ("GET", r"/pulls/(\d+)", "pull-requests: read", "_get_pull"),
         ("PATCH", r"/pulls/(\d+)", "pull-requests: write", "_edit_pull"),
+        ("GET", r"/pulls/(\d+)/files", "pull-requests: read", "_list_changed"),
         ("GET", r"/issues/(\d+)/comments", "pull-requests: read", "_list_comments"),
         ("POST", r"/issues/(\d+)/comments", "pull-requests: write", "_create_comment"),
         ("PATCH", r"/issues/comments/(\d+)", "pull-requests: write", "_edit_comment"),
@@ -478,6 +489,10 @@ class GitHub(AbstractContextManager["GitHub"]):
             return not_found()
         self.pulls[int(number)] |= _sent(asked)
         return Answer(200, self.pulls[int(number)])
+
+    def _list_changed(self, asked: Asked, number: str) -> Answer:
+        rows = self.changed.get(int(number))
+        return not_found() if rows is None else self._page(asked, rows[:MOST_CHANGED])
 
     def _list_comments(self, asked: Asked, number: str) -> Answer:
         rows = self.comments.get(int(number))

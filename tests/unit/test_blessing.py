@@ -522,7 +522,7 @@ def test_costs_of_runs_that_differ_widely_are_theirs() -> None:
     expected = blessing.smallest_slowdown(runs=5, occasions=1, run_sd=sd, occasion_sd=0.005)
     assert expected > 0.25
     told = blessing.costs(bless(records.result(measured=records.runs(*steps))))
-    assert f"the smallest slowdown of step_ms that a gate of 3 runs can show is {100 * expected:.2g} %" in told
+    assert f"the smallest slowdown of step_ms that a gate of 3 runs can show is {100 * expected:.1f} %" in told
 
 
 def test_costs_without_step_times_say_so() -> None:

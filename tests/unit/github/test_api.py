@@ -20,7 +20,7 @@ from support.rest import (
     secondary_limit,
 )
 
-from perfgate.github.api import Artifact, PullRequest, Repository
+from perfgate.github.api import MOST_CHANGED_FILES, Artifact, ChangedFile, PullRequest, Repository
 from perfgate.github.asking import Patience
 from perfgate.github.context import Context
 from perfgate.model.errors import (
@@ -121,6 +121,49 @@ def test_what_github_finds_wrong_with_a_pull_request_is_told(hub: GitHub, reposi
         'opening a pull request from "new": GitHub answered 403: GitHub Actions is not permitted to create or approve '
         "pull requests. The token needs pull-requests: write.\n"
         f"Give it to the job, in its workflow: permissions: {{pull-requests: write}} {setting}"
+    )
+
+
+# The files of a pull request
+
+
+def test_hundreds_of_changed_files_are_read_page_after_page(hub: GitHub, repository: Repository) -> None:
+    number = hub.pull()
+    for n in range(249):
+        hub.change(number, f"src/{n}.py", status="added")
+    hub.change(number, "old/mlp.json", status="renamed", previous="baselines/mlp.json")
+    found = repository.changed_files(number)
+    assert [one.path for one in found] == [*(f"src/{n}.py" for n in range(249)), "old/mlp.json"]
+    assert found[0] == ChangedFile(path="src/0.py", previous_path=None, status="added")
+    assert found[249] == ChangedFile(path="old/mlp.json", previous_path="baselines/mlp.json", status="renamed")
+    assert hub.lines == [f"GET /pulls/{number}/files"] * 3
+    assert [asked.query.get("page", "1") for asked in hub.asked] == ["1", "2", "3"]
+
+
+def test_no_more_changed_files_are_read_than_github_lists(hub: GitHub, repository: Repository) -> None:
+    number = hub.pull()
+    hub.fail("files", Answer(200, [{"filename": f"{n}", "status": "added"} for n in range(MOST_CHANGED_FILES + 7)]))
+    assert len(repository.changed_files(number)) == MOST_CHANGED_FILES
+
+
+@pytest.mark.parametrize(
+    ("row", "fault"),
+    [
+        ({"status": "added"}, "0.filename: Field required"),
+        ({"filename": "", "status": "added"}, "0.filename: String should have at least 1 character"),
+        ({"filename": "\ud800", "status": "added"}, "0.filename: "),
+        ({"filename": "x", "status": "novel"}, "0.status: Input should be 'added', 'removed', 'modified', "),
+        ({"filename": "x", "status": "renamed", "previous_filename": 7}, "0.previous_filename: "),
+    ],
+)
+def test_changed_files_of_another_form_are_not_guessed_at(
+    hub: GitHub, repository: Repository, row: dict[str, object], fault: str
+) -> None:
+    number = hub.pull()
+    hub.fail("files", Answer(200, [row]))
+    told = message_of(GitHubUnreachable, lambda: repository.changed_files(number))
+    assert told.startswith(
+        f"the files of pull request {number}: the answer is not what GitHub's REST API says: {fault}"
     )
 
 
@@ -493,6 +536,7 @@ def test_a_rate_limit_that_only_its_text_tells_is_one(hub: GitHub) -> None:
         (lambda r: r.create_comment(7, "x"), "commenting on pull request 7", "pull-requests: write"),
         (lambda r: r.edit_comment(7, "x"), "editing comment 7", "pull-requests: write"),
         (lambda r: r.pull_request(7), "pull request 7", "pull-requests: read"),
+        (lambda r: r.changed_files(7), "the files of pull request 7", "pull-requests: read"),
         (lambda r: r.artifacts(7), "the artifacts of run 7", "actions: read"),
         (lambda r: r.head("main"), 'branch "main"', "contents: read"),
         (lambda r: r.create_branch("x", A), 'making branch "x"', "contents: write"),

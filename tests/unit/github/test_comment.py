@@ -16,10 +16,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from support import records
-from support.rest import BOT, NOON, Answer, GitHub, zipped
+from support.rest import BOT, NOON, NOT_ACCESSIBLE, Answer, GitHub, zipped
 
 from perfgate.cli import cli
-from perfgate.github.api import Artifact, PullRequest, Repository
+from perfgate.github.api import MOST_CHANGED_FILES, Artifact, ChangedFile, PullRequest, Repository
 from perfgate.github.comment import (
     LONGEST_TEXT,
     MOST_ENTRIES,
@@ -27,11 +27,14 @@ from perfgate.github.comment import (
     Done,
     Finished,
     Found,
+    Judges,
     Left,
     Mark,
+    Part,
     body_of,
     comment,
     finished_run,
+    part_of,
     read_untrusted,
 )
 from perfgate.github.context import Context
@@ -696,7 +699,7 @@ def everywhere(text: str) -> GateDocument:
     )
 
 
-def told(found: GateDocument) -> str:
+def told(found: GateDocument, judges: Judges | None = None) -> str:
     """The comment of a document."""
     run = Finished.model_validate(event()).workflow_run
     here = Context.from_env(
@@ -704,7 +707,7 @@ def told(found: GateDocument) -> str:
     )
     made = Mark(run=run.id, attempt=run.run_attempt, commit=run.head_sha, left=Left.RESULT)
     artifact = Artifact(id=8, name="perfgate", size_bytes=1, expired=False, created_at=NOON)
-    return body_of(made, here, run, PULL, Found(document=found, artifact=artifact))
+    return body_of(made, here, run, PULL, Found(document=found, artifact=artifact), judges or Judges())
 
 
 def rendered(markdown: str) -> str:
@@ -790,6 +793,205 @@ def test_a_hostile_reason_for_having_no_result_is_only_text(text: str, desk: Des
     assert len(re.findall(r"<a href", page)) == 2
     assert "it left no result that can be trusted for this commit" in html.unescape(page).lower()
     assert not any(line.startswith(("::", "##[")) for line in body.splitlines())
+
+
+# What of the pull request judges it
+
+
+def judges(*paths: str) -> Judges:
+    return Judges.of(ChangedFile(path=path, previous_path=None, status="added") for path in paths)
+
+
+@pytest.mark.parametrize(
+    ("path", "part"),
+    [
+        *((f, Part.SETTINGS) for f in ("pyproject.toml", "pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml")),
+        ("tox.ini", Part.SETTINGS),
+        ("setup.cfg", Part.SETTINGS),
+        ("sub/project/pyproject.toml", Part.SETTINGS),
+        ("workloads/pyproject.toml", Part.SETTINGS),
+        ("conftest.py", Part.CONFTEST),
+        ("workloads/conftest.py", Part.CONFTEST),
+        ("baselines/h200/mlp.json", Part.BASELINES),
+        ("sub/project/baselines/mlp.json", Part.BASELINES),
+        ("workloads/mlp.py", Part.WORKLOADS),
+        (".github/workflows/perfgate.yml", Part.GITHUB),
+        (".github/baselines/x", Part.GITHUB),
+        ("Baselines/mlp.json", Part.BASELINES),
+        ("sub/ConfTest.py", Part.CONFTEST),
+        ("baselines", Part.BASELINES),
+        ("a/../workloads/x", Part.WORKLOADS),
+        ("src/model.py", None),
+        ("my_baselines/x.json", None),
+        ("baselines.json", None),
+        ("workloads.py", None),
+        ("my_conftest.py", None),
+        ("pyproject.toml.orig", None),
+        ("pyproject.toml/x", None),
+        (".github.md", None),
+    ],
+)
+def test_a_path_belongs_to_what_judges_by_its_file_or_a_folder_above_it(path: str, part: Part | None) -> None:
+    assert part_of(path) is part
+
+
+def test_what_judges_is_told_above_the_footer(desk: Desk, repository: Repository) -> None:
+    paths = ("src/model.py", "baselines/b.json", "pyproject.toml", ".github/workflows/x.yml", "baselines/a.json")
+    for path in (*paths, "workloads/mlp.py", "conftest.py"):
+        desk.hub.change(desk.number, path)
+    desk.uploads(document())
+    desk.comments(repository)
+    assert (
+        "| within budget |\n"
+        "\n"
+        "**This pull request changes what judges it:** baselines (2 files), workloads (1 file), conftest (1 file), "
+        "settings (1 file), .github (1 file): `baselines/a.json`, `baselines/b.json`, `workloads/mlp.py`, "
+        "`conftest.py`, `pyproject.toml`, `.github/workflows/x.yml`.\n"
+        "\n"
+        "---\n"
+        "\n"
+        "Commit [" in desk.body
+    )
+    is_inert(told(document(), judges(*paths)))
+
+
+def test_what_judges_is_told_of_a_run_that_left_nothing_too(desk: Desk, repository: Repository, fork: int) -> None:
+    desk.hub.change(fork, "workloads/mlp.py")
+    desk.comments(repository, head="eve/loops", conclusion="failure")
+    body = str(desk.hub.comments[fork][0]["body"])
+    assert (
+        "## perfgate: no result\n\n"
+        "**This pull request changes what judges it:** workloads (1 file): `workloads/mlp.py`.\n\n"
+        "Commit [" in body
+    )
+    assert body.endswith(HINT)
+
+
+def test_of_files_that_judge_nothing_nothing_is_told(desk: Desk, repository: Repository) -> None:
+    desk.hub.change(desk.number, "src/model.py")
+    desk.uploads(document())
+    desk.comments(repository)
+    assert f"GET /pulls/{desk.number}/files" in desk.hub.lines
+    assert "judges" not in desk.body
+
+
+def test_a_baseline_that_is_renamed_away_is_told_by_its_old_name(desk: Desk, repository: Repository) -> None:
+    desk.hub.change(desk.number, "old/mlp.json", status="renamed", previous="baselines/mlp.json")
+    desk.hub.change(desk.number, "old/gpt.json", status="copied", previous="baselines/gpt.json")
+    desk.uploads(document())
+    desk.comments(repository)
+    assert "**This pull request changes what judges it:** baselines (1 file): `baselines/mlp.json`.\n" in desk.body
+
+
+def test_a_baseline_that_is_removed_is_told(desk: Desk, repository: Repository) -> None:
+    desk.hub.change(desk.number, "baselines/mlp.json", status="removed")
+    desk.uploads(document())
+    desk.comments(repository)
+    assert "baselines (1 file): `baselines/mlp.json`.\n" in desk.body
+
+
+def test_files_of_250_are_counted_over_all_pages_and_ten_named(desk: Desk, repository: Repository) -> None:
+    for n in range(249):
+        desk.hub.change(desk.number, f"baselines/{n:03}.json")
+    desk.hub.change(desk.number, "z/conftest.py")
+    desk.uploads(document())
+    desk.comments(repository)
+    names = ", ".join(f"`baselines/{n:03}.json`" for n in range(9))
+    assert (
+        "**This pull request changes what judges it:** baselines (249 files), conftest (1 file): "
+        f"{names}, `z/conftest.py` and 240 more.\n" in desk.body
+    )
+
+
+def test_what_lies_beyond_the_files_that_github_lists_is_not_known(desk: Desk, repository: Repository) -> None:
+    for n in range(MOST_CHANGED_FILES):
+        desk.hub.change(desk.number, f"a/{n}")
+    desk.hub.change(desk.number, "conftest.py")
+    desk.uploads(document())
+    desk.comments(repository)
+    unknown = (
+        "**Whether this pull request changes what judges it is not known:** GitHub lists only 3000 of its files.\n"
+    )
+    assert unknown in desk.body
+    desk.hub.changed[desk.number].insert(0, {"filename": "tox.ini", "status": "added"})
+    desk.comments(repository)
+    assert (
+        "**This pull request changes what judges it:** settings (1 file): `tox.ini`. "
+        "Whether it changes more of it is not known: GitHub lists only 3000 of its files.\n" in desk.body
+    )
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (NOT_ACCESSIBLE, "GitHub answered 403: Resource not accessible by integration."),
+        (Answer(422, {"message": "@eve <img src=x>"}), "GitHub answered 422: @\u200beve &lt;img src=x&gt;."),
+        (Answer(502, b""), "GitHub answered 502: nothing more."),
+        (
+            Answer(200, [{"filename": "x", "status": "novel"}]),
+            (
+                "the answer is not what GitHub's REST API says: 0\\.status: Input should be 'added', 'removed', "
+                "'modified', 'renamed', 'copied', 'changed' or 'unchanged'."
+            ),
+        ),
+    ],
+)
+def test_files_that_github_does_not_tell_are_not_known_and_the_comment_is_made(
+    desk: Desk, repository: Repository, answer: Answer, why: str
+) -> None:
+    desk.hub.fail("/files", answer, times=9)
+    desk.uploads(document())
+    (done,) = desk.comments(repository)
+    assert done.act is Act.CREATED
+    assert "## perfgate: gate \u2705 open" in desk.body
+    assert f"\n\n**Whether this pull request changes what judges it is not known:** {why}\n\n---\n" in desk.body
+
+
+def test_files_of_a_head_that_moved_meanwhile_are_not_told_of_this_commit(desk: Desk, repository: Repository) -> None:
+    desk.hub.fail(f"GET /pulls/{desk.number}$", Answer(200, {**desk.hub.pulls[desk.number], "head": MOVED}))
+    desk.uploads(document())
+    desk.comments(repository)
+    assert "**Whether this pull request changes what judges it is not known:** its head has moved on.\n" in desk.body
+
+
+MOVED = {"label": "octo:faster", "ref": "faster", "sha": OTHER, "repo": {"full_name": "octo/loops"}}
+
+
+def test_a_comment_that_names_what_judges_already_is_not_touched(desk: Desk, repository: Repository) -> None:
+    desk.hub.change(desk.number, "baselines/b.json")
+    desk.hub.change(desk.number, "baselines/a.json")
+    desk.uploads(document())
+    desk.comments(repository)
+    desk.hub.changed[desk.number].reverse()
+    changes = len(desk.hub.changes)
+    (done,) = desk.comments(repository)
+    assert (done.act, len(desk.hub.changes)) == (Act.UNCHANGED, changes)
+    desk.hub.change(desk.number, "conftest.py")
+    (done,) = desk.comments(repository)
+    assert done.act is Act.EDITED
+
+
+def test_names_of_files_can_only_be_text(desk: Desk, repository: Repository) -> None:
+    desk.hub.change(desk.number, "baselines/`|`\n::error::\u202e@eve\r<b>.json")
+    desk.uploads(document())
+    desk.comments(repository)
+    assert "baselines (1 file): `baselines/'\u2758'\\n::error::\\u202e@eve\\r<b>.json`.\n\n---\n" in desk.body
+
+
+@given(st.lists(st.text(max_size=300), max_size=12))
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_any_name_of_a_file_is_only_text(names: list[str]) -> None:
+    is_inert(told(document(), judges(*(f"{part}/{text}" for text in [*HOSTILE, *names] for part in Part))))
+
+
+def test_long_names_of_files_still_fit_a_comment_that_is_full() -> None:
+    long = "\U0001f600[x](y)@z " * 100
+    verdicts = [records.verdict(Outcome.REGRESSED, name=f"{n}{long}", reason=long) for n in range(300)]
+    whole = document(*verdicts, opens=False, shut_by=(long,) * 900, remarks=(long,) * 900)
+    body = told(whole, judges(*(f"baselines/{n}{long * 40}" for n in range(MOST_CHANGED_FILES))))
+    is_inert(body)
+    assert "baselines (3000 files): " in body
+    assert " and 2990 more. Whether it changes more of it is not known: GitHub lists only 3000 of its files.\n" in body
 
 
 # The mark
