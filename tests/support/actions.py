@@ -6,6 +6,7 @@ its own, with the files by which it speaks to the runner.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -18,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import psutil
 import yaml
 
 ROOT = Path(__file__).parents[2]
@@ -301,6 +303,8 @@ class Machine:
                 status = process.wait(timeout=timeout_s)
                 ended = time.monotonic()
             finally:
+                if process.poll() is None:  # the test itself failed: what it has started must not outlive it
+                    self._end_all()
                 process.kill()
                 process.wait()
         return Done(
@@ -309,6 +313,12 @@ class Machine:
             outputs=read_outputs(output),
             ending_s=ended - (signalled or ended),
         )
+
+    def _end_all(self) -> None:
+        for process in psutil.process_iter():
+            with contextlib.suppress(psutil.Error, OSError):
+                if process.environ().get("GITHUB_RUN_ID") == self.env["GITHUB_RUN_ID"] and process.pid != os.getpid():
+                    process.kill()
 
     @property
     def told(self) -> str:
