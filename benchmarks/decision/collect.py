@@ -65,6 +65,12 @@ GRACE_S: Final = 30.0
 """How long a gate may go on when the time is up; one that is ended then is noted as spoilt."""
 END_S: Final = 20.0
 """How long a gate that was interrupted may take to end what it has started."""
+AGAINST: Final[Mapping[Kind, frozenset[float]]] = {Kind.GPU_BOUND: frozenset({0.02}), Kind.CPU_BOUND: frozenset()}
+"""Slowdowns whose gates are a duet and nothing else (`--perfgate-against`).
+
+2 % of a GPU-bound step are 2.4 % of its kernel time, which ends a gate at the screen: nobody would then know whether
+step_ms would have shown them too.
+"""
 RUNS_OF_A_GATE: Final[Mapping[Kind, tuple[int, int]]] = {Kind.GPU_BOUND: (4, 19), Kind.CPU_BOUND: (12, 16)}
 """How many runs' time to keep for a gate while none of its slowdown was made: unchanged, and slowed."""
 GUESSED_RUN_S: Final = 10.0
@@ -349,11 +355,12 @@ class Site:
         before = self._project.latest()
         # As the file will have it if neither this process nor the gate comes to an end.
         self._save(_with(self._part, Spoilt(slowdown=slowdown, why="it was killed, and what made it too")))
-        said = self._project.gate(until=until)
+        against = slowdown in AGAINST[KINDS[self.loop]]
+        said = self._project.gate(*(("--perfgate-against=HEAD",) if against else ()), until=until)
         self._log(f"+{slowdown:.0%}", said.text)
         kept = self._project.latest()
         is_new = kept is not None and (before is None or kept.folder != before.folder)
-        made = self._made(kept, slowdown, more_ms, said) if is_new and kept is not None else None
+        made = self._made(kept, slowdown, more_ms, said, against=against) if is_new and kept is not None else None
         if isinstance(made, RecordedGate):
             self._part = self._part.model_copy(update={"gates": (*self._part.gates, made)})
             told = f"{made.outcome}, {made.runs} runs, {said.took_s:.0f} s"
@@ -370,12 +377,14 @@ class Site:
         """Whether it is known how long a step takes where the gate will judge it."""
         return KINDS[self.loop] is Kind.GPU_BOUND or bool(self._part is not None and self._part.gates)
 
-    def _made(self, kept: KeptResult, slowdown: float, more_ms: float, said: Said) -> RecordedGate | str:
+    def _made(
+        self, kept: KeptResult, slowdown: float, more_ms: float, said: Said, *, against: bool
+    ) -> RecordedGate | str:
         verdict = kept.result.verdict
         if verdict.outcome in GIVES_NO_VERDICT:
             return f"{verdict.outcome}: {verdict.reason}"
         try:
-            return gate_of(kept.result, slowdown=slowdown, planted_ms=more_ms, took_s=said.took_s)
+            return gate_of(kept.result, slowdown=slowdown, planted_ms=more_ms, took_s=said.took_s, against=against)
         except ValidationError as refused:
             return str(refused.errors()[0]["msg"])
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
+from benchmarks.decision.replay import against_stored
 from perfgate.model.baseline import Baseline, Result
 from perfgate.model.metric import GATED_CLOCKS, Metric
 from perfgate.model.outcome import Outcome
@@ -30,6 +31,10 @@ if TYPE_CHECKING:
 PERFGATE: Final = "perfgate"
 BY_KERNEL: Final = "perfgate, by kernel_ms"
 BY_STEP: Final = "perfgate, by step_ms"
+FEW: Final = 5
+FEW_BY_KERNEL: Final = f"perfgate, stored baseline and at most {FEW} runs alone, by kernel_ms"
+"""Judged again from the candidate's first runs, as where no duet can be had."""
+OWN: Final = (PERFGATE, BY_KERNEL, BY_STEP, FEW_BY_KERNEL)
 _FEWEST_RUNS: Final = 3
 _DIGITS: Final = 6
 Values = Mapping[Metric, float]
@@ -69,6 +74,8 @@ class RecordedGate(Record):
     took_s: float = Field(default=0.0, ge=0)
     outcome: Outcome
     stage: Stage | None = None
+    against: bool = False
+    """Whether it was asked for as a duet alone (`--perfgate-against`)."""
     regressed: tuple[Metric, ...] = ()
     """Metrics that were called slower, counts included."""
     reference: tuple[RecordedRun, ...] = ()
@@ -181,7 +188,9 @@ def blessings_of(baseline: Baseline) -> tuple[RecordedBlessing, ...]:
     )
 
 
-def gate_of(result: Result, *, slowdown: float, planted_ms: float = 0.0, took_s: float = 0.0) -> RecordedGate:
+def gate_of(
+    result: Result, *, slowdown: float, planted_ms: float = 0.0, took_s: float = 0.0, against: bool = False
+) -> RecordedGate:
     """One gate, from its kept result.
 
     Raises pydantic's ValidationError where runs that the verdict rests on are not among those kept.
@@ -194,6 +203,7 @@ def gate_of(result: Result, *, slowdown: float, planted_ms: float = 0.0, took_s:
         took_s=round(took_s, 1),
         outcome=verdict.outcome,
         stage=verdict.stage,
+        against=against,
         regressed=tuple(row.metric for row in verdict.metrics if row.outcome is Outcome.REGRESSED),
         reference=tuple(map(_run_of, result.reference_runs)),
         candidate=tuple(map(_run_of, result.runs)),
@@ -297,12 +307,24 @@ def _judge_gate(loop: RecordedLoop, gate: RecordedGate, peers: Sequence[Peer]) -
     regressed = gate.outcome is Outcome.REGRESSED
     before, after, made = samples_of(loop, gate)
     enough = min(len(before), len(after)) >= _FEWEST_RUNS
-    return {
+    own = {
         PERFGATE: (regressed, gate.runs),
         BY_KERNEL: (regressed and Metric.KERNEL_MS in gate.regressed, gate.runs),
         BY_STEP: (regressed and Metric.STEP_MS in gate.regressed, gate.runs),
+    }
+    if gate.candidate:
+        own[FEW_BY_KERNEL] = _by_few(loop, gate)
+    return {
+        **own,
         **{peer.name: (enough and peer.slower(before, after), made) for peer in peers if not peer.alongside},
     }
+
+
+def _by_few(loop: RecordedLoop, gate: RecordedGate) -> tuple[bool, int]:
+    blessed = [(run.occasion, run.values) for run in loop.baseline]
+    checked = against_stored(blessed, [run.values for run in gate.candidate], most=FEW)
+    row = checked.verdict.of(Metric.KERNEL_MS)
+    return row is not None and row.outcome is Outcome.REGRESSED, len(checked.runs)
 
 
 def _rounded(values: Values) -> dict[Metric, float]:

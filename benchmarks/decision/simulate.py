@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from itertools import count
 from multiprocessing import Pool
 from typing import Final
@@ -15,14 +14,13 @@ from pydantic import Field
 
 from benchmarks.decision.peers import PEERS, Peer
 from benchmarks.decision.populations import BASELINE_RUNS, POPULATIONS, RUNS_AN_OCCASION, World, draw
+from benchmarks.decision.replay import MACHINE, WORKLOAD, baseline_of, run_of
 from perfgate.gate import Checked, Expectation, Pair, Policy, check
-from perfgate.model.baseline import Baseline, BlessedRun, Blessing, Occasion
-from perfgate.model.machine import Conditions, Machine
+from perfgate.model.baseline import Baseline
 from perfgate.model.metric import GATED_CLOCKS, Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.record import Record
-from perfgate.model.sample import ProcessSample, Run
-from perfgate.model.workload import Workload
+from perfgate.model.sample import Run
 
 PERFGATE: Final = "perfgate"
 STORED_ONLY: Final = "perfgate, stored baseline only"
@@ -31,10 +29,6 @@ SLOWDOWNS: Final = (0.0, 0.01, 0.02, 0.03, 0.05)
 PAIRS_ALONGSIDE: Final = 8
 _CHUNK: Final = 50
 _FEWEST_FOR_PEERS: Final = 3
-_MOMENT: Final = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
-_WORKLOAD: Final = Workload(id="simulated", source="simulated.py", steps=30, warmup=10)
-_DIGEST: Final = _WORKLOAD.digest()
-_MACHINE: Final = Machine()
 
 CLOCKS: Final[Mapping[str, tuple[Metric, ...]]] = {
     "step_ms alone": (Metric.STEP_MS,),
@@ -76,7 +70,7 @@ class _Task:
 class SimulatedGate:
     """The two things that a gate measures by: a series of the candidate, and a duet with the baseline's commit."""
 
-    machine = _MACHINE
+    machine = MACHINE
     revision = "HEAD~1"
     commit = "0" * 40
 
@@ -112,11 +106,7 @@ class SimulatedGate:
         return self._run(self._world.reference_ms(index, started=next(self._started)))
 
     def _run(self, values: Mapping[Metric, float]) -> Run:
-        # model_construct: validation of what is right by construction would take most of the time.
-        process = ProcessSample.model_construct(
-            pid=1, steps=30, values={metric: values[metric] for metric in self._clocks}, window_ms=300.0
-        )
-        return Run.model_construct(started_at=_MOMENT, wall_s=1.0, processes=(process,), conditions=Conditions())
+        return run_of({metric: values[metric] for metric in self._clocks})
 
 
 def simulate(gates: int, *, processes: int) -> list[Cell]:
@@ -195,7 +185,7 @@ def _perfgate(world: World, slowdown: float, clocks: Sequence[Metric], *, with_d
 def gate(world: World, slowdown: float, clocks: Sequence[Metric], *, with_duet: bool = True) -> Checked:
     """Gate one simulated workload as a door would, with the default policy."""
     made = SimulatedGate(world, slowdown, clocks)
-    expectation = Expectation(workload=_WORKLOAD, machine=_MACHINE, baseline=_baseline(world, clocks))
+    expectation = Expectation(workload=WORKLOAD, machine=MACHINE, baseline=_baseline(world, clocks))
     checked = check(expectation, Policy(), made, made.duet if with_duet else None)
     if checked.verdict.outcome not in (Outcome.PASSED, Outcome.IMPROVED, Outcome.REGRESSED, Outcome.INCONCLUSIVE):
         raise ValueError(f"a simulated gate ended as {checked.verdict.outcome}: {checked.verdict.reason}")
@@ -203,20 +193,9 @@ def gate(world: World, slowdown: float, clocks: Sequence[Metric], *, with_duet: 
 
 
 def _baseline(world: World, clocks: Sequence[Metric]) -> Baseline:
-    runs = []
-    for run in range(BASELINE_RUNS):
-        values = world.baseline_ms(run)
-        runs.append(BlessedRun.model_construct(values={metric: values[metric] for metric in clocks}))
-    return Baseline.model_construct(
-        workload=_WORKLOAD.id,
-        digest=_DIGEST,
-        parameters={},
-        machine=_MACHINE,
-        occasions=tuple(
-            Occasion.model_construct(measured_at=_MOMENT, runs=tuple(runs[first : first + RUNS_AN_OCCASION]))
-            for first in range(0, BASELINE_RUNS, RUNS_AN_OCCASION)
-        ),
-        blessing=Blessing(by="simulation", at=_MOMENT, reason="simulated"),
+    runs = enumerate(world.baseline_ms(run) for run in range(BASELINE_RUNS))
+    return baseline_of(
+        [(run // RUNS_AN_OCCASION, {metric: values[metric] for metric in clocks}) for run, values in runs]
     )
 
 

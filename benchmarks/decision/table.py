@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from benchmarks.decision.measured import BY_KERNEL, BY_STEP, PERFGATE, Found, Told
+from benchmarks.decision.measured import OWN, PERFGATE, Found, Told
 from benchmarks.decision.populations import POPULATIONS
 from benchmarks.decision.results import Measured, Results, Simulated, interval
 from benchmarks.decision.simulate import CLOCKS, SETTING_OF_PEERS, SLOWDOWNS, STORED_ONLY, Cell
@@ -250,7 +250,7 @@ def _measured(measured: Measured) -> list[str]:
         lines.append(_row("---", *["---:"] * len(slowdowns)))
         for rule in dict.fromkeys(one.rule for one in found):
             by_slowdown = {one.slowdown: one for one in found if one.rule == rule}
-            name = f"**{rule}**" if rule in (PERFGATE, BY_KERNEL, BY_STEP) else rule
+            name = f"**{rule}**" if rule in OWN else rule
             lines.append(_row(name, *(_times(by_slowdown.get(slowdown)) for slowdown in slowdowns)))
     return lines
 

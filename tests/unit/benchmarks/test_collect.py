@@ -189,7 +189,7 @@ class Made:
 
     def _gate(self, *options: str, until: float) -> Said:
         self.asked.append(" ".join(options))
-        took_s = 90.0 if options else 30.0
+        took_s = 90.0 if any("runs" in option for option in options) else 30.0
         was_ended = self.now_s + took_s > until
         self.now_s = min(self.now_s + took_s, until)
         if not was_ended:
@@ -240,7 +240,7 @@ def only(folder: Path, loop: str = "gpu_bound") -> RecordedLoop:
 
 def test_gates_are_made_until_the_time_is_up_and_kept_after_each(made: Made, tmp_path: Path) -> None:
     collect(tmp_path, ["gpu_bound"], seconds=90 + 7 * 30 + 20, slot=0)
-    assert made.asked == [f"--perfgate-runs={BLESSED_RUNS}", *[""] * 7]
+    assert made.asked == [f"--perfgate-runs={BLESSED_RUNS}", "", "", "--perfgate-against=HEAD", *[""] * 4]
     found = only(tmp_path)
     assert [gate.slowdown for gate in found.gates] == [0, 0.01, 0.02, 0.03, 0, 0, 0.01]
     assert found.gates[0].candidate[0].periods_us == (3211, 3200)
@@ -250,10 +250,20 @@ def test_gates_are_made_until_the_time_is_up_and_kept_after_each(made: Made, tmp
     assert made.now_s <= 1000 + 90 + 7 * 30 + 20
 
 
+def test_where_the_screen_would_end_it_by_another_clock_a_gate_is_a_duet_alone(made: Made, tmp_path: Path) -> None:
+    collect(tmp_path, ["gpu_bound"], seconds=1e6, slot=0)
+    gates = only(tmp_path).gates
+    assert {gate.slowdown for gate in gates if gate.against} == {0.02}
+    assert {asked for asked, gate in zip(made.asked[1:], gates, strict=True) if gate.against} == {
+        "--perfgate-against=HEAD"
+    }
+    assert all(gate.against for gate in gates if gate.slowdown == 0.02)
+
+
 def test_a_second_invocation_goes_on_with_the_baseline_and_the_part(made: Made, tmp_path: Path) -> None:
     collect(tmp_path, ["gpu_bound"], seconds=160, slot=0)
     collect(tmp_path, ["gpu_bound"], seconds=70, slot=0)
-    assert [asked for asked in made.asked if asked] == [f"--perfgate-runs={BLESSED_RUNS}"]
+    assert [asked for asked in made.asked if "runs" in asked] == [f"--perfgate-runs={BLESSED_RUNS}"]
     assert [gate.slowdown for gate in only(tmp_path).gates] == [0, 0.01, 0.02, 0.03]
 
 
@@ -268,7 +278,7 @@ def test_on_another_machine_or_with_other_code_a_baseline_is_made_anew(made: Mad
         [0, 0.01, 0.02, 0.03],
         [0.02, 0.03, 0, 0.01],
     )
-    assert sum(bool(asked) for asked in made.asked) == 2
+    assert sum("runs" in asked for asked in made.asked) == 2
 
 
 def test_it_ends_when_there_are_enough(made: Made, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from benchmarks.decision.measured import (
     BY_KERNEL,
     BY_STEP,
+    FEW_BY_KERNEL,
     PERFGATE,
     Kind,
     RecordedBlessing,
@@ -137,10 +138,12 @@ def test_rules_are_counted_by_loop_and_slowdown_over_all_parts() -> None:
         (("gpu_bound", 0.0, PERFGATE), 1, 0, 0, 3),
         (("gpu_bound", 0.0, BY_KERNEL), 1, 0, 0, 3),
         (("gpu_bound", 0.0, BY_STEP), 1, 0, 0, 3),
+        (("gpu_bound", 0.0, FEW_BY_KERNEL), 1, 0, 0, 3),
         (("gpu_bound", 0.0, "noting"), 1, 1, 0, 3),
         (("gpu_bound", 0.02, PERFGATE), 1, 1, 0, 9),
         (("gpu_bound", 0.02, BY_KERNEL), 1, 1, 0, 9),
         (("gpu_bound", 0.02, BY_STEP), 1, 0, 0, 9),
+        (("gpu_bound", 0.02, FEW_BY_KERNEL), 1, 0, 0, 3),
         (("gpu_bound", 0.02, "noting"), 1, 1, 0, 6),
         (("cpu_bound", 0.02, PERFGATE), 2, 1, 1, 12),
         (("cpu_bound", 0.02, BY_KERNEL), 2, 0, 0, 12),
@@ -155,8 +158,27 @@ def test_a_peer_calls_nothing_slower_on_fewer_than_three_runs_a_side_and_none_ru
     rules = judge_recording(
         Recording(machine={}, loops=(loop(few),)), peers(Noting(), Noting("beside", alongside=True))
     )
-    assert {one.rule: one.regressed for one in rules} == {PERFGATE: 0, BY_KERNEL: 0, BY_STEP: 0, "noting": 0}
+    assert {one.rule: one.regressed for one in rules} == {
+        PERFGATE: 0,
+        BY_KERNEL: 0,
+        BY_STEP: 0,
+        FEW_BY_KERNEL: 0,
+        "noting": 0,
+    }
     assert GIVEN == []
+
+
+@pytest.mark.parametrize(("slower", "few"), [(1.0, 0), (1.012, 1)])
+def test_what_a_few_runs_alone_would_have_shown_is_judged_again(slower: float, few: int) -> None:
+    blessed = tuple(
+        RecordedBlessing(occasion=0, values={Metric.STEP_MS: 3.2, Metric.KERNEL_MS: 2.7 + 0.001 * (run % 3)})
+        for run in range(10)
+    )
+    gate = DUEL.model_copy(update={"slowdown": 0.01, "candidate": runs(*[3.2] * 6, kernel_ms=2.701 * slower)})
+    part = loop(gate).model_copy(update={"baseline": blessed})
+    found = {one.rule: one for one in judge_recording(Recording(machine={}, loops=(part,)), peers())}
+    assert found[FEW_BY_KERNEL].regressed == few
+    assert found[FEW_BY_KERNEL].runs <= 5 < found[PERFGATE].runs
 
 
 # What the gates were like
