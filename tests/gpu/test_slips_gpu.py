@@ -149,6 +149,7 @@ class Gated:
             "reason": self.verdict.get("reason"),
             "regressed": self.regressed,
             "problems": self.problems,
+            **{told: self.verdict.get(told) for told in ("where", "classified", "advice")},
             "planted_ms": self.planted_ms,
             "wall_s": round(self.wall_s, 1),
             "metrics": self.verdict.get("metrics", ()),
