@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -53,7 +54,9 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def gated(project: Path, *, stalled: bool, runs: int) -> tuple[int, dict[str, object]]:
     """Gate both ranks, with a stall of rank 1's host in each step or without; exit status and document."""
-    more = f", --stall-rank=1, --stall-ms={STALL_MS:g}" if stalled else ""
+    # Unhindered with so many images that the GPUs set the pace: else one host is late by itself, by 14 % of a step on
+    # a virtual machine, and said to be.
+    more = f", --stall-rank=1, --stall-ms={STALL_MS:g}" if stalled else ", --batch=160"
     (project / "workloads" / "ddp.yaml").write_text(YAML.format(ranks=RANKS, more=more))
     document = project / "out.json"
     command = [sys.executable, "-m", "pytest", "--perfgate", "--perfgate-new=allow", f"--perfgate-runs={runs}"]
@@ -98,4 +101,4 @@ def test_a_straggler_is_named_although_all_ranks_are_as_slow(project: Path) -> N
     (_, late) = json.loads(newest.read_text())["verdict"]["ranks"]
     assert late.startswith("rank 1 is late: the other waits ")
     assert "its GPU idles" in late
-    assert "under get batch" in late
+    assert re.search(r"and its host takes \d(\.\d+)? ms longer under get batch", late)

@@ -51,6 +51,37 @@ def test_the_rank_that_spends_least_in_nccl_is_waited_for_and_said_why() -> None
     )
 
 
+def on_host(process: ProcessSample, cpu_ms: Mapping[str, float]) -> ProcessSample:
+    ranges = tuple(one.model_copy(update={"cpu_ms": cpu_ms[one.name]}) for one in process.ranges)
+    return process.model_copy(update={"ranges": ranges})
+
+
+def test_the_range_that_takes_a_late_host_longer_is_named_though_its_gpu_idles_more_under_another() -> None:
+    # As recorded on two H200s, with 5 ms of sleep under "get batch" on rank 1; its host is late for all that follows.
+    idle = {"epoch 0": 0.01, "step #": 0.0, "get batch": 0.0, "forward": 0.14, "backward": 0.54}
+    first = on_host(
+        rank(0, {STEP: 32.32, KERNEL: 19.2, GAP: 0.78, NCCL: 27.01}, {name: {GAP: ms} for name, ms in idle.items()}),
+        {"epoch 0": 0.0, "step #": 33.4, "get batch": 0.081, "forward": 10.43, "backward": 21.2},
+    )
+    idle = {"epoch 0": 0.04, "step #": 0.05, "get batch": 4.22, "forward": 6.76, "backward": 5.83}
+    late = on_host(
+        rank(1, {STEP: 32.32, KERNEL: 17.2, GAP: 17.44, NCCL: 0.49}, {name: {GAP: ms} for name, ms in idle.items()}),
+        {"epoch 0": 0.0, "step #": 35.2, "get batch": 5.206, "forward": 12.27, "backward": 16.2},
+    )
+    (_, told) = told_ranks([run(first, late)])
+    assert told == (
+        "rank 1 is late: the other waits 26.52 ms a step for it in NCCL kernels; its GPU idles 16.66 ms a step "
+        "more than the other's, and its host takes 5.125 ms longer under get batch"
+    )
+
+
+def test_of_ranges_that_are_longer_by_about_as_much_the_innermost_is_named() -> None:
+    idle = {"step": {GAP: 0.1}, "data": {GAP: 4.9}, "read": {GAP: 0.2}}
+    first = on_host(rank(0, FIRST.values, idle), {"step": 29.0, "data": 1.0, "read": 0.5})
+    late = on_host(rank(1, LATE.values, idle), {"step": 34.2, "data": 6.1, "read": 5.4})
+    assert told_ranks([run(first, late)])[1].endswith(", and its host takes 4.9 ms longer under read")
+
+
 def test_of_more_than_two_the_others_are_taken_by_their_median() -> None:
     others = [rank(n, {STEP: 30.0, GAP: 0.1, NCCL: nccl}) for n, nccl in ((0, 16.0), (2, 17.0), (3, 90.0))]
     found = straggler([run(others[0], LATE, *others[1:])])
