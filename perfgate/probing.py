@@ -21,7 +21,7 @@ from typing import Final
 
 from perfgate import runner
 from perfgate.explain.kernels import moved_kernels
-from perfgate.explain.names import key, short
+from perfgate.explain.names import brief, identity
 from perfgate.explaining import Subject
 from perfgate.model.baseline import Baseline, Result
 from perfgate.model.errors import CaptureUnreadable, NcuFailed, PerfgateError, StoreFailed
@@ -147,8 +147,8 @@ class _Probing:
         per_step = moved.per_step_before if side == "before" else moved.per_step_now
         if (why_not := self._why_not(moved, per_step)) is not None:
             return why_not
-        self.tell(f"kernel {number + 1} of {self.planned}, {side}: {short(moved.name)[:100]}")
-        symbol = self.symbols[key(moved.name)]
+        self.tell(f"kernel {number + 1} of {self.planned}, {side}: {brief(moved.name)}")
+        symbol = self.symbols[identity(moved.name)]
         workload = of_few_steps(self.workload, per_step)
         home = self.folder / f"{number + 1}-{side}"
         report, log = home / "launch.ncu-rep", home / "ncu.log"
@@ -192,7 +192,7 @@ class _Probing:
     def _why_not(self, moved: MovedKernel, per_step: float) -> str | None:
         if per_step <= 0:
             return "it is not launched there"
-        return None if key(moved.name) in self.symbols else NO_SYMBOL
+        return None if identity(moved.name) in self.symbols else NO_SYMBOL
 
     def _read(self, report: Path, moved: MovedKernel, symbol: str) -> LaunchFigures | str:
         printed = report.with_name("launch.csv")
@@ -226,7 +226,7 @@ class _Probing:
 
 def moved_as(moved: MovedKernel) -> str:
     """A kernel as messages name it."""
-    return short(moved.name)[:100]
+    return brief(moved.name)
 
 
 def of_few_steps(workload: Workload, per_step: float) -> Workload:
@@ -256,7 +256,7 @@ def _symbols(of: Candidates) -> dict[str, str]:
         if subject.capture is not None:
             with suppress(CaptureUnreadable):
                 symbols = kernel_symbols(subject.capture.export)
-                found |= {key(name): symbol for name, symbol in symbols.items()}
+                found |= {identity(name): symbol for name, symbol in symbols.items()}
     return found
 
 

@@ -43,6 +43,8 @@ class Slip:
     does: str
     caught_by: tuple[str, ...]
     """Metrics each of which must have REGRESSED."""
+    culprit: str
+    """What the first line of the explanation must name: the range (before any other), kernel or copy."""
     may_follow: tuple[str, ...] = ()
     """Metrics that may have REGRESSED as well, being consequences; any other is wrongly blamed."""
     needs_cuda: bool = False
@@ -63,6 +65,7 @@ SLIPS: Mapping[str, Slip] = MappingProxyType(
                 workload="eager",
                 does="loss.item() each step",
                 caught_by=("d2h_copies", "syncs"),
+                culprit="under log",
                 # Older torch has the number copied to pageable memory.
                 may_follow=("pageable_copies", *_WAITS),
             ),
@@ -71,6 +74,7 @@ SLIPS: Mapping[str, Slip] = MappingProxyType(
                 workload="eager",
                 does="outputs.cpu() each step, to pageable memory",
                 caught_by=("d2h_copies", "pageable_copies", "syncs"),
+                culprit="under log",
                 may_follow=_WAITS,
             ),
             Slip(
@@ -78,6 +82,7 @@ SLIPS: Mapping[str, Slip] = MappingProxyType(
                 workload="eager",
                 does="print(loss) each step: some kernels, and a copy to the host for each of several numbers",
                 caught_by=("launches", "d2h_copies", "syncs"),
+                culprit="under log",
                 may_follow=("pageable_copies", "kernel_ms", *_WAITS),
             ),
             Slip(
@@ -85,6 +90,7 @@ SLIPS: Mapping[str, Slip] = MappingProxyType(
                 workload="eager",
                 does="a loader without pin_memory",
                 caught_by=("pageable_copies",),
+                culprit="under copy batch",
                 may_follow=("h2d_ms", "h2d_exposed_ms", *_WAITS),
                 needs_cuda=True,
             ),
@@ -93,6 +99,7 @@ SLIPS: Mapping[str, Slip] = MappingProxyType(
                 workload="eager",
                 does="copies from pinned memory, but with non_blocking=False",
                 caught_by=("syncs",),
+                culprit="under copy batch",
                 may_follow=_WAITS,
                 needs_cuda=True,
             ),
@@ -101,12 +108,14 @@ SLIPS: Mapping[str, Slip] = MappingProxyType(
                 workload="eager",
                 does="num_workers=0: the training process decodes the images itself, longer than the GPU computes",
                 caught_by=("step_ms", "gap_ms"),
+                culprit="under get batch",
             ),
             Slip(
                 name="synchronize",
                 workload="eager",
                 does="torch.cuda.synchronize() each step",
                 caught_by=("syncs",),
+                culprit="under log",
                 may_follow=_WAITS,
                 needs_cuda=True,
             ),
@@ -115,6 +124,7 @@ SLIPS: Mapping[str, Slip] = MappingProxyType(
                 workload="eager",
                 does="torch.cuda.empty_cache() each step: cudaFree waits for the GPU, and the next step allocates anew",
                 caught_by=("step_ms", "gap_ms"),
+                culprit="under log",
                 # Memory that was just mapped is in no TLB.
                 may_follow=("syncs", "kernel_ms"),
                 needs_cuda=True,
@@ -124,6 +134,7 @@ SLIPS: Mapping[str, Slip] = MappingProxyType(
                 workload="eager",
                 does="Adam with foreach=False and fused=False: some ten kernels for each parameter",
                 caught_by=("launches",),
+                culprit="under optimizer",
                 may_follow=("kernel_ms", *_WAITS),
             ),
             Slip(
@@ -131,6 +142,7 @@ SLIPS: Mapping[str, Slip] = MappingProxyType(
                 workload="eager",
                 does="images flipped and normalised by the loader, so that float32 is copied in place of uint8",
                 caught_by=("h2d_bytes",),
+                culprit="under copy batch",
                 may_follow=("h2d_ms", "h2d_exposed_ms", *_WAITS),
             ),
             *(
@@ -139,6 +151,7 @@ SLIPS: Mapping[str, Slip] = MappingProxyType(
                     workload="eager",
                     does=f"a kernel that sleeps for {percent} % of the clean step",
                     caught_by=("kernel_ms",),
+                    culprit="under log",
                     may_follow=("step_ms",),
                     needs_cuda=True,
                     share=percent / 100,
@@ -150,6 +163,7 @@ SLIPS: Mapping[str, Slip] = MappingProxyType(
                 workload="mixed",
                 does="one layer's product in float32 under autocast",
                 caught_by=("step_ms", "kernel_ms"),
+                culprit="gemm",
                 # Two casts fewer, but cuBLAS may split a product over two kernels.
                 may_follow=("launches",),
             ),
@@ -158,6 +172,7 @@ SLIPS: Mapping[str, Slip] = MappingProxyType(
                 workload="mixed",
                 does="contiguous() in each block: the images are transposed to NCHW, and by the convolution back",
                 caught_by=("kernel_ms", "launches"),
+                culprit="direct_copy_kernel",
                 may_follow=_WAITS,
             ),
             Slip(
@@ -165,6 +180,7 @@ SLIPS: Mapping[str, Slip] = MappingProxyType(
                 workload="compiled",
                 does="another number of rows each step: torch.compile gives up at its limit, and the loop runs eagerly",
                 caught_by=("launches",),
+                culprit="under forward",
                 may_follow=("kernel_ms", *_WAITS),
             ),
             Slip(
@@ -172,6 +188,7 @@ SLIPS: Mapping[str, Slip] = MappingProxyType(
                 workload="compiled",
                 does="a graph break between two blocks, across which nothing is fused",
                 caught_by=("launches",),
+                culprit="under forward",
                 may_follow=("kernel_ms", *_WAITS),
             ),
             Slip(
@@ -180,6 +197,7 @@ SLIPS: Mapping[str, Slip] = MappingProxyType(
                 does="no gradient_as_bucket_view: DistributedDataParallel copies each gradient out of its bucket",
                 # Copies within the GPU, which no metric but the step's time holds.
                 caught_by=("step_ms",),
+                culprit="Device-to-Device",
             ),
         )
     }

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from perfgate.explain.names import key, short
-from perfgate.model.metric import Metric
+from perfgate.explain.names import identity, short
+from perfgate.model.metric import METRICS, Kind, Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import OTHER_KERNELS, OTHER_RANGES, OTHER_SYNCS, Breakdown, CopySample, KernelSample
 from perfgate.model.verdict import Attribution, Axis, MetricVerdict, Part
@@ -26,6 +26,8 @@ _COPIED: Final[Mapping[Metric, tuple[Callable[[CopySample], bool], Callable[[Cop
     Metric.H2D_BYTES: (lambda row: row.direction == "Host-to-Device", lambda row: row.bytes),
     Metric.D2H_COPIES: (lambda row: row.direction == "Device-to-Host", lambda row: row.count),
     Metric.PAGEABLE_COPIES: (lambda row: row.host == "pageable", lambda row: row.count),
+    # Those that no range is told of, and no other metric holds.
+    Metric.STEP_MS: (lambda row: "Host-to-Device" not in row.direction, lambda row: row.gpu_ms),
 }
 """Which copies a metric is made of, and what it takes of each."""
 
@@ -58,12 +60,13 @@ def attributions(
 ) -> tuple[Attribution, ...]:
     """Take apart what `moved`: per metric one attribution an axis that both sides tell of, by range first.
 
-    A step is no range's own: kernel time, idle time and copies that nothing hides, which are, stand for it. Kernels
-    bear the names that `named` makes of theirs.
+    The metrics that say most come first: losses before gains, counts before clocks, which follow from them, of clocks
+    what changed most, and the step, in which all of it shows, last. A step is no range's own: kernel time, idle time
+    and copies that nothing hides, which are, stand for it. Kernels bear the names that `named` makes of theirs.
     """
     found: list[Attribution] = []
     of_metric = {row.metric: row for row in rows}
-    for row in rows:
+    for row in sorted(rows, key=_weight):
         if row.baseline is None or row.now is None or not moved(row):
             continue
         sources = _parts_of_step(of_metric) if row.metric is Metric.STEP_MS else (row.metric,)
@@ -77,6 +80,14 @@ def attributions(
         whole = row.now - row.baseline
         found += [_attribution(row.metric, axis, whole, parts) for axis, parts in by_axis.items() if parts]
     return tuple(found)
+
+
+def _weight(row: MetricVerdict) -> tuple[int, bool, bool, bool, float]:
+    outcomes = (Outcome.REGRESSED, Outcome.INCONCLUSIVE, Outcome.IMPROVED)
+    loss = outcomes.index(row.outcome) if row.outcome in outcomes else len(outcomes)
+    is_clock = METRICS[row.metric].kind is Kind.CLOCK
+    change = abs(row.change) if is_clock and row.change is not None else 0.0
+    return loss, _growth(row) < 0, is_clock, row.metric is Metric.STEP_MS, -change
 
 
 def _attribution(metric: Metric, axis: Axis, whole: float, parts: Iterable[Part]) -> Attribution:
@@ -117,7 +128,7 @@ def _by_kernel(metric: Metric, before: Breakdown, now: Breakdown, named: Callabl
     if metric not in (Metric.KERNEL_MS, Metric.LAUNCHES) or not before.kernels or not now.kernels:
         return []
     blessed, own = _kernels(before), _kernels(now)
-    names = {key(row.name): row.name for row in (*before.kernels, *now.kernels) if row.kind == "kernel"}
+    names = {identity(row.name): row.name for row in (*before.kernels, *now.kernels) if row.kind == "kernel"}
 
     def value(row: KernelSample) -> float:
         return row.gpu_ms if metric is Metric.KERNEL_MS else row.count
@@ -142,11 +153,11 @@ def _by_kernel(metric: Metric, before: Breakdown, now: Breakdown, named: Callabl
 
 
 def _kernels(side: Breakdown) -> dict[str, KernelSample]:
-    """A side's kernels by key; a baseline's bear it as their name."""
+    """A side's kernels by what their names and their keys, which a baseline's bear, have in common."""
     added: dict[str, KernelSample] = {}
     for row in side.kernels:
         if row.kind == "kernel":
-            name = row.name if row.name == OTHER_KERNELS else key(row.name)
+            name = row.name if row.name == OTHER_KERNELS else identity(row.name)
             same = added.get(name)
             added[name] = row if same is None else _sum(same, row)
     return added

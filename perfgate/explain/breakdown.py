@@ -22,7 +22,10 @@ from perfgate.model.sample import (
 )
 
 MOST_KEPT: Final = 12
-"""Rows of each table in a baseline, besides the one for all others: enough to say where, few enough for a diff."""
+"""Ranges and calls in a baseline, besides the row for all others: enough to say where, few enough for a diff."""
+MOST_KERNELS_KEPT: Final = 40
+"""The same of kernels: loops that were recorded on an H200 run 30 to 38 of them, and of one that is not told it can
+only be guessed how much of its time is new."""
 
 
 def telling(run: Run) -> ProcessSample | None:
@@ -59,6 +62,7 @@ def kept(whole: Breakdown) -> Breakdown:
                 lambda row: row.gpu_ms,
                 lambda row: row.name != OTHER_KERNELS,
                 lambda rest: _kernel(OTHER_KERNELS, "kernel", rest),
+                most=MOST_KERNELS_KEPT,
             ),
             *(row for row in whole.kernels if row.kind != "kernel"),
         ),
@@ -150,9 +154,11 @@ def _cut(
     size: Callable[[Row], float],
     is_named: Callable[[Row], bool],
     folded: Callable[[Sequence[Row]], Row],
+    *,
+    most: int = MOST_KEPT,
 ) -> tuple[Row, ...]:
     """The largest named rows, and one for all others if there are any."""
     ordered = sorted(rows, key=size, reverse=True)
     named = [row for row in ordered if is_named(row)]
-    rest = [*named[MOST_KEPT:], *(row for row in ordered if not is_named(row))]
-    return (*named[:MOST_KEPT], *((folded(rest),) if rest else ()))
+    rest = [*named[most:], *(row for row in ordered if not is_named(row))]
+    return (*named[:most], *((folded(rest),) if rest else ()))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from perfgate.explain.attribution import GONE, NEW, attributions
-from perfgate.explain.names import key
+from perfgate.explain.names import identity
 from perfgate.explain.sides import differences
 from perfgate.model.kernelfigures import LaunchFigures, MovedKernel
 from perfgate.model.metric import Metric
@@ -42,10 +42,10 @@ def moved_kernels(a: Side, b: Side, *, most: int) -> tuple[MovedKernel, ...]:
 
 
 def _moved(part: Part, before: Mapping[str, float], now: Mapping[str, float]) -> MovedKernel:
-    per_step_now = now.get(key(part.name), 0.0)
+    per_step_now = now.get(identity(part.name), 0.0)
     is_new, is_gone = part.note.startswith(NEW), part.note.startswith(GONE)
     # What the baseline does not tell apart may have been there: as often as now, for all that is known.
-    per_step_before = before.get(key(part.name), 0.0 if is_new else per_step_now)
+    per_step_before = before.get(identity(part.name), 0.0 if is_new else per_step_now)
     return MovedKernel(
         name=part.name,
         change_ms=part.change,
@@ -59,7 +59,7 @@ def _launches(side: Breakdown) -> dict[str, float]:
     counts: dict[str, float] = {}
     for row in side.kernels:
         if row.kind == "kernel":
-            counts[key(row.name)] = counts.get(key(row.name), 0.0) + row.count
+            counts[identity(row.name)] = counts.get(identity(row.name), 0.0) + row.count
     return counts
 
 

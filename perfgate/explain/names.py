@@ -8,13 +8,20 @@ from typing import Final
 
 KEPT: Final = 100
 """Characters of a name that a baseline keeps, besides the digest."""
+BRIEF: Final = 90
+"""Characters of a name within a sentence."""
 DIGEST: Final = 6
 """Hexadecimal digits that tell apart names which read alike."""
 
 _QUALIFIER: Final = re.compile(r"(?:\b[A-Za-z_]\w*::|\(anonymous namespace\)::|<unnamed>::)+(?=[A-Za-z_~{(<])")
 _RETURNED: Final = re.compile(r"(?<![\w*&] )(?<![\w(])(?:void|auto|static|__global__) (?=[A-Za-z_~{(<])")
-_CAST: Final = re.compile(r"\((?:unsigned |signed )?(?:bool|char|short|int|long|long long)\)(?=-?\d)")
-"""nsys writes a template's numbers as `(int)4`."""
+_CAST: Final = re.compile(r"\((?:unsigned |signed )?[A-Za-z_][\w:]*(?: long)?\)(?=-?\d)")
+"""nsys writes a template's numbers as `(int)4`, and an enumeration's as `(Kind)0`."""
+_LAMBDA: Final = re.compile(
+    r"\((?P<of>[^()<>]*)\)(?:::\[lambda\([^()]*\) \(instance \d+\)\](?:::operator \(\)\(\) const)?)*"
+    r"::\[lambda\((?P<own>[^()]*)\) \(instance \d+\)\]"
+)
+"""A function's parameters, and the lambdas in it down to the one that is meant; of these, only its own are telling."""
 _SPACES: Final = re.compile(r"\s+")
 _KEY: Final = re.compile(rf" #[0-9a-f]{{{DIGEST}}}\Z")
 
@@ -22,12 +29,25 @@ _KEY: Final = re.compile(rf" #[0-9a-f]{{{DIGEST}}}\Z")
 def short(name: str) -> str:
     """The name without return type, namespaces and parameters; any name that is no C++ name stays as it is.
 
-    `void at::native::fill<4, at::native::Fill<float>>(int, float*)` becomes `fill<4, Fill<float>>`.
+    `void at::native::fill<4, at::native::Fill<float>>(int, float*)` becomes `fill<4, Fill<float>>`; of lambdas in a
+    function, the parameters of the innermost stay: `copy(Iterator &)::[lambda(float) (instance 1)]` is `copy[float]`.
     """
     told = _without_parameters(_SPACES.sub(" ", name.strip()))
     for noise in (_QUALIFIER, _RETURNED, _CAST):
         told = noise.sub("", told)
-    return told.replace("> >", ">>") or name
+    return _LAMBDA.sub(_of_lambda, told).replace("> >", ">>") or name
+
+
+def brief(name: str) -> str:
+    """The short name, cut off where it is longer than a sentence bears."""
+    told = short(name)
+    return told if len(told) <= BRIEF else f"{told[: BRIEF - 3]}..."
+
+
+def identity(name: str) -> str:
+    """What a name and its key have in common, and no other name has: the start of its SHA-256."""
+    found = _KEY.search(name)
+    return found[0][2:] if found else _digest(name)
 
 
 def key(name: str) -> str:
@@ -42,7 +62,16 @@ def key(name: str) -> str:
     if told == name and len(name) <= KEPT:
         return name
     room = told if len(told) <= KEPT else f"{told[: KEPT - 3]}..."
-    return f"{room} #{hashlib.sha256(name.encode()).hexdigest()[:DIGEST]}"
+    return f"{room} #{_digest(name)}"
+
+
+def _digest(name: str) -> str:
+    return hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()[:DIGEST]
+
+
+def _of_lambda(found: re.Match[str]) -> str:
+    # Over elements by their index: that is how, and not what.
+    return f"[{found['own']}]" if found["own"] not in ("", "int") else ""
 
 
 def _without_parameters(name: str) -> str:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from perfgate.explain.names import brief
 from perfgate.model.metric import METRICS, Metric
 from perfgate.model.sample import OUTSIDE_RANGES
 from perfgate.model.verdict import Attribution, Axis, Part
@@ -57,7 +58,8 @@ def _under(part: Part) -> str:
 
 
 def _named(part: Part) -> str:
-    return f"{part.name} ({part.note})" if part.note else part.name
+    name = brief(part.name)
+    return f"{name} ({part.note})" if part.note else name
 
 
 def _number(value: float) -> str:

@@ -123,6 +123,9 @@ class Gated:
         blamed = [metric for metric in self.regressed if metric not in (*slip.caught_by, *slip.may_follow)]
         told = [f"{metric} did not catch it" for metric in missed]
         told += [f"{metric} is blamed without cause" for metric in blamed]
+        first = next(iter((self.verdict.get("where") or {}).values()), "")
+        if not named_first(first, slip.culprit):
+            told.append(f"the first line of the explanation does not name {slip.culprit!r} first: {first!r}")
         before, now = self.changes["kernel_ms"] if slip.share else (None, None)
         if before is not None and now is not None:
             found = (now - before) / self.planted_ms
@@ -155,6 +158,11 @@ class Gated:
             "metrics": self.verdict.get("metrics", ()),
             "runs": self.runs,
         }
+
+
+def named_first(line: str, culprit: str) -> bool:
+    """Whether a line names the culprit; a range (`under log`) before any other."""
+    return culprit in line and (not culprit.startswith("under ") or line.index("under ") == line.index(culprit))
 
 
 def _size(before: float | None, now: float | None) -> str:

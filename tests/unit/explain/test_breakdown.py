@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from support import records
 
-from perfgate.explain.breakdown import MOST_KEPT, breakdown_of, kept
+from perfgate.explain.breakdown import MOST_KEPT, MOST_KERNELS_KEPT, breakdown_of, kept
 from perfgate.explain.names import key
 from perfgate.model.metric import Metric
 from perfgate.model.sample import (
@@ -77,7 +77,7 @@ def test_a_baseline_keeps_the_largest_rows_and_the_sum_of_the_others() -> None:
                     under(OTHER_RANGES, {GAP: 100.0}, cpu_ms=100.0),
                 ),
                 kernels=(
-                    *(KernelSample(name=f"{LONG}{n}", count=1, gpu_ms=float(n)) for n in range(20)),
+                    *(KernelSample(name=f"{LONG}{n}", count=1, gpu_ms=float(n)) for n in range(60)),
                     KernelSample(name=OTHER_KERNELS, count=7, gpu_ms=100.0),
                     KernelSample(name="ncclDevKernel", count=1, gpu_ms=0.1, kind="nccl"),
                     KernelSample(name="CUDA memset", count=1, gpu_ms=0.1, kind="memory"),
@@ -89,7 +89,7 @@ def test_a_baseline_keeps_the_largest_rows_and_the_sum_of_the_others() -> None:
     told = kept(whole)
     assert [row.name for row in told.ranges] == [*(f"r{n}" for n in range(19, 19 - MOST_KEPT, -1)), OTHER_RANGES]
     assert sum(row.values[GAP] for row in told.ranges) == sum(row.values[GAP] for row in whole.ranges)
-    largest = [key(f"{LONG}{n}") for n in range(19, 19 - MOST_KEPT, -1)]
+    largest = [key(f"{LONG}{n}") for n in range(59, 59 - MOST_KERNELS_KEPT, -1)]
     assert [row.name for row in told.kernels] == [*largest, OTHER_KERNELS, "ncclDevKernel", "CUDA memset"]
     assert sum(row.gpu_ms for row in told.kernels) == sum(row.gpu_ms for row in whole.kernels)
     assert sum(row.count for row in told.kernels) == sum(row.count for row in whole.kernels)

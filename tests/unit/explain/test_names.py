@@ -6,11 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfgate.explain.names import DIGEST, KEPT, key, short
+from perfgate.explain.names import BRIEF, DIGEST, KEPT, brief, identity, key, short
 
 FILL = (
     "void at::native::vectorized_elementwise_kernel<(int)4, at::native::FillFunctor<float>, "
     "std::array<char *, (unsigned long)1>>(int, T2, T3)"
+)
+
+COPY = (
+    "void at::native::elementwise_kernel<(int)128, (int)4, void at::native::gpu_kernel_impl_nocast<"
+    "at::native::direct_copy_kernel_cuda(at::TensorIteratorBase &)::[lambda() (instance 3)]::operator ()() "
+    "const::[lambda() (instance 12)]::operator ()() const::[lambda(c10::BFloat16) (instance 1)]>"
+    "(at::TensorIteratorBase &, const T1 &)::[lambda(int) (instance 1)]>(int, T3)"
 )
 
 
@@ -34,6 +41,11 @@ FILL = (
         ("std::vector<std::pair<void *, unsigned int> >::f() const", "vector<pair<void *, unsigned int>>::f() const"),
         ("call(void (*)(int), float)", "call"),
         ("functor::operator()(int)", "operator()"),
+        (
+            COPY,
+            "elementwise_kernel<128, 4, gpu_kernel_impl_nocast<direct_copy_kernel_cuda[BFloat16]>>",
+        ),
+        ("nchwToNhwcKernel<float, (bool)1, (cudnnKernelDataType_t)2>", "nchwToNhwcKernel<float, 1, 2>"),
         ("sm90_xmma_gemm_f32f32_tf32f32_f32_tn_n__5x_cublas", "sm90_xmma_gemm_f32f32_tf32f32_f32_tn_n__5x_cublas"),
         ("triton_poi_fused_relu_0", "triton_poi_fused_relu_0"),
         ("(other kernels)", "(other kernels)"),
@@ -52,6 +64,18 @@ def test_a_key_is_readable_and_tells_apart_what_reads_alike() -> None:
     assert key(one) != key(other)
     assert key(one).startswith("fill<4> #")
     assert key("triton_poi_fused_relu_0") == "triton_poi_fused_relu_0"
+
+
+def test_within_a_sentence_a_name_is_cut_off() -> None:
+    assert brief("void a::fill<4>(int)") == "fill<4>"
+    told = brief(f"void gemm<{'Tile<128>, ' * 40}int>(float)")
+    assert (len(told), told[:20], told[-3:]) == (BRIEF, "gemm<Tile<128>, Tile", "...")
+
+
+@pytest.mark.parametrize("name", ["triton_poi_fused_relu_0", FILL, "x" * 300, "a \ud800 b"])
+def test_a_name_and_its_key_are_the_same_kernel(name: str) -> None:
+    assert identity(name) == identity(key(name))
+    assert identity(name) != identity(f"{name}0")
 
 
 @given(st.text(max_size=400))

@@ -12,7 +12,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 from click.testing import CliRunner
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from support import records
@@ -604,7 +604,7 @@ def test_more_workloads_than_anybody_has_are_refused() -> None:
 
 
 @given(st.data())
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=200)
 def test_whatever_is_changed_in_a_document_it_is_refused_in_words_or_told(data: st.DataObject) -> None:
     """One value somewhere becomes another; what the schema refuses is never taken."""
     whole = json.loads(document_text(document(records.verdict(Outcome.REGRESSED, metrics=METRICS))))
@@ -767,7 +767,6 @@ def test_hostile_text_is_only_text(text: str) -> None:
 
 
 @given(st.text(max_size=300))
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_any_text_is_only_text(text: str) -> None:
     is_inert(told(everywhere(text)))
 
@@ -979,7 +978,6 @@ def test_names_of_files_can_only_be_text(desk: Desk, repository: Repository) -> 
 
 
 @given(st.lists(st.text(max_size=300), max_size=12))
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_any_name_of_a_file_is_only_text(names: list[str]) -> None:
     is_inert(told(document(), judges(*(f"{part}/{text}" for text in [*HOSTILE, *names] for part in Part))))
 

@@ -62,7 +62,7 @@ def verdict_of(before: Baseline, now: Columns, *, max_runs: int = 10, plan: Plan
     spread=st.integers(1, 3),
     plan=plans,
 )
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 def test_no_input_raises_or_passes_without_evidence(
     before: Columns, now: Columns, max_runs: int, spread: int, plan: Plan
 ) -> None:
@@ -85,7 +85,7 @@ def test_no_input_raises_or_passes_without_evidence(
 
 
 @given(before=ordinary, now=ordinary, plan=plans, data=st.data())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_the_order_of_runs_changes_nothing(before: Columns, now: Columns, plan: Plan, data: st.DataObject) -> None:
     orders: dict[int, list[int]] = {}
 
@@ -110,7 +110,7 @@ def _without_indices(judgement: Judgement) -> object:
 
 
 @given(before=ordinary, now=ordinary, plan=plans, factor=st.sampled_from([2.0**-20, 0.5, 4.0, 1024.0]))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_scaling_all_times_changes_nothing(before: Columns, now: Columns, plan: Plan, factor: float) -> None:
     # Powers of two, so that no rounding is in play: what is tested is the rule, not the floating point.
     def scaled(columns: Columns) -> Columns:
@@ -133,7 +133,7 @@ def test_scaling_all_times_changes_nothing(before: Columns, now: Columns, plan: 
 
 
 @given(data=st.data(), runs=st.integers(1, 12))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_moods_that_the_sides_of_each_pair_share_change_nothing(data: st.DataObject, runs: int) -> None:
     drawn = st.lists(close_times, min_size=runs, max_size=runs)
     before, now = data.draw(drawn), data.draw(drawn)
@@ -154,7 +154,7 @@ def test_moods_that_the_sides_of_each_pair_share_change_nothing(data: st.DataObj
 
 
 @given(before=duels(), now=duels(), shift=st.floats(min_value=-0.2, max_value=0.2))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_a_shift_of_the_occasion_that_both_sides_of_a_duet_share_changes_nothing(
     before: Columns, now: Columns, shift: float
 ) -> None:
@@ -180,7 +180,7 @@ def test_a_shift_of_the_occasion_that_both_sides_of_a_duet_share_changes_nothing
     levels=st.dictionaries(st.text(min_size=1, max_size=3), st.none() | st.floats(0, 2), max_size=8),
     more=st.integers(0, 5),
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_judging_in_the_order_of_running_finds_no_more_than_the_step_down(
     levels: dict[str, float | None], more: int
 ) -> None:
@@ -202,7 +202,7 @@ def test_judging_in_the_order_of_running_finds_no_more_than_the_step_down(
     now=st.lists(close_times, min_size=1, max_size=10),
     slowdowns=st.lists(st.floats(min_value=-0.2, max_value=0.5), min_size=2, max_size=6),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_a_larger_slowdown_never_gets_a_milder_verdict(
     metric: Metric, plan: Plan, before: list[float], now: list[float], slowdowns: Sequence[float]
 ) -> None:
@@ -224,7 +224,7 @@ def test_a_larger_slowdown_never_gets_a_milder_verdict(
 
 
 @given(blessed_count=st.integers(0, 50), rise=st.integers(1, 50), runs=st.integers(2, 10))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_any_confirmed_rise_of_an_exact_count_regresses(blessed_count: int, rise: int, runs: int) -> None:
     before = blessed({Metric.STEP_MS: [10.0] * 3, Metric.SYNCS: [float(blessed_count)] * 3})
     now: Columns = {Metric.STEP_MS: [10.0] * runs, Metric.SYNCS: [float(blessed_count + rise)] * runs}

@@ -156,7 +156,7 @@ def only(timeline: Timeline, step: str | None = "step") -> ProcessSample:
 CLOCKS = {metric for metric in Metric if metric.value.endswith("_ms")}
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(captures())
 def test_every_metric_is_that_of_the_slow_reference(
     capture: Capture,
@@ -167,20 +167,20 @@ def test_every_metric_is_that_of_the_slow_reference(
         assert value * (1e6 if metric in CLOCKS else 1) == pytest.approx(expected[metric], abs=1e-9), metric
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(captures(), st.integers(0, 99), st.sampled_from(["step", None]))
 def test_the_order_of_rows_changes_nothing(capture: Capture, seed: int, step: str | None) -> None:
     assert only(permuted(capture[0], seed), step) == only(capture[0], step)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(captures(), st.integers(1, 2**60) | st.integers(-(2**60), -(2**40)), st.sampled_from(["step", None]))
 def test_the_clocks_zero_changes_nothing(capture: Capture, by_ns: int, step: str | None) -> None:
     # Not from 0: what begins and ends there was not timed.
     assert only(shifted(capture[0], by_ns), step) == only(shifted(capture[0], 1), step)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(captures(), st.sampled_from(["step", None]))
 def test_rows_of_ranges_kernels_and_devices_add_up(capture: Capture, step: str | None) -> None:
     sample = only(capture[0], step)
@@ -230,7 +230,7 @@ def paused(capture: Capture, before: Sequence[int], length: int, *, marked: bool
 pauses = st.sets(st.integers(1, 5), max_size=5).map(sorted)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(captures(), pauses, st.integers(0, 200))
 def test_with_pauses_every_metric_is_that_of_the_slow_reference(
     capture: Capture, before: list[int], length: int
@@ -245,7 +245,7 @@ def test_with_pauses_every_metric_is_that_of_the_slow_reference(
         assert (sample.periods_ms, sample.window_ms) == ((), 0.0)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(captures(), pauses, st.integers(0, 10**12))
 def test_a_pause_of_any_length_changes_nothing_but_that_its_period_is_gone(
     capture: Capture, before: list[int], length: int

@@ -735,7 +735,7 @@ def check(view: StepView, most_bars: int) -> None:
                 assert bar.busy_us <= bar.length_us + 1e-6
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(captures(), st.integers(FEWEST_BARS, 40))
 def test_merging_loses_no_time_and_no_operation(timeline: Timeline, most_bars: int) -> None:
     ops = ops_of(timeline, streams=STREAMS)
@@ -768,7 +768,7 @@ def test_merging_loses_no_time_and_no_operation(timeline: Timeline, most_bars: i
                     assert all((b[0] - a[1]) < round(view.pixel_us * 1e3) for a, b in itertools.pairwise(its))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(captures())
 def test_lanes_hold_what_runs_between_begin_and_completion_tick_by_tick(timeline: Timeline) -> None:
     place = typical_step(timeline, step="step")
@@ -804,7 +804,7 @@ def test_lanes_hold_what_runs_between_begin_and_completion_tick_by_tick(timeline
             assert idle == {tick - place.start for tick in range(place.start, place.end) if tick not in running}
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(captures(), st.integers(0, 2**32 - 1), st.integers(-(10**12), 10**12), st.integers(FEWEST_BARS, 60))
 def test_order_of_rows_and_the_clock_change_nothing(timeline: Timeline, seed: int, by_ns: int, most: int) -> None:
     def view(of: Timeline) -> StepView:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from perfgate.model.errors import CaptureUnreadable, LayoutUnknown, PerfgateError
@@ -216,7 +216,6 @@ def test_range_names_are_read_as_they_were_given(written: str, name: str) -> Non
     assert names_of(ranges("first", written, "then", written)) == ["first", name, "then", name]
 
 
-@settings(deadline=None)
 @given(st.lists(st.text(st.characters(codec="utf-8", exclude_characters='\n"')), min_size=1, max_size=8))
 def test_any_name_without_breaks_and_quotes_comes_back(names: list[str]) -> None:
     written = [f'"{name}"' if "," in name else name for name in names]

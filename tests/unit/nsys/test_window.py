@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.exports import PID, Call, Copy, Event, Graph, Kernel, Memset, Range, Row, execute, write_export
 
@@ -355,7 +355,7 @@ def captures(draw: st.DrawFn) -> list[Call | Kernel | Copy | Memset | Graph]:
     return draw(st.permutations(events))
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=80)
 @given(captures(), st.integers(0, 90), st.integers(0, 60))
 def test_every_row_is_taken_or_left_by_its_own_times_and_call(
     events: list[Call | Kernel | Copy | Memset | Graph], start_ns: int, length: int

@@ -58,13 +58,11 @@ b: after.sqlite
   syncs             0       1  +1
   pp: percentage points of the step of a
 
-step_ms +4.200 ms
+syncs +1
 
-  by NVTX range                a       b    b - a
-  ----------------------  ------  ------  -------
-  gap_ms under data_load   1.000   4.900   +3.900
-  gap_ms under forward    0.5000  0.7000  +0.2000
-  (not accounted for)                     +0.1000
+  by synchronising call                 b  b - a
+  ------------------------------------  -  -----  ---
+  cudaStreamSynchronize under loss_log  1     +1  new
 
 gap_ms +4.100 ms
 
@@ -73,11 +71,13 @@ gap_ms +4.100 ms
   data_load       1.000   4.900   +3.900
   forward        0.5000  0.7000  +0.2000
 
-syncs +1
+step_ms +4.200 ms
 
-  by synchronising call                 b  b - a
-  ------------------------------------  -  -----  ---
-  cudaStreamSynchronize under loss_log  1     +1  new
+  by NVTX range                a       b    b - a
+  ----------------------  ------  ------  -------
+  gap_ms under data_load   1.000   4.900   +3.900
+  gap_ms under forward    0.5000  0.7000  +0.2000
+  (not accounted for)                     +0.1000
 """
     )
 

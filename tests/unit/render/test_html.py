@@ -193,7 +193,7 @@ def test_hostile_text_adds_no_element_anywhere(name: str) -> None:
     assert skeleton(page(name)) == skeleton(page("plain"))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.text(max_size=60))
 def test_any_name_is_one_line_of_text(name: str) -> None:
     verdict = records.verdict(name=name, metrics=())
