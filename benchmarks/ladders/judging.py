@@ -219,7 +219,7 @@ def _finding(
     contrary, still_open = _unmoved(lesson, up, down)
     slow = _too_slow(lesson, up, ratio, published)
     contrary += _not_there(lesson, before, now)
-    (still_open if _outcome(up, Metric.STEP_MS) is Outcome.INCONCLUSIVE else contrary).extend(slow)
+    (still_open if _may_be_faster(up) else contrary).extend(slow)
     worse = [row.metric for row in _rows(up) if row.outcome is Outcome.REGRESSED]
     if contrary:
         told = [f"{listed(list(map(str, worse)))} worse"] if worse else []
@@ -339,6 +339,14 @@ def _too_slow(lesson: Lesson, up: Verdict, ratio: float | None, published: float
     if published is not None and published > 1 + STEP_BUDGET and step is not Outcome.IMPROVED:
         return [f"no faster, x{ratio:.2f} where x{published:.2f} is published"]
     return []
+
+
+def _may_be_faster(up: Verdict) -> bool:
+    """Whether these runs leave open that the step is faster by its budget."""
+    row = up.of(Metric.STEP_MS)
+    if row is None or row.outcome is not Outcome.PASSED:
+        return row is not None and row.outcome is Outcome.INCONCLUSIVE
+    return row.low is not None and row.low <= -STEP_BUDGET
 
 
 def _by(verdict: Verdict, outcome: Outcome) -> str:

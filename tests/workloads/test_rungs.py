@@ -134,9 +134,12 @@ def test_statistics_that_are_fetched_and_those_on_the_device_add_up_alike(load: 
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # inductor uses what torch deprecates
-def test_inductor_knows_the_options_of_the_exhaustive_search(load: Load) -> None:
-    options = load("resnet50_cifar").EXHAUSTIVE
-    assert torch._inductor.list_mode_options("max-autotune").items() <= options.items()
+def test_inductor_knows_the_options_of_the_search_and_of_the_exhaustive_one(load: Load) -> None:
+    module = load("resnet50_cifar")
+    options, mode = module.EXHAUSTIVE, torch._inductor.list_mode_options("max-autotune")
+    assert mode.items() <= options.items()
+    assert {**module.AUTOTUNED, "coordinate_descent_tuning": True} == mode
+    torch.compile(torch.nn.Identity(), options=module.AUTOTUNED)
     torch.compile(torch.nn.Identity(), options=options)
     with pytest.raises(RuntimeError, match="Unexpected optimization option no_such_option"):
         torch.compile(torch.nn.Identity(), options={"no_such_option": True})
