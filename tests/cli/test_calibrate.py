@@ -381,7 +381,7 @@ def test_a_real_workload_is_measured_again_and_calibrated(project: Project, real
     assert project.run("--perfgate").status == 1
     assert project.perfgate("bless", "--reason", "first").status == 0
     command = [sys.executable, "-c", "from perfgate.cli import main; main()", "calibrate", "--runs", "2"]
-    done = subprocess.run(command, cwd=project.root, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, cwd=project.root, capture_output=True, text=True, timeout=240, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     lines = done.stdout.splitlines()
     assert [line for line in lines if line.startswith("  loop run 2 of 2: step_ms ")]

@@ -321,15 +321,19 @@ def test_interrupted_it_leaves_nothing_behind(
         wait_until(lambda: any(temporary.glob("perfgate-selftest-*/project/.perfgate/results/*/*/*/run-1")))
         process.send_signal(number)
         said, _ = process.communicate(timeout=60)
-    finally:
-        process.kill()
+    except BaseException:
+        # Whatever is left would hold the turn that all gates of this machine take.
+        for left in living_with(mark):
+            os.kill(int(left), signal.SIGKILL)
+        raise
     assert process.returncode == 1
     assert said.endswith("\nAborted!\n")
     assert list(temporary.glob("perfgate-selftest-*")) == []
     wait_until(lambda: not living_with(mark))
 
 
-def wait_until(holds: Callable[[], bool], *, timeout_s: float = 60) -> None:
+def wait_until(holds: Callable[[], bool], *, timeout_s: float = 200) -> None:
+    """Wait, longer than gates of other tests may hold the turn, or fail."""
     deadline = time.monotonic() + timeout_s
     while not holds():
         assert time.monotonic() < deadline

@@ -256,7 +256,7 @@ class Project:
         )
         return process
 
-    def run(self, *arguments: str, columns: int = 100, timeout_s: float = 120) -> Seen:
+    def run(self, *arguments: str, columns: int = 100, timeout_s: float = 240) -> Seen:
         """Run `pytest` here in a process of its own."""
         process = self.start(*arguments, columns=columns, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         try:
