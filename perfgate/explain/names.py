@@ -22,6 +22,16 @@ _LAMBDA: Final = re.compile(
     r"::\[lambda\((?P<own>[^()]*)\) \(instance \d+\)\]"
 )
 """A function's parameters, and the lambdas in it down to the one that is meant; of these, only its own are telling."""
+_WRAPPER: Final = re.compile(
+    r"(?P<of>(?:\w+_)?elementwise_kernel(?:_\w+)?|multi_tensor_apply_kernel|reduce_kernel)<(?P<held>.+)>"
+)
+"""torch's kernels that run a function over all elements: what they run says what they are."""
+_HOLDER: Final = re.compile(r"gpu_kernel_impl(?:_nocast)?<(?P<held>.+)>")
+_SAYS_NOTHING: Final = re.compile(
+    r"(?:const )?(?:float|double|bool|int|long|unsigned int|unsigned long|char|BFloat16|Half)(?: \*)?"
+    r"|(?:array|\w*OffsetCalculator|\w*ListMetadata|LoadWith\w+|StoreWith\w+|LoadWithoutCast|StoreWithoutCast)\b.*"
+)
+"""Arguments of such a kernel: how elements are found, read and written."""
 _SPACES: Final = re.compile(r"\s+")
 _KEY: Final = re.compile(rf" #[0-9a-f]{{{DIGEST}}}\Z")
 
@@ -31,11 +41,12 @@ def short(name: str) -> str:
 
     `void at::native::fill<4, at::native::Fill<float>>(int, float*)` becomes `fill<4, Fill<float>>`; of lambdas in a
     function, the parameters of the innermost stay: `copy(Iterator &)::[lambda(float) (instance 1)]` is `copy[float]`.
+    Of torch's elementwise kernels what they run comes first: `copy[float] in vectorized_elementwise_kernel<4>`.
     """
     told = _without_parameters(_SPACES.sub(" ", name.strip()))
     for noise in (_QUALIFIER, _RETURNED, _CAST):
         told = noise.sub("", told)
-    return _LAMBDA.sub(_of_lambda, told).replace("> >", ">>") or name
+    return _unwrapped(_LAMBDA.sub(_of_lambda, told).replace("> >", ">>")) or name
 
 
 def brief(name: str) -> str:
@@ -63,6 +74,31 @@ def key(name: str) -> str:
         return name
     room = told if len(told) <= KEPT else f"{told[: KEPT - 3]}..."
     return f"{room} #{_digest(name)}"
+
+
+def _unwrapped(told: str) -> str:
+    """The function that a kernel of torch's runs over all elements, before the kernel; other names as they are."""
+    if (found := _WRAPPER.fullmatch(told)) is None:
+        return told
+    held = _arguments(found["held"])
+    run = [one for one in held if not one.isdecimal() and not _SAYS_NOTHING.fullmatch(one)]
+    if not run:
+        return told
+    first = run[0] if (holder := _HOLDER.fullmatch(run[0])) is None else holder["held"]
+    numbers = ", ".join(one for one in held if one.isdecimal())
+    return f"{', '.join([first, *run[1:]])} in {found['of']}{f'<{numbers}>' if numbers else ''}"
+
+
+def _arguments(listed: str) -> list[str]:
+    """Take a list of template arguments apart, which may hold lists of their own."""
+    found, depth = [""], 0
+    for sign in listed:
+        depth += {"<": 1, "(": 1, "[": 1, ">": -1, ")": -1, "]": -1}.get(sign, 0)
+        if sign == "," and not depth:
+            found.append("")
+        else:
+            found[-1] += sign
+    return [one.strip() for one in found]
 
 
 def _digest(name: str) -> str:

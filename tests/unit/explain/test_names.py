@@ -24,11 +24,11 @@ COPY = (
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        (FILL, "vectorized_elementwise_kernel<4, FillFunctor<float>, array<char *, 1>>"),
+        (FILL, "FillFunctor<float> in vectorized_elementwise_kernel<4>"),
         ("void (anonymous namespace)::softmax<(bool)1>(T1)", "softmax<1>"),
         (
             "void at::native::<unnamed>::multi_tensor_apply_kernel<std::plus<float>>(T1)",
-            "multi_tensor_apply_kernel<plus<float>>",
+            "plus<float> in multi_tensor_apply_kernel",
         ),
         (
             "void cutlass::Kernel2<cutlass_80_sgemm_256x128>(T1::Params)",
@@ -43,7 +43,12 @@ COPY = (
         ("functor::operator()(int)", "operator()"),
         (
             COPY,
-            "elementwise_kernel<128, 4, gpu_kernel_impl_nocast<direct_copy_kernel_cuda[BFloat16]>>",
+            "direct_copy_kernel_cuda[BFloat16] in elementwise_kernel<128, 4>",
+        ),
+        ("void at::native::reduce_kernel<(int)512, float>(T1)", "reduce_kernel<512, float>"),
+        (
+            "void at::native::multi_tensor_apply_kernel<TensorListMetadata<(int)2>, Lerp<float, (int)2>, float>(T1, T2)",
+            "Lerp<float, 2> in multi_tensor_apply_kernel",
         ),
         ("nchwToNhwcKernel<float, (bool)1, (cudnnKernelDataType_t)2>", "nchwToNhwcKernel<float, 1, 2>"),
         ("sm90_xmma_gemm_f32f32_tf32f32_f32_tn_n__5x_cublas", "sm90_xmma_gemm_f32f32_tf32f32_f32_tn_n__5x_cublas"),
