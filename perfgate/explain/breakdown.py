@@ -24,7 +24,7 @@ from perfgate.model.sample import (
 MOST_KEPT: Final = 12
 """Ranges and calls in a baseline, besides the row for all others: enough to say where, few enough for a diff."""
 MOST_KERNELS_KEPT: Final = 40
-"""The same of kernels: loops that were recorded on an H200 run 30 to 38 of them, and of one that is not told it can
+"""The same of kernels: loops that were recorded on an H200 run some 35 of them, and of one that is not told it can
 only be guessed how much of its time is new."""
 
 

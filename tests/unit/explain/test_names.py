@@ -47,7 +47,7 @@ COPY = (
         ),
         ("void at::native::reduce_kernel<(int)512, float>(T1)", "reduce_kernel<512, float>"),
         (
-            "void at::native::multi_tensor_apply_kernel<TensorListMetadata<(int)2>, Lerp<float, (int)2>, float>(T1, T2)",
+            "void at::native::multi_tensor_apply_kernel<TensorListMetadata<(int)2>, Lerp<float, (int)2>>(T1, T2)",
             "Lerp<float, 2> in multi_tensor_apply_kernel",
         ),
         ("nchwToNhwcKernel<float, (bool)1, (cudnnKernelDataType_t)2>", "nchwToNhwcKernel<float, 1, 2>"),

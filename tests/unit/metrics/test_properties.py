@@ -279,18 +279,18 @@ def test_a_pause_of_any_length_changes_nothing_but_that_its_period_is_gone(
 
 
 def test_the_smallest_rows_are_folded_and_still_add_up() -> None:
-    count = 60
+    count = 120
     timeline = build(
         ranges=[
-            *(Range(start=n * 10_000, end=n * 10_000 + 9_000) for n in range(4)),
+            *(Range(start=n * 20_000, end=n * 20_000 + 19_000) for n in range(4)),
             *(
-                Range(start=n * 10_000 + 100 * k, end=n * 10_000 + 100 * k + 90, name=f"layer.{k}")
+                Range(start=n * 20_000 + 150 * k, end=n * 20_000 + 150 * k + 140, name=f"layer.{k}")
                 for n in range(4)
                 for k in range(count)
             ),
         ],
         kernels=[
-            Op(start=n * 10_000 + 100 * k, end=n * 10_000 + 100 * k + k + 1, name=f"kernel{k}")
+            Op(start=n * 20_000 + 150 * k, end=n * 20_000 + 150 * k + k + 1, name=f"kernel{k}")
             for n in range(4)
             for k in range(count)
         ],
@@ -303,5 +303,5 @@ def test_the_smallest_rows_are_folded_and_still_add_up() -> None:
     assert sum(row.count for row in sample.ranges) == count + 1
     assert len(sample.kernels) == TOP_KERNELS + 1
     other = next(row for row in sample.kernels if row.name == OTHER_KERNELS)
-    assert other.count == float(60 - TOP_KERNELS)
-    assert other.gpu_ms == pytest.approx(sum(range(1, 61 - TOP_KERNELS)) / 1e6)
+    assert other.count == float(count - TOP_KERNELS)
+    assert other.gpu_ms == pytest.approx(sum(range(1, count + 1 - TOP_KERNELS)) / 1e6)
