@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import lzma
-import sys
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 from pydantic import TypeAdapter
+from support.slips import load_slips, named_first
 
 from perfgate.explain.attribution import attributions
 from perfgate.explain.sides import differences, made_up_of
@@ -20,31 +19,19 @@ from perfgate.model.sample import Breakdown
 from perfgate.model.side import Side
 from perfgate.model.verdict import Attribution, MetricVerdict
 
-WORKLOADS = Path(__file__).parents[2] / "workloads"
 GATES: list[dict[str, Any]] = json.loads(
     lzma.decompress((Path(__file__).parent / "data" / "slips-h200-nsys2025.3.json.xz").read_bytes())
 )
 ROWS = TypeAdapter(tuple[MetricVerdict, ...])
 
 
-def named_first(line: str, culprit: str) -> bool:
-    """Whether a line names the culprit; a range (`under log`) before any other."""
-    return culprit in line and (not culprit.startswith("under ") or line.index("under ") == line.index(culprit))
-
-
 @pytest.fixture(scope="module")
 def culprits() -> dict[str, str]:
     """What each slip's explanation must name, by the table beside the loops."""
     pytest.importorskip("torch", reason="no torch here: pip install perfgate[torch]")
-    spec = importlib.util.spec_from_file_location("slips_of_golden_tests", WORKLOADS / "slips.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
     with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("SLIP", raising=False)
-        spec.loader.exec_module(module)
-    return {slip.name: slip.culprit for slip in module.SLIPS.values()}
+        module = load_slips("slips_of_golden_tests", patch)
+        return {slip.name: slip.culprit for slip in module.SLIPS.values()}
 
 
 @pytest.fixture(params=GATES, ids=[gate["slip"] for gate in GATES])

@@ -19,10 +19,10 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from statistics import median
-from types import ModuleType
 from typing import Any, Final
 
 import pytest
+from support.slips import load_slips, named_first
 
 from perfgate.machine import read_machine
 from perfgate.model.errors import PerfgateError
@@ -51,26 +51,14 @@ def why_no_gate() -> str | None:
     return None if importlib.util.find_spec("torch") else "no torch here: pip install perfgate[torch]"
 
 
-def load_slips() -> ModuleType:
-    """Import the loops for their table; it is not importable by name."""
-    spec = importlib.util.spec_from_file_location("slips_of_gpu_tests", WORKLOADS / "slips.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("SLIP", raising=False)
-        spec.loader.exec_module(module)
-    return module
-
-
 # Before the loops are imported, and torch with them.
 if (reason := why_no_gate()) is not None:
     pytest.skip(reason, allow_module_level=True)
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(1200)]
 
-slips = load_slips()
+with pytest.MonkeyPatch.context() as _patch:
+    slips = load_slips("slips_of_gpu_tests", _patch)
 LOOPS: Final = tuple(dict.fromkeys(slip.workload for slip in slips.SLIPS.values()))
 CASES: Final = [
     (loop, name)
@@ -158,11 +146,6 @@ class Gated:
             "metrics": self.verdict.get("metrics", ()),
             "runs": self.runs,
         }
-
-
-def named_first(line: str, culprit: str) -> bool:
-    """Whether a line names the culprit; a range (`under log`) before any other."""
-    return culprit in line and (not culprit.startswith("under ") or line.index("under ") == line.index(culprit))
 
 
 def _size(before: float | None, now: float | None) -> str:

@@ -6,7 +6,6 @@ import importlib.util
 import json
 import multiprocessing
 import shutil
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 
 import pytest
 from support.project import Project
+from support.slips import load_slips
 
 from perfgate.model.metric import METRICS, Metric
 from perfgate.workload import declaration_of
@@ -79,16 +79,8 @@ class Turns(Sequence[int]):
 def loaded() -> Iterator[ModuleType]:
     """The loops, on the CPU though there be a GPU, so that what is tested here is the same everywhere."""
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("SLIP", "SLIP_CYCLES"):
-            patch.delenv(name, raising=False)
         patch.setattr(importlib.import_module("torch.cuda"), "is_available", lambda: False)
-        spec = importlib.util.spec_from_file_location("slips_of_tests", WORKLOADS / "slips.py")
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        patch.setitem(sys.modules, spec.name, module)
-        spec.loader.exec_module(module)
-        yield module
+        yield load_slips("slips_of_tests", patch)
 
 
 @pytest.fixture
