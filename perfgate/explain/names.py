@@ -39,11 +39,13 @@ _KEY: Final = re.compile(rf" #[0-9a-f]{{{DIGEST}}}\Z")
 def short(name: str) -> str:
     """The name without return type, namespaces and parameters; any name that is no C++ name stays as it is.
 
+    Of a key it is the name that is left of it.
+
     `void at::native::fill<4, at::native::Fill<float>>(int, float*)` becomes `fill<4, Fill<float>>`; of lambdas in a
     function, the parameters of the innermost stay: `copy(Iterator &)::[lambda(float) (instance 1)]` is `copy[float]`.
     Of torch's elementwise kernels what they run comes first: `copy[float] in vectorized_elementwise_kernel<4>`.
     """
-    told = _without_parameters(_SPACES.sub(" ", name.strip()))
+    told = _without_parameters(_SPACES.sub(" ", _KEY.sub("", name.strip())))
     for noise in (_QUALIFIER, _RETURNED, _CAST):
         told = noise.sub("", told)
     return _unwrapped(_LAMBDA.sub(_of_lambda, told).replace("> >", ">>")) or name

@@ -41,6 +41,7 @@ COPY = (
         ("std::vector<std::pair<void *, unsigned int> >::f() const", "vector<pair<void *, unsigned int>>::f() const"),
         ("call(void (*)(int), float)", "call"),
         ("functor::operator()(int)", "operator()"),
+        ("spin_kernel #a94234", "spin_kernel"),
         (
             COPY,
             "direct_copy_kernel_cuda[BFloat16] in elementwise_kernel<128, 4>",
