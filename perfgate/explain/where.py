@@ -44,7 +44,7 @@ def largest(attribution: Attribution) -> list[Part]:
 def _tell(attribution: Attribution, parts: Sequence[Part]) -> str:
     signed = ", ".join(
         f"{'' if part.metric is attribution.metric else f'{part.metric} '}{_number(part.change)} "
-        f"{_under(part) if attribution.axis is Axis.RANGE else _named(part)}"
+        f"{_under(part) if attribution.axis is Axis.RANGE else _named(part, attribution.axis)}"
         for part in parts
     )
     if attribution.axis is not Axis.RANGE:
@@ -54,11 +54,11 @@ def _tell(attribution: Attribution, parts: Sequence[Part]) -> str:
 
 
 def _under(part: Part) -> str:
-    return "outside any range" if part.name == OUTSIDE_RANGES else f"under {_named(part)}"
+    return "outside any range" if part.name == OUTSIDE_RANGES else f"under {_named(part, Axis.RANGE)}"
 
 
-def _named(part: Part) -> str:
-    name = brief(part.name)
+def _named(part: Part, axis: Axis) -> str:
+    name = brief(part.name) if axis is Axis.KERNEL else part.name
     return f"{name} ({part.note})" if part.note else name
 
 

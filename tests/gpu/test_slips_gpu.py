@@ -24,9 +24,11 @@ from typing import Any, Final
 import pytest
 from support.slips import load_slips, named_first
 
+from perfgate.explain.breakdown import breakdown_of, kept
 from perfgate.machine import read_machine
 from perfgate.model.errors import PerfgateError
 from perfgate.nsys.tool import find_nsys
+from perfgate.store import Store
 
 WORKLOADS: Final = Path(__file__).parents[2] / "workloads"
 BLESSED_RUNS: Final = 6
@@ -80,6 +82,10 @@ class Gated:
     verdict: Mapping[str, Any] = field(default_factory=dict)
     """Empty where pytest came to none."""
     runs: tuple[Mapping[str, Any], ...] = ()
+    before: Mapping[str, Any] = field(default_factory=dict)
+    """What the baseline says that its values are made of; empty where there is none."""
+    now: Mapping[str, Any] = field(default_factory=dict)
+    """The same of this gate's runs, as a baseline would keep it."""
     planted_ms: float = 0.0
     """Of a planted sleep: what it was to add to each step."""
     out: str = ""
@@ -144,6 +150,8 @@ class Gated:
             "planted_ms": self.planted_ms,
             "wall_s": round(self.wall_s, 1),
             "metrics": self.verdict.get("metrics", ()),
+            "before": self.before,
+            "now": self.now,
             "runs": self.runs,
         }
 
@@ -230,7 +238,14 @@ class Scratch:
         told = json.loads(document.read_text(encoding="utf-8")) if document.is_file() else {}
         self.machine = told.get("machine") or self.machine
         found: Mapping[str, Any] = next(iter(told.get("workloads", ())), {})
+        store = Store(self.root, "baselines")
+        result = store.latest_result(loop)
+        baseline = None if result is None else store.load_baseline(result.result.machine.slug, loop)
         return Gated(
+            before={} if baseline is None else baseline.breakdown.model_dump(mode="json", exclude_defaults=True),
+            now={}
+            if result is None
+            else kept(breakdown_of(result.result.runs)).model_dump(mode="json", exclude_defaults=True),
             loop=loop,
             slip=slip,
             status=done.returncode,

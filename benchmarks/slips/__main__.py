@@ -1,0 +1,144 @@
+"""What the gate made of the planted slips of workloads/slips.py, and what its explanations say first, as a table.
+
+    SLIPS_TABLE=slips.json python -m pytest tests/gpu/test_slips_gpu.py     # on a GPU, with nsys
+    python -m benchmarks.slips record RECORD.json.xz slips.json ...
+    python -m benchmarks.slips table RECORD.json.xz
+
+`record` puts the gates of slips into a record, in place of older ones of the same slip: the verdict's rows, and what
+both sides are made of as a baseline keeps it. `table` explains them as perfgate does now, and writes RESULTS.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import lzma
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import TypeAdapter
+
+from perfgate.explain.attribution import attributions
+from perfgate.explain.where import where
+from perfgate.model.outcome import Outcome
+from perfgate.model.record import Record
+from perfgate.model.sample import Breakdown
+from perfgate.model.verdict import MetricVerdict
+
+HERE: Final = Path(__file__).resolve().parent
+DIGITS: Final = 8
+LONGEST: Final = 160
+"""Characters of a first line that the table shows."""
+CLEAN: Final = "none"
+
+
+class Gate(Record):
+    """One gate of a loop with a slip planted."""
+
+    slip: str
+    loop: str
+    before: Breakdown
+    now: Breakdown
+    metrics: tuple[MetricVerdict, ...]
+
+    @property
+    def first_line(self) -> str:
+        """What its explanation says first, with the metric."""
+        told = where(attributions(self.before, self.now, self.metrics))
+        return next((f"{metric}: {text}" for metric, text in told.items()), "")
+
+
+GATES: Final = TypeAdapter(tuple[Gate, ...])
+
+
+def load(path: Path) -> tuple[Gate, ...]:
+    """Read a record; none where there is no file yet."""
+    return GATES.validate_json(lzma.decompress(path.read_bytes())) if path.exists() else ()
+
+
+def save(gates: Sequence[Gate], path: Path) -> None:
+    """Write a record, small."""
+    told = _rounded([gate.model_dump(mode="json", exclude_defaults=True) for gate in gates])
+    text = json.dumps(told, separators=(",", ":"))
+    path.write_bytes(lzma.compress(text.encode(), preset=9 | lzma.PRESET_EXTREME))
+
+
+def taken(told: Sequence[Mapping[str, Any]]) -> list[Gate]:
+    """The gates of slips among those that SLIPS_TABLE tells of; clean loops are none."""
+    fields = Gate.model_fields
+    return [
+        Gate.model_validate({name: gate[name] for name in fields})
+        for gate in told
+        if gate["slip"] != CLEAN and gate["before"] and gate["now"]
+    ]
+
+
+def markdown(gates: Sequence[Gate]) -> str:
+    """The table."""
+    rows = [
+        "# What the gate made of planted slips",
+        "",
+        (
+            "Made by `python -m benchmarks.slips table`; do not edit. Each slip of `workloads/slips.py` was planted on "
+            "an NVIDIA H200 and gated, 3 runs against 6 blessed ones. The first line of the explanation is as perfgate "
+            "explains the record now; long ones are cut off."
+        ),
+        "",
+        "| loop | slip | REGRESSED | the explanation begins |",
+        "| --- | --- | --- | --- |",
+    ]
+    for gate in gates:
+        lost = (row for row in gate.metrics if row.outcome is Outcome.REGRESSED)
+        sizes = ", ".join(f"{row.metric} {_moved(row)}" for row in lost)
+        first = gate.first_line
+        shown = first if len(first) <= LONGEST else f"{first[: LONGEST - 3]}..."
+        rows.append(f"| {gate.loop} | {gate.slip} | {sizes} | {shown.replace('|', '&#124;')} |")
+    return "\n".join([*rows, ""])
+
+
+def _moved(row: MetricVerdict) -> str:
+    before, now = row.baseline or 0.0, row.now or 0.0
+    return f"{now / before - 1:+.1%}" if before else f"0 -> {now:g}"
+
+
+def _rounded(told: object) -> object:
+    match told:
+        case float():
+            return float(f"{told:.{DIGITS}g}")
+        case dict():
+            return {name: _rounded(value) for name, value in told.items()}
+        case list():
+            return [_rounded(value) for value in told]
+        case _:
+            return told
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Do what is asked, and return the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.slips", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    kinds = parser.add_subparsers(dest="what", required=True, metavar="{record,table}")
+    record = kinds.add_parser("record", help="put gates into a record")
+    record.add_argument("record", type=Path, metavar="RECORD.json.xz")
+    record.add_argument("tables", type=Path, nargs="+", metavar="slips.json", help="what SLIPS_TABLE named")
+    table = kinds.add_parser("table", help="write RESULTS.md")
+    table.add_argument("record", type=Path, metavar="RECORD.json.xz")
+    table.add_argument("--out", type=Path, default=HERE / "RESULTS.md", metavar="FILE")
+    given = parser.parse_args(argv)
+    gates = {gate.slip: gate for gate in load(given.record)}
+    if given.what == "record":
+        for path in given.tables:
+            gates |= {gate.slip: gate for gate in taken(json.loads(path.read_text(encoding="utf-8"))["gates"])}
+        save(list(gates.values()), given.record)
+    else:
+        if not gates:
+            parser.error(f"{given.record}: there is no gate in it")
+        given.out.write_text(markdown(list(gates.values())), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
