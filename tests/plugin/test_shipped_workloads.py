@@ -12,6 +12,8 @@ from support.project import Project
 
 pytestmark = pytest.mark.nsys
 
+TRIES = 3
+"""On a CPU that other tests keep busy, the first steps may take longer by chance; then a run does not count."""
 WORKLOADS = Path(__file__).parents[2] / "workloads"
 
 
@@ -19,11 +21,15 @@ WORKLOADS = Path(__file__).parents[2] / "workloads"
 @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="no torch here: pip install perfgate[torch]")
 def test_the_small_loops_are_measured_by_their_steps_without_a_gpu(project: Project) -> None:
     shutil.copy(WORKLOADS / "small_loops.py", project.root / "workloads")
-    seen = project.run("--perfgate", "workloads/small_loops.py", "--perfgate-runs=1", "--perfgate-json=out.json")
-    assert seen.status == 1
-    told = json.loads((project.root / "out.json").read_text())
+    for _ in range(TRIES):
+        seen = project.run("--perfgate", "workloads/small_loops.py", "--perfgate-runs=1", "--perfgate-json=out.json")
+        assert seen.status == 1
+        told = json.loads((project.root / "out.json").read_text())
+        if not any("raise warmup" in one["verdict"]["reason"] for one in told["workloads"]):
+            break
     assert [one["verdict"]["workload"] for one in told["workloads"]] == ["mlp", "transformer"]
-    assert {one["verdict"]["outcome"] for one in told["workloads"]} == {"NO_BASELINE"}
+    outcomes = [(one["verdict"]["outcome"], one["verdict"]["reason"]) for one in told["workloads"]]
+    assert {outcome for outcome, _ in outcomes} == {"NO_BASELINE"}, outcomes
     for one in told["workloads"]:
         (run,) = one["runs"]
         assert run["complaints"] == []
