@@ -17,6 +17,8 @@ from perfgate.model.verdict import Attribution, Axis, MetricVerdict, Part
 NEW: Final = "new"
 PERHAPS_NEW: Final = "not among the baseline's largest"
 GONE: Final = "gone"
+MANY_TIMES: Final = 9.0
+"""A kernel that takes longer by so many times is told by the factor, and not in per cent."""
 NOTHING: Final = 1e-9
 """A change up to this is none: sums of floats."""
 
@@ -176,7 +178,9 @@ def _of_kernel(note: str, before: KernelSample | None, now: KernelSample | None)
     if not math.isclose(before.count, now.count, rel_tol=0.001):
         told.append(f"{before.count:.4g} -> {now.count:.4g} a step")
     each = now.gpu_ms / now.count / (before.gpu_ms / before.count) - 1 if before.gpu_ms else 0.0
-    if abs(each) >= 0.001:
+    if each >= MANY_TIMES:
+        told.append(f"each {each + 1:.3g} times as long")
+    elif abs(each) >= 0.001:
         told.append(f"each {100 * each:+.3g} %")
     return ", ".join(told)
 

@@ -76,6 +76,14 @@ def test_launches_are_told_by_kernel_too() -> None:
     assert where(found) == {M.LAUNCHES: "+1; by kernel: +1 add (3 -> 4 a step, each -25 %)"}
 
 
+def test_a_kernel_that_takes_many_times_as_long_is_told_by_the_factor() -> None:
+    (part,) = only(
+        attributions(kernels(spin=(1, 0.0007)), kernels(spin=(1, 0.3353)), moved(M.KERNEL_MS, 0.0007, 0.3353)),
+        Axis.KERNEL,
+    ).parts
+    assert part.note == "each 479 times as long"
+
+
 def test_nccls_kernels_and_copies_are_no_part_of_kernel_time() -> None:
     nccl = KernelSample(name="ncclDevKernel", count=1, gpu_ms=9.0, kind="nccl")
     copy = KernelSample(name="CUDA memcpy Host-to-Device", count=1, gpu_ms=9.0, kind="memory")
