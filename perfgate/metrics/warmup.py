@@ -23,6 +23,12 @@ FAR_BEYOND: Final = 2.0
 Of 8304 windows of 20 to 100 steps of a launch-bound loop on an H200 host, whose pace changes by itself, none begins so;
 1.6-2.3 % begin with a step beyond `BEYOND` and beyond all of the later half (steps of `benchmarks/moods`).
 """
+OUT_OF_TURN_NS: Final = 50_000_000
+"""Without kernels, such a step counts from so much above the later steps' median on.
+
+Other processes that want the CPU take its turns: three first steps of 0.3 ms took up to 16 ms on a busy machine of two
+cores.
+"""
 AT_LEAST: Final = 3
 """A slow step or two come by chance on a busy host, and now and then they come first."""
 
@@ -59,6 +65,8 @@ def unsettled(timeline: Timeline, steps: Steps, done: Ints, counted: Flags, kern
     if not suspects.any():
         return None
     far = _beyond(period[:half], later, FAR_BEYOND)
+    if not kernel_ns.any():
+        far &= period[:half] > float(np.median(later)) + OUT_OF_TURN_NS
     leading = np.logical_and.accumulate(far | ~counted[:half]) & counted[:half]
     # In turns with another process, steps are slow or fast by the bout; and a change of pace outlasts a start.
     leading &= AT_LEAST <= leading.sum() <= len(steps) // 4 and not steps.resumes.any()

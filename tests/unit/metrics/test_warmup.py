@@ -102,6 +102,15 @@ def test_what_is_no_first_time_work_is_not_told(lengths: Sequence[float], calls:
     assert complaint(loop(lengths, calls=calls)) is None
 
 
+@pytest.mark.parametrize(("slow_ms", "is_told"), [(59, False), (61, True)])
+def test_without_kernels_a_step_that_lost_the_cpu_for_a_while_proves_nothing(slow_ms: float, is_told: bool) -> None:
+    lengths = steps(*[slow_ms] * 5)
+    assert complaint(loop(lengths)) is not None
+    ends = [int(MS * sum(lengths[: number + 1])) for number in range(len(lengths))]
+    ranges = [Range(start=start, end=end) for start, end in zip([0, *ends], ends, strict=False)]
+    assert (complaint(build(ranges=ranges)) is not None) == is_told
+
+
 def test_a_window_measured_as_one_has_no_first_steps() -> None:
     (sample,) = measure(loop(steps(90, 80, 60, 50)), step=None)
     assert sample.complaints == ()
