@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import cast
 
 import pytest
-from support.slips import load_slips, named_first
+from support.loops import load_slips, named_first
 
 from benchmarks.slips.__main__ import Gate, load
 from perfgate.explain.attribution import attributions

@@ -22,7 +22,7 @@ from statistics import median
 from typing import Any, Final
 
 import pytest
-from support.slips import load_slips, named_first
+from support.loops import load_slips, named_first
 
 from perfgate.explain.breakdown import breakdown_of, kept
 from perfgate.machine import read_machine

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -10,6 +9,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from support.loops import load_file
 
 torch = pytest.importorskip("torch", reason="no torch here: pip install perfgate[torch]")
 
@@ -48,13 +48,7 @@ def load(monkeypatch: pytest.MonkeyPatch) -> Load:
         monkeypatch.delenv("LADDER", raising=False)
         if ladder is not None:
             monkeypatch.setenv("LADDER", ladder)
-        spec = importlib.util.spec_from_file_location(Path(name).stem, WORKLOADS / f"{name}.py")
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        monkeypatch.setitem(sys.modules, spec.name, module)
-        spec.loader.exec_module(module)
-        return module
+        return load_file(WORKLOADS / f"{name}.py", Path(name).stem, monkeypatch)
 
     return load
 

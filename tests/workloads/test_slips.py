@@ -13,8 +13,8 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from support.loops import load_slips
 from support.project import Project
-from support.slips import load_slips
 
 from perfgate.model.metric import METRICS, Metric
 from perfgate.workload import declaration_of

@@ -1,4 +1,4 @@
-"""The loops of `workloads/slips.py` as a module, and what their explanations must name."""
+"""Files of `workloads/` as modules, and what the explanations of the slips must name."""
 
 from __future__ import annotations
 
@@ -12,17 +12,22 @@ import pytest
 WORKLOADS = Path(__file__).parents[2] / "workloads"
 
 
-def load_slips(name: str, patch: pytest.MonkeyPatch) -> ModuleType:
-    """Import the loops, clean, under a name of the test's own: they are not importable by theirs."""
-    for variable in ("SLIP", "SLIP_CYCLES"):
-        patch.delenv(variable, raising=False)
-    spec = importlib.util.spec_from_file_location(name, WORKLOADS / "slips.py")
+def load_file(path: Path, name: str, patch: pytest.MonkeyPatch) -> ModuleType:
+    """Import a workload's file anew, under a name of the test's own: it is not importable by its own."""
+    spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     patch.setitem(sys.modules, spec.name, module)
     spec.loader.exec_module(module)
     return module
+
+
+def load_slips(name: str, patch: pytest.MonkeyPatch) -> ModuleType:
+    """Import the loops, clean."""
+    for variable in ("SLIP", "SLIP_CYCLES"):
+        patch.delenv(variable, raising=False)
+    return load_file(WORKLOADS / "slips.py", name, patch)
 
 
 def named_first(line: str, culprit: str) -> bool:
