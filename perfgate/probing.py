@@ -11,6 +11,7 @@ blessed.
 from __future__ import annotations
 
 import math
+import re
 import shutil
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +22,7 @@ from typing import Final
 
 from perfgate import runner
 from perfgate.explain.kernels import moved_kernels
-from perfgate.explain.names import brief, identity
+from perfgate.explain.names import brief, identity, unnumbered
 from perfgate.explaining import Subject
 from perfgate.model.baseline import Baseline, Result
 from perfgate.model.errors import CaptureUnreadable, NcuFailed, PerfgateError, StoreFailed
@@ -156,7 +157,7 @@ class _Probing:
         try:
             with runner.prepared(bench, workload, home) as run:
                 launch = OneLaunch(
-                    kernel=symbol,
+                    kernel=_asked_for(symbol),
                     skip=round(per_step * workload.warmup) if workload.skips_warmup else 0,
                     from_start=run.capture is not CaptureMode.CUDA_PROFILER_API,
                 )
@@ -214,7 +215,7 @@ class _Probing:
             return NOT_SEEN
         # Of several processes or GPUs that of the first: what is shown is one launch.
         first = min(launches, key=lambda launch: launch.device)
-        if first.kernel != symbol:
+        if identity(first.kernel) != identity(symbol):
             raise NcuFailed(
                 subject=moved_as(moved),
                 fact=f"ncu has looked at another kernel, {first.kernel[:100]}",
@@ -227,6 +228,12 @@ class _Probing:
 def moved_as(moved: MovedKernel) -> str:
     """A kernel as messages name it."""
     return brief(moved.name)
+
+
+def _asked_for(symbol: str) -> str:
+    """What ncu is given for a kernel's name: one that torch.compile made may have another number on the other side."""
+    of = unnumbered(symbol)
+    return symbol if of == symbol else f"regex:^{re.escape(of)}(_[0-9]+)+$"
 
 
 def of_few_steps(workload: Workload, per_step: float) -> Workload:

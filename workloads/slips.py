@@ -186,10 +186,11 @@ SLIPS: Mapping[str, Slip] = MappingProxyType(
             Slip(
                 name="graph_break",
                 workload="compiled",
-                does="a graph break between two blocks, across which nothing is fused",
-                caught_by=("launches",),
-                culprit="under forward",
-                may_follow=("kernel_ms", *_WAITS),
+                does="a graph break between two blocks, across which nothing is fused: an addition runs by itself",
+                # Whether more kernels are launched is inductor's choice: what is left is fused otherwise.
+                caught_by=("kernel_ms",),
+                culprit="triton_poi_fused_add (1 -> 2 a step",
+                may_follow=("launches", *_WAITS),
             ),
             Slip(
                 name="bucket_copies",

@@ -29,7 +29,7 @@ from perfgate.model.verdict import MetricVerdict
 
 HERE: Final = Path(__file__).resolve().parent
 DIGITS: Final = 8
-LONGEST: Final = 160
+LONGEST: Final = 320
 """Characters of a first line that the table shows."""
 CLEAN: Final = "none"
 

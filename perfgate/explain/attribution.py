@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from perfgate.explain.names import identity, short
+from perfgate.explain.names import identity, short, unnumbered
 from perfgate.model.metric import METRICS, Kind, Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import OTHER_KERNELS, OTHER_RANGES, OTHER_SYNCS, Breakdown, CopySample, KernelSample
@@ -63,12 +63,14 @@ def attributions(
     """Take apart what `moved`: per metric one attribution an axis that both sides tell of, by range first.
 
     The metrics that say most come first: losses before gains, counts before clocks, which follow from them, of clocks
-    what changed most, and the step, in which all of it shows, last. A step is no range's own: kernel time, idle time
-    and copies that nothing hides, which are, stand for it. Kernels bear the names that `named` makes of theirs.
+    what changed most, and the step, in which all of it shows, last, unless it holds what no other shows. A step is no
+    range's own: kernel time, idle time and copies that nothing hides, which are, stand for it. Kernels bear the names
+    that `named` makes of theirs.
     """
     found: list[Attribution] = []
     of_metric = {row.metric: row for row in rows}
-    for row in sorted(rows, key=_weight):
+    step_tells = _tells_more(of_metric)
+    for row in sorted(rows, key=lambda row: _weight(row, step_last=not step_tells)):
         if row.baseline is None or row.now is None or not moved(row):
             continue
         sources = _parts_of_step(of_metric) if row.metric is Metric.STEP_MS else (row.metric,)
@@ -84,12 +86,19 @@ def attributions(
     return tuple(found)
 
 
-def _weight(row: MetricVerdict) -> tuple[int, bool, bool, bool, float]:
+def _tells_more(rows: Mapping[Metric, MetricVerdict]) -> bool:
+    """Whether most of the step's change is in none of its parts: copies within the GPU, waits of other streams."""
+    step = rows.get(Metric.STEP_MS)
+    parts = [_growth(row) for metric in _parts_of_step(rows) if (row := rows.get(metric)) is not None]
+    return step is not None and abs(sum(parts)) * 2 < abs(_growth(step))
+
+
+def _weight(row: MetricVerdict, *, step_last: bool) -> tuple[int, bool, bool, bool, float]:
     outcomes = (Outcome.REGRESSED, Outcome.INCONCLUSIVE, Outcome.IMPROVED)
     loss = outcomes.index(row.outcome) if row.outcome in outcomes else len(outcomes)
     is_clock = METRICS[row.metric].kind is Kind.CLOCK
     change = abs(row.change) if is_clock and row.change is not None else 0.0
-    return loss, _growth(row) < 0, is_clock, row.metric is Metric.STEP_MS, -change
+    return loss, _growth(row) < 0, is_clock, step_last and row.metric is Metric.STEP_MS, -change
 
 
 def _attribution(metric: Metric, axis: Axis, whole: float, parts: Iterable[Part]) -> Attribution:
@@ -146,7 +155,7 @@ def _by_kernel(metric: Metric, before: Breakdown, now: Breakdown, named: Callabl
     return [
         part.model_copy(
             update={
-                "name": named(names.get(part.name, part.name)),
+                "name": named(unnumbered(names.get(part.name, part.name))),
                 "note": _of_kernel(part.note, blessed.get(part.name), own.get(part.name)),
             }
         )
@@ -155,7 +164,10 @@ def _by_kernel(metric: Metric, before: Breakdown, now: Breakdown, named: Callabl
 
 
 def _kernels(side: Breakdown) -> dict[str, KernelSample]:
-    """A side's kernels by what their names and their keys, which a baseline's bear, have in common."""
+    """A side's kernels by what their names and their keys, which a baseline's bear, have in common.
+
+    Those that torch.compile made of the same operations are one: which is which, their numbers do not tell.
+    """
     added: dict[str, KernelSample] = {}
     for row in side.kernels:
         if row.kind == "kernel":

@@ -32,6 +32,8 @@ _SAYS_NOTHING: Final = re.compile(
     r"|(?:array|\w*OffsetCalculator|\w*ListMetadata|LoadWith\w+|StoreWith\w+|LoadWithoutCast|StoreWithoutCast)\b.*"
 )
 """Arguments of such a kernel: how elements are found, read and written."""
+_GENERATED: Final = re.compile(r"\A(?P<of>triton_[a-z]+_fused\w*?)(?:_\d+)+\Z")
+"""What torch.compile names a kernel that it generates: the operations in it, and a running number."""
 _SPACES: Final = re.compile(r"\s+")
 _KEY: Final = re.compile(rf" #[0-9a-f]{{{DIGEST}}}\Z")
 
@@ -57,10 +59,22 @@ def brief(name: str) -> str:
     return told if len(told) <= BRIEF else f"{told[: BRIEF - 3]}..."
 
 
+def unnumbered(name: str) -> str:
+    """The name without the running number of torch.compile's kernels, `triton_poi_fused_add_2`; others as they are.
+
+    Of an otherwise unchanged kernel the number is another one as soon as the graph before it changes.
+    """
+    found = _GENERATED.match(name)
+    return found["of"] if found else name
+
+
 def identity(name: str) -> str:
-    """What a name and its key have in common, and no other name has: the start of its SHA-256."""
+    """What a name and its key have in common, and no other name has: the start of its SHA-256.
+
+    Kernels that torch.compile has made of the same operations have it in common too.
+    """
     found = _KEY.search(name)
-    return found[0][2:] if found else _digest(name)
+    return found[0][2:] if found else _digest(unnumbered(name))
 
 
 def key(name: str) -> str:
@@ -75,7 +89,7 @@ def key(name: str) -> str:
     if told == name and len(name) <= KEPT:
         return name
     room = told if len(told) <= KEPT else f"{told[: KEPT - 3]}..."
-    return f"{room} #{_digest(name)}"
+    return f"{room} #{identity(name)}"
 
 
 def _unwrapped(told: str) -> str:

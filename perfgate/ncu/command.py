@@ -19,7 +19,9 @@ class OneLaunch:
     """Which launch of which kernel is looked at."""
 
     kernel: str
-    """The mangled name: the same in nsys and ncu, whatever either makes of it for people, and matched exactly."""
+    """The mangled name: the same in nsys and ncu, whatever either makes of it for people, and matched exactly.
+
+    Or `regex:` and an expression, for which all kernels that it matches are one."""
     skip: int = 0
     """Launches of this kernel to pass over first."""
     from_start: bool = False

@@ -9,9 +9,11 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+import sqlite3
 import subprocess
 import sys
 import textwrap
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -118,8 +120,8 @@ def git(root: Path, *words: str) -> str:
     return done.stdout.strip()
 
 
-def run(gemm_ms: float, *, sgemm_ms: float = 1.0) -> Run:
-    kernels = [KernelSample(name=GEMM, count=12, gpu_ms=gemm_ms), KernelSample(name=SGEMM, count=1, gpu_ms=sgemm_ms)]
+def run(gemm_ms: float, *, sgemm_ms: float = 1.0, gemm: str = GEMM) -> Run:
+    kernels = [KernelSample(name=gemm, count=12, gpu_ms=gemm_ms), KernelSample(name=SGEMM, count=1, gpu_ms=sgemm_ms)]
     values = {**records.VALUES, Metric.KERNEL_MS: gemm_ms + sgemm_ms}
     made = records.run(processes=[records.process(values, steps=4, kernels=kernels)])
     return made.model_copy(update={"folder": "run-1"})
@@ -127,6 +129,11 @@ def run(gemm_ms: float, *, sgemm_ms: float = 1.0) -> Run:
 
 @pytest.fixture
 def bed(here: Project, capture: Path, tmp_path: Path) -> Bed:
+    return laid_out(here, capture, tmp_path)
+
+
+def laid_out(here: Project, capture: Path, tmp_path: Path, *, before: str = GEMM, now: str = GEMM) -> Bed:
+    """The bed, its GEMM under a name of either side."""
     here.patch.setattr(looking, "read_machine", lambda _env, **_more: here.machine)
     here.write("speed", "1000")
     here.write(".gitignore", "bin/\n*.sqlite\n.perfgate/\n__pycache__/\n")
@@ -137,11 +144,15 @@ def bed(here: Project, capture: Path, tmp_path: Path) -> Bed:
     here.write("speed", "3000")
     baseline = here.baseline()
     occasion = baseline.occasions[0].model_copy(update={"commit": Commit(sha=sha)})
-    breakdown = kept(breakdown_of([run(8.0)] * 5))
+    breakdown = kept(breakdown_of([run(8.0, gemm=before)] * 5))
     here.bless(baseline.model_copy(update={"breakdown": breakdown, "occasions": (occasion,)}))
     code = {"workloads/loops.py": hashlib.sha256((here.root / "workloads/loops.py").read_bytes()).hexdigest()}
     result = records.result(
-        of=here.declared(), on=here.machine, measured=[run(9.0)] * 3, code=code, at=records.NOON.replace(hour=15)
+        of=here.declared(),
+        on=here.machine,
+        measured=[run(9.0, gemm=now)] * 3,
+        code=code,
+        at=records.NOON.replace(hour=15),
     )
     folder = here.keep(result)
     (folder / "run-1").mkdir()
@@ -284,6 +295,22 @@ def test_figures_of_another_kernel_are_not_taken(bed: Bed) -> None:
         "perfgate: Kernel2<cutlass_80_simt_sgemm_256x128_8x4_nn_align1>: ncu has looked at another kernel, _Zother. "
         f"It was asked for {GEMM_SYMBOL}."
     )
+
+
+def test_a_kernel_of_torch_compile_is_found_whatever_its_number(here: Project, capture: Path, tmp_path: Path) -> None:
+    bed = laid_out(here, capture, tmp_path, before="triton_poi_fused_add_1", now="triton_poi_fused_add_4")
+    (export,) = (here.root / ".perfgate" / "results").rglob("capture-0.sqlite")
+    with closing(sqlite3.connect(export)) as opened, opened:
+        opened.execute(
+            "UPDATE StringIds SET value = 'triton_poi_fused_add_4' WHERE value IN (?, ?)", (GEMM, GEMM_SYMBOL)
+        )
+    bed.ncu('kernel = "triton_poi_fused_add_" + Path("speed").read_text()')
+    seen = here.perfgate("explain", "loop", "--ncu", "--no-rules")
+    assert seen.status == 0, seen.err
+    assert [one.options["--kernel-name"] for one in bed.asked] == ["regex:^triton_poi_fused_add(_[0-9]+)+$"] * 2
+    lines = table(seen.out)
+    assert "triton_poi_fused_add  +1.000 ms a step, each +12.5 %" in lines
+    assert "  duration, us        1.000        3.000  +200 %" in lines
 
 
 def test_without_a_capture_no_kernel_can_be_named_to_ncu(bed: Bed) -> None:

@@ -71,6 +71,33 @@ def test_a_kernels_name_is_told_short_also_against_a_baselines_keys() -> None:
     assert (part.name, part.before, part.now, part.note) == ("fill<4>", 1.0, 1.5, "each +50 %")
 
 
+def test_kernels_of_torch_compile_are_told_by_their_operations_since_their_numbers_move() -> None:
+    before = kernels(triton_poi_fused_add_1=(1, 2.0), triton_poi_fused_add_3=(1, 3.0), triton_red_fused_sum_2=(1, 1.0))
+    now = kernels(triton_poi_fused_add_0=(2, 5.0), triton_poi_fused_add_2=(1, 4.0), triton_red_fused_sum_1=(1, 1.0))
+    (part,) = only(attributions(kept(before), now, moved(M.KERNEL_MS, 6.0, 10.0)), Axis.KERNEL).parts
+    assert (part.name, part.before, part.now, part.note) == (
+        "triton_poi_fused_add",
+        5.0,
+        9.0,
+        "2 -> 3 a step, each +20 %",
+    )
+
+
+@pytest.mark.parametrize(
+    ("gap_ms", "order"),
+    [(0.6, [M.GAP_MS, M.STEP_MS]), (0.1, [M.STEP_MS, M.GAP_MS])],
+    ids=["its parts show it", "its parts do not"],
+)
+def test_the_step_is_told_last_unless_it_holds_what_no_other_metric_shows(gap_ms: float, order: list[Metric]) -> None:
+    row = moved(M.STEP_MS, 10.0, 11.0)[0].model_copy(update={"change": 0.1})
+    gap = moved(M.GAP_MS, 1.0, 1.0 + gap_ms)[0].model_copy(update={"change": 0.1 * gap_ms})
+    before = Breakdown(ranges=ranges(M.GAP_MS, {"wait": 1.0}))
+    copied = CopySample(direction="Device-to-Device", host=None, count=1, bytes=8, gpu_ms=1.0 - gap_ms)
+    now = Breakdown(ranges=ranges(M.GAP_MS, {"wait": 1.0 + gap_ms}), copies=(copied,))
+    found = attributions(before, now, (row, gap))
+    assert list(dict.fromkeys(one.metric for one in found)) == order
+
+
 def test_launches_are_told_by_kernel_too() -> None:
     found = attributions(kernels(add=(3, 0.1)), kernels(add=(4, 0.1)), moved(M.LAUNCHES, 3, 4))
     assert where(found) == {M.LAUNCHES: "+1; by kernel: +1 add (3 -> 4 a step, each -25 %)"}

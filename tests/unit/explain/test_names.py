@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfgate.explain.names import BRIEF, DIGEST, KEPT, brief, identity, key, short
+from perfgate.explain.names import BRIEF, DIGEST, KEPT, brief, identity, key, short, unnumbered
 
 FILL = (
     "void at::native::vectorized_elementwise_kernel<(int)4, at::native::FillFunctor<float>, "
@@ -78,10 +78,32 @@ def test_within_a_sentence_a_name_is_cut_off() -> None:
     assert (len(told), told[:20], told[-3:]) == (BRIEF, "gemm<Tile<128>, Tile", "...")
 
 
-@pytest.mark.parametrize("name", ["triton_poi_fused_relu_0", FILL, "x" * 300, "a \ud800 b"])
+@pytest.mark.parametrize(
+    "name", ["triton_poi_fused_relu_0", f"triton_per_fused_{'add_' * 40}sum_7", FILL, "x" * 300, "a \ud800 b"]
+)
 def test_a_name_and_its_key_are_the_same_kernel(name: str) -> None:
     assert identity(name) == identity(key(name))
-    assert identity(name) != identity(f"{name}0")
+    assert identity(name) != identity(f"{name}x")
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("triton_poi_fused_add_2", "triton_poi_fused_add"),
+        ("triton_red_fused_add_gelu_backward_sum_10", "triton_red_fused_add_gelu_backward_sum"),
+        ("triton_tem_fused_convolution_3", "triton_tem_fused_convolution"),
+        ("triton_poi_fused_0", "triton_poi_fused"),
+        ("triton_poi_fused_add", "triton_poi_fused_add"),
+        ("my_triton_kernel_2", "my_triton_kernel_2"),
+        ("triton_attention_2", "triton_attention_2"),
+        ("nvjet_sm90_tst_128x256_64x4_2x1_v_bz_coopA_NNN", "nvjet_sm90_tst_128x256_64x4_2x1_v_bz_coopA_NNN"),
+        (FILL, FILL),
+    ],
+)
+def test_kernels_that_torch_compile_numbers_are_the_same_whatever_their_number(name: str, told: str) -> None:
+    assert unnumbered(name) == told
+    assert identity(name) == identity(told)
+    assert unnumbered(told) == told
 
 
 @given(st.text(max_size=400))
