@@ -7,11 +7,11 @@
 | pinned | copies from pinned memory, which nothing on the CPU waits for |
 | cudnn_benchmark | cuDNN tries its algorithms and keeps the fastest |
 | compile | torch.compile |
-| max_autotune | CUDA graphs, and kernels chosen by trial: its mode max-autotune without the coordinate descent |
+| max_autotune | CUDA graphs, and convolutions and products chosen by trial: what is cheap of its mode max-autotune |
 | grad_scaler | autocast to float16, with a GradScaler, which fetches each step whether a gradient overflowed |
 | autocast | autocast to bfloat16, which needs no scaler |
 | channels_last | weights and images as channels_last |
-| exhaustive | inductor tries every configuration it knows: may take an hour the first time |
+| exhaustive | the whole of that mode, and every configuration that inductor knows: may take an hour the first time |
 
 LADDER=all in the environment collects every rung but exhaustive, LADDER=naive,detached those two (and all,exhaustive
 really all), otherwise only channels_last is.
@@ -50,11 +50,11 @@ BATCH, WORKERS = (8, 1) if SMALL else (128, 4)
 IMAGES = 16 * BATCH
 """Images in the set, made at the start; they are gone through again and again."""
 
-AUTOTUNED: dict[str, str | int | bool | Callable[..., Any]] = {"max_autotune": True, "triton.cudagraphs": True}
-"""The mode max-autotune but for its `coordinate_descent_tuning`, which tunes one kernel after the other.
+AUTOTUNED: dict[str, str | int | bool | Callable[..., Any]] = {"max_autotune_gemm": True, "triton.cudagraphs": True}
+"""The mode max-autotune, but for the trials of pointwise kernels and reductions and its coordinate descent.
 
-With it the first compilation was not at its end after 9 minutes, on the 16 cores of an H200's host: too long for a gate
-on a fresh machine.
+With those the first compilation was not at its end after 7.5 minutes, on the 16 cores of an H200's host: too long for
+a gate on a fresh machine.
 """
 EXHAUSTIVE: dict[str, str | int | bool | Callable[..., Any]] = {
     "max_autotune": True,

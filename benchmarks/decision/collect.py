@@ -65,11 +65,15 @@ GRACE_S: Final = 30.0
 """How long a gate may go on when the time is up; one that is ended then is noted as spoilt."""
 END_S: Final = 20.0
 """How long a gate that was interrupted may take to end what it has started."""
-AGAINST: Final[Mapping[Kind, frozenset[float]]] = {Kind.GPU_BOUND: frozenset({0.02}), Kind.CPU_BOUND: frozenset()}
+AGAINST: Final[Mapping[Kind, frozenset[float]]] = {
+    Kind.GPU_BOUND: frozenset({0.02}),
+    Kind.CPU_BOUND: frozenset({0.01, 0.02, 0.03}),
+}
 """Slowdowns whose gates are a duet and nothing else (`--perfgate-against`).
 
 2 % of a GPU-bound step are 2.4 % of its kernel time, which ends a gate at the screen: nobody would then know whether
-step_ms would have shown them too.
+step_ms would have shown them too. Where a run alone says nothing, because the CPU's mood spreads them by a tenth, a
+screen does not either: its three runs are saved. Unchanged loops are gated as users gate them, screen and all.
 """
 RUNS_OF_A_GATE: Final[Mapping[Kind, tuple[int, int]]] = {Kind.GPU_BOUND: (4, 19), Kind.CPU_BOUND: (12, 16)}
 """How many runs' time to keep for a gate while none of its slowdown was made: unchanged, and slowed."""

@@ -1,6 +1,7 @@
 """The two loops that real gates are tried on: one that the GPU paces, one that the CPU does; knows nothing of gates.
 
 `collect.py` copies this file into a scratch project and writes the constants there; as it stands nothing is planted.
+SGD is written out: a first `torch.optim` imports torch's compiler, which takes half as long as all else of a run.
 """
 
 from typing import Any
@@ -24,13 +25,13 @@ if not CUDA:
 
 @workload(steps=30, warmup=50)
 def gpu_bound(steps: Steps) -> None:
-    """An MLP with fused Adam in tf32; the CPU runs ahead, and nothing waits for the GPU."""
+    """An MLP with SGD in tf32; the CPU runs ahead, and nothing waits for the GPU."""
     width, depth, batch = (4096, 4, 1536) if CUDA else (256, 4, 64)
     torch.manual_seed(0)
     torch.backends.cuda.matmul.allow_tf32 = True
     layers = [layer for _ in range(depth) for layer in (nn.Linear(width, width, device=DEVICE), nn.ReLU())]
     model = nn.Sequential(*layers)
-    optimizer = torch.optim.Adam(model.parameters(), fused=CUDA)
+    parameters = list(model.parameters())
     host = torch.randn(batch, width)
     inputs = host.pin_memory() if CUDA else host
     for _ in steps:
@@ -39,10 +40,10 @@ def gpu_bound(steps: Steps) -> None:
         with nvtx.annotate("forward"):
             loss = model(data).square().mean()
         with nvtx.annotate("backward"):
-            optimizer.zero_grad(set_to_none=True)
-            loss.backward()
-        with nvtx.annotate("optimizer"):
-            optimizer.step()
+            gradients = torch.autograd.grad(loss, parameters)
+        with nvtx.annotate("optimizer"), torch.no_grad():
+            for parameter, gradient in zip(parameters, gradients, strict=True):
+                parameter.add_(gradient, alpha=-1e-4)
         if CUDA:
             torch.cuda._sleep(SLEEP_CYCLES)  # type: ignore[no-untyped-call]
         else:
@@ -58,7 +59,8 @@ def cpu_bound(steps: Steps) -> None:
     blocks = nn.ModuleList(
         nn.Sequential(nn.Linear(width, width), nn.GELU(), nn.Linear(width, width)) for _ in range(depth)
     ).to(DEVICE)
-    optimizer = torch.optim.SGD(blocks.parameters(), lr=1e-4, momentum=0.9, foreach=False)
+    parameters = list(blocks.parameters())
+    momenta = [torch.zeros_like(parameter) for parameter in parameters]
     inputs = torch.randn(batch, width, device=DEVICE)
     for _ in steps:
         with nvtx.annotate("forward"):
@@ -67,10 +69,10 @@ def cpu_bound(steps: Steps) -> None:
                 hidden = hidden + block(hidden)
             loss = hidden.square().mean()
         with nvtx.annotate("backward"):
-            optimizer.zero_grad(set_to_none=True)
-            loss.backward()
-        with nvtx.annotate("optimizer"):
-            optimizer.step()
+            gradients = torch.autograd.grad(loss, parameters)
+        with nvtx.annotate("optimizer"), torch.no_grad():
+            for parameter, momentum, gradient in zip(parameters, momenta, gradients, strict=True):
+                parameter.add_(momentum.mul_(0.9).add_(gradient), alpha=-1e-4)
         with nvtx.annotate("log"):
             loss.item()
         with nvtx.annotate("spin"):
