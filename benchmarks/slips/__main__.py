@@ -22,6 +22,7 @@ from pydantic import TypeAdapter
 
 from perfgate.explain.attribution import attributions
 from perfgate.explain.where import where
+from perfgate.model.machine import Machine
 from perfgate.model.outcome import Outcome
 from perfgate.model.record import Record
 from perfgate.model.sample import Breakdown
@@ -39,6 +40,8 @@ class Gate(Record):
 
     slip: str
     loop: str
+    machine: str = "an unknown machine"
+    """GPU, driver, torch and nsys."""
     before: Breakdown
     now: Breakdown
     metrics: tuple[MetricVerdict, ...]
@@ -65,14 +68,19 @@ def save(gates: Sequence[Gate], path: Path) -> None:
     path.write_bytes(lzma.compress(text.encode(), preset=9 | lzma.PRESET_EXTREME))
 
 
-def taken(told: Sequence[Mapping[str, Any]]) -> list[Gate]:
-    """The gates of slips among those that SLIPS_TABLE tells of; clean loops are none."""
-    fields = Gate.model_fields
+def taken(table: Mapping[str, Any]) -> list[Gate]:
+    """The gates of slips among those that a file of SLIPS_TABLE tells of; clean loops are none."""
+    machine = {} if table["machine"] is None else {"machine": _machine(Machine.model_validate(table["machine"]))}
+    fields = set(Gate.model_fields) - {"machine"}
     return [
-        Gate.model_validate({name: gate[name] for name in fields})
-        for gate in told
+        Gate.model_validate({**{name: gate[name] for name in fields}, **machine})
+        for gate in table["gates"]
         if gate["slip"] != CLEAN and gate["before"] and gate["now"]
     ]
+
+
+def _machine(of: Machine) -> str:
+    return f"{of.gpu_name}, driver {of.driver}, torch {of.torch}, nsys {of.nsys}"
 
 
 def markdown(gates: Sequence[Gate]) -> str:
@@ -81,10 +89,12 @@ def markdown(gates: Sequence[Gate]) -> str:
         "# What the gate made of planted slips",
         "",
         (
-            "Made by `python -m benchmarks.slips table`; do not edit. Each slip of `workloads/slips.py` was planted on "
-            "an NVIDIA H200 and gated, 3 runs against 6 blessed ones. The first line of the explanation is as perfgate "
-            "explains the record now; long ones are cut off."
+            "Made by `python -m benchmarks.slips table`; do not edit. Each slip of `workloads/slips.py` was planted and "
+            "gated, 3 runs against 6 blessed ones. The first line of the explanation is as perfgate explains the "
+            "record now; long ones are cut off."
         ),
+        "",
+        f"Measured on {'; '.join(sorted({gate.machine for gate in gates}))}.",
         "",
         "| loop | slip | REGRESSED | the explanation begins |",
         "| --- | --- | --- | --- |",
@@ -131,7 +141,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     gates = {gate.slip: gate for gate in load(given.record)}
     if given.what == "record":
         for path in given.tables:
-            gates |= {gate.slip: gate for gate in taken(json.loads(path.read_text(encoding="utf-8"))["gates"])}
+            gates |= {gate.slip: gate for gate in taken(json.loads(path.read_text(encoding="utf-8")))}
         save(list(gates.values()), given.record)
     else:
         if not gates:

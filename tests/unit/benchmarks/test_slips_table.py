@@ -17,13 +17,15 @@ ROWS = [
     {"metric": "syncs", "outcome": "REGRESSED", "baseline": 0.0, "now": 1.0},
 ]
 
+MACHINE = {"gpus": [{"name": "NVIDIA L4", "uuid": "GPU-1"}], "driver": "580.1", "torch": "2.11.0", "nsys": "2025.3.1"}
+
 
 def told(slip: str, **changes: object) -> dict[str, Any]:
     return {"slip": slip, "loop": "eager", "before": BEFORE, "now": NOW, "metrics": ROWS, "wall_s": 3.0, **changes}
 
 
 def recorded(folder: Path, *gates: dict[str, Any]) -> Path:
-    (folder / "slips.json").write_text(json.dumps({"machine": None, "gates": gates}))
+    (folder / "slips.json").write_text(json.dumps({"machine": MACHINE, "gates": gates}))
     record = folder / "record.json.xz"
     assert main(["record", str(record), str(folder / "slips.json")]) == 0
     return record
@@ -39,8 +41,9 @@ def test_gates_of_slips_are_kept_and_newer_ones_take_the_place_of_older(tmp_path
 def test_the_table_shows_what_regressed_and_what_the_explanation_says_first(tmp_path: Path) -> None:
     record = recorded(tmp_path, told("item"))
     assert main(["table", str(record), "--out", str(tmp_path / "RESULTS.md")]) == 0
-    row = (tmp_path / "RESULTS.md").read_text().splitlines()[-1]
-    assert row == "| eager | item | kernel_ms +12.3%, syncs 0 -> 1 | syncs: +1: +1 under log |"
+    lines = (tmp_path / "RESULTS.md").read_text().splitlines()
+    assert "Measured on NVIDIA L4, driver 580.1, torch 2.11.0, nsys 2025.3.1." in lines
+    assert lines[-1] == "| eager | item | kernel_ms +12.3%, syncs 0 -> 1 | syncs: +1: +1 under log |"
 
 
 def test_there_is_no_table_of_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
