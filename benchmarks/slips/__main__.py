@@ -89,8 +89,8 @@ def markdown(gates: Sequence[Gate]) -> str:
         "# What the gate made of planted slips",
         "",
         (
-            "Made by `python -m benchmarks.slips table`; do not edit. Each slip of `workloads/slips.py` was planted and "
-            "gated, 3 runs against 6 blessed ones. The first line of the explanation is as perfgate explains the "
+            "Made by `python -m benchmarks.slips table`; do not edit. Each slip of `workloads/slips.py` was planted "
+            "and gated, 3 runs against 6 blessed ones. The first line of the explanation is as perfgate explains the "
             "record now; long ones are cut off."
         ),
         "",
