@@ -795,6 +795,13 @@ def _read_account(file: Path) -> Account | None:
 
 def _check_workload(workload: Workload, outcome: ProfileOutcome, account: Account | None, log: Path) -> None:
     shown = _tail(outcome)
+    if outcome.nsys_hung:
+        raise WorkloadTimedOut(
+            subject=workload.id,
+            fact=f"nsys did not end within {workload.timeout_s:g} s, though the workload had ended, and was stopped",
+            next_step=f"Run it again: nsys hangs now and then on a busy machine. For a capture that takes it so long, "
+            f"measure fewer steps or raise timeout_s. See {log}.{shown}",
+        )
     if outcome.timed_out:
         raise WorkloadTimedOut(
             subject=workload.id,

@@ -73,7 +73,7 @@ class WorkloadFailed(PerfgateError):
 
 
 class WorkloadTimedOut(PerfgateError):
-    """The workload did not end within its time limit."""
+    """The workload, or nsys after it, did not end within its time limit."""
 
     exit_code = 17
 

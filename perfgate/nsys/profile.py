@@ -97,6 +97,8 @@ class ProfileOutcome:
     log: Path
     problem: str | None
     """Why there is no capture, or one less than there should be, and what to do; sentences."""
+    nsys_hung: bool = False
+    """Whether nothing but nsys was left when the time was up: what it profiled had ended."""
     crash: str | None = None
     """What nsys says it broke down by, where it left no capture for it: another try may well succeed."""
 
@@ -327,6 +329,7 @@ def _outcome(
         exit_status=status,
         signal=signal_name(status - 128) if status is not None and status > 128 else None,
         timed_out=finished is not None and finished.timed_out,
+        nsys_hung=finished is not None and _hung(finished),
         wall_s=0.0 if finished is None else finished.wall_s,
         tail=tuple(lines.tail),
         log=spec.folder / LOG,
@@ -337,6 +340,10 @@ def _outcome(
 
 def _is_nsys(name: str) -> bool:
     return name.startswith("nsys")
+
+
+def _hung(finished: Finished) -> bool:
+    return finished.timed_out and bool(finished.left) and all(map(_is_nsys, finished.left))
 
 
 def _program(spec: ProfileSpec) -> str | None:
@@ -376,6 +383,11 @@ def _why_no_capture(tool: NsysTool, spec: ProfileSpec, finished: Finished, own: 
     said = "\n".join(own)
     if "No space left on device" in said or free < FULL_BYTES:
         return f"The disk ran full while nsys wrote the capture into {spec.folder}. Free some space."
+    if _hung(finished):
+        return (
+            f"nsys {tool.version} did not end within {spec.timeout_s:g} s, though the workload had ended, so it was "
+            f"ended. Run it again; for a capture that takes it so long, measure fewer steps or raise timeout_s: {log}"
+        )
     if finished.timed_out:
         late = "The workload" if "Generating '" not in said else "The workload, or nsys writing its capture,"
         return (

@@ -240,10 +240,12 @@ def ended(
     exit_status: int | None = 0,
     signal: str | None = None,
     timed_out: bool = False,
+    nsys_hung: bool = False,
     tail: tuple[str, ...] = (),
     captures: tuple[Captured, ...] = CAPTURED,
 ) -> ProfileOutcome:
     return ProfileOutcome(
+        nsys_hung=nsys_hung,
         captures=captures,
         exit_status=exit_status,
         signal=signal,
@@ -331,6 +333,17 @@ def test_a_run_out_of_time_is_told_with_its_limit(workload: Workload) -> None:
     assert str(error) == (
         f"{workload.id}: it did not end within 2.5 s and was stopped.\n"
         f"See {LOG}, or raise timeout_s if it needs longer. It printed nothing."
+    )
+
+
+def test_an_nsys_that_hangs_is_not_told_as_the_workloads_fault() -> None:
+    workload = records.workload()
+    error = failure(workload, ended(timed_out=True, nsys_hung=True, exit_status=None))
+    assert isinstance(error, WorkloadTimedOut)
+    assert str(error).startswith(
+        f"{workload.id}: nsys did not end within {workload.timeout_s:g} s, though the workload had ended, "
+        "and was stopped.\n"
+        "Run it again: nsys hangs now and then on a busy machine."
     )
 
 

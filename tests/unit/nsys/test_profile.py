@@ -396,6 +396,18 @@ def test_a_run_out_of_time_has_no_captures_and_leaves_nothing_running(fake: Fake
         "The workload did not end within 1 s, so it was ended with all that it had started. "
         f"Give it more time (timeout_s), or look where it hangs: {fake.run}/nsys.log"
     )
+    assert not outcome.nsys_hung
+
+
+def test_an_nsys_that_hangs_when_all_else_has_ended_is_told_from_a_workload_that_does(fake: Fake) -> None:
+    outcome = outcome_of(fake.make(profile=f"{CAPTURES}; echo step 1; kill -STOP $$"), fake, timeout_s=1.0)
+    assert outcome.timed_out
+    assert outcome.nsys_hung
+    assert outcome.captures == ()
+    assert outcome.problem == (
+        "nsys 2024.2.3 did not end within 1 s, though the workload had ended, so it was ended. Run it again; for a "
+        f"capture that takes it so long, measure fewer steps or raise timeout_s: {fake.run}/nsys.log"
+    )
 
 
 @pytest.mark.parametrize(
