@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import getpass
 import os
+import shutil
 import subprocess
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path, PurePath
@@ -249,7 +251,20 @@ def remove_worktree(root: Path, folder: Path, *, env: Mapping[str, str] | None =
     # Twice: one that was interrupted while it was made is still locked.
     done = _run(root, env, "worktree", "remove", "--force", "--force", str(folder), limit_s=CHECKOUT_LIMIT_S)
     if done.returncode != 0:
-        _run(root, env, "worktree", "prune")
+        _forget(root, folder, env)
+
+
+def _forget(root: Path, folder: Path, env: Mapping[str, str] | None) -> None:
+    """Remove what git has noted of one worktree; `git worktree prune` would forget those on unplugged disks as well."""
+    told = _run(root, env, "rev-parse", "--git-common-dir")
+    if told.returncode != 0:
+        return
+    noted = root / os.fsdecode(told.stdout).removesuffix("\n") / "worktrees"
+    for entry in noted.glob("*/gitdir"):
+        with suppress(OSError):
+            leads_to = entry.parent / entry.read_text(encoding="utf-8", errors="surrogateescape").removesuffix("\n")
+            if os.path.realpath(leads_to) == os.path.realpath(folder / ".git"):
+                shutil.rmtree(entry.parent, ignore_errors=True)
 
 
 def fetch_branch(root: Path, branch: str, *, env: Mapping[str, str] | None = None) -> None:

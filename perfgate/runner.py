@@ -795,6 +795,13 @@ def _read_account(file: Path) -> Account | None:
 
 def _check_workload(workload: Workload, outcome: ProfileOutcome, account: Account | None, log: Path) -> None:
     shown = _tail(outcome)
+    if outcome.disk_was_full and outcome.timed_out:
+        # Its time was up because of that: raising the limit is no advice.
+        raise CaptureFailed(
+            subject=workload.id,
+            fact=_problem(outcome, log),
+            next_step=f"Free some space, and run again. See {log}.{shown}",
+        )
     if outcome.nsys_hung:
         raise WorkloadTimedOut(
             subject=workload.id,

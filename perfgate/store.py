@@ -19,6 +19,7 @@ import re
 import secrets
 import shlex
 import shutil
+import stat
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -303,7 +304,7 @@ class Store:
         file = path / RESULT_FILE if path.is_dir() else path
         told = self._told(file)
         try:
-            raw = file.read_bytes()
+            raw = _bytes_of(file)
         except FileNotFoundError as error:
             raise ResultMissing(subject=told, fact="there is no such file", next_step=_MEASURE_AGAIN) from error
         except OSError as error:
@@ -367,7 +368,7 @@ class Store:
 
     def _read_baseline(self, path: Path, workload: str | None) -> Baseline | None:
         try:
-            raw = path.read_bytes()
+            raw = _bytes_of(path)
         except FileNotFoundError:
             for link in (self._baselines, path.parent, path):
                 if link.is_symlink() and not link.exists():
@@ -593,6 +594,18 @@ def _anew(workload: str | None) -> str:
 
 def _seal(baseline: Baseline | None) -> str | None:
     return None if baseline is None else seal_of(baseline_content(baseline))
+
+
+def _bytes_of(path: Path) -> bytes:
+    """A file's content; of a pipe or a device nobody knows when it ends.
+
+    Raises:
+        OSError: it cannot be read, or is none.
+    """
+    mode = path.stat().st_mode
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        raise OSError(errno.EINVAL, "It is no plain file", str(path))
+    return path.read_bytes()
 
 
 def _parsed(raw: bytes) -> dict[str, object]:

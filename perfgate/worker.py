@@ -330,7 +330,9 @@ class MeasuredSteps:
         """
         loop = self._running()
         if loop is not None:
-            loop.close()
+            # A thread that the loop left behind may be in it: then it is not to be closed.
+            with contextlib.suppress(ValueError):
+                loop.close()
         if self._turns is not None:
             self._turns.leave()
 
@@ -517,10 +519,12 @@ def tell(
     *,
     message: str = "",
     exit_status: int | None = None,
+    before: Mapping[str, str] | None = None,
 ) -> None:
     """Close what the loop left open, and write the worker's account where the order wants it.
 
-    Whatever the workload made of being abandoned, that is how it ended.
+    Whatever the workload made of being abandoned, that is how it ended. `before` are the digests of code as it was
+    loaded: a file that has another one now gets one that no other run's has.
     """
     steps.close()
     if steps.abandoned is not None:
@@ -529,7 +533,7 @@ def tell(
     torch_version = getattr(torch, "__version__", None)
     account = Account(
         ending=ending,
-        message=message,
+        message=message.encode(errors="backslashreplace").decode(),
         exit_status=exit_status,
         turns=steps.turns,
         pid=os.getpid(),
@@ -539,9 +543,23 @@ def tell(
         marked_by=steps.marked_by,
         captured_by=steps.captured_by,
         core=steps.kept_core,
-        code=loaded_code(Path(order.root)),
+        code=_as_loaded(before or {}, loaded_code(Path(order.root))),
     )
     Path(order.account).write_text(account.model_dump_json(indent=2), encoding="utf-8")
+
+
+def _as_loaded(before: Mapping[str, str], now: Mapping[str, str]) -> dict[str, str]:
+    return {
+        path: digest
+        if before.get(path, digest) == digest
+        else hashlib.sha256(f"{before[path]} {digest} {os.getpid()}".encode()).hexdigest()
+        for path, digest in now.items()
+    }
+
+
+def digest_of(path: Path) -> str:
+    """SHA-256 of a file."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def loaded_code(root: Path) -> dict[str, str]:
@@ -563,7 +581,7 @@ def loaded_code(root: Path) -> dict[str, str]:
         if any(path.is_relative_to(prefix) for prefix in foreign):
             continue
         with contextlib.suppress(OSError):
-            digests[path.relative_to(root).as_posix()] = hashlib.sha256(path.read_bytes()).hexdigest()
+            digests[path.relative_to(root).as_posix()] = digest_of(path)
     return dict(sorted(digests.items()))
 
 

@@ -64,6 +64,8 @@ def run_process(
 ) -> Finished:
     """Run a program in a session of its own until it ends or its time is up; afterwards nothing of it runs.
 
+    But for what has left its session and cleared its environment, by which its processes are known.
+
     Its stdout and stderr become one stream of lines, ended by newline or carriage return (progress bars), undecodable
     bytes replaced; each goes to `log` and then to `on_line`. Its stdin is empty. `on_tick` is called at least every
     0.1 s while it runs.

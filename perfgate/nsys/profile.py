@@ -10,7 +10,7 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -97,6 +97,8 @@ class ProfileOutcome:
     log: Path
     problem: str | None
     """Why there is no capture, or one less than there should be, and what to do; sentences."""
+    disk_was_full: bool = False
+    """Whether next to nothing was free at some moment of the run."""
     nsys_hung: bool = False
     """Whether nothing but nsys was left when the time was up: what it profiled had ended."""
     crash: str | None = None
@@ -147,7 +149,8 @@ def profile(
             problems.append(str(error))
     if not reps:
         problems.append(_why_no_capture(tool, spec, finished, lines.own, free))
-    return _outcome(spec, lines, finished, captures=captures, problem="\n".join(problems) or None)
+    outcome = _outcome(spec, lines, finished, captures=captures, problem="\n".join(problems) or None)
+    return replace(outcome, disk_was_full=free < FULL_BYTES)
 
 
 def export(

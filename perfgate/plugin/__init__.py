@@ -67,6 +67,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--perfgate-worker", default=None, help=argparse.SUPPRESS)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config, parser: pytest.Parser, args: list[str]) -> None:
+    """Note, for the workers of a gate, which options are those of a conftest."""
+    if early_config.known_args_namespace.perfgate:
+        importlib.import_module("perfgate.plugin.handed_on").note_early(early_config, parser, args)
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Load the side that this process is on."""
     side = "worker_side" if config.getoption("perfgate_worker") else "gate_side" if config.getoption("perfgate") else ""

@@ -23,6 +23,7 @@ from perfgate.pages import page_of
 from perfgate.plugin import OPTIONS
 from perfgate.plugin.bench import GATE, Against, PytestGate
 from perfgate.plugin.collect import holds_command, holds_workloads, spared_by_timeouts
+from perfgate.plugin.handed_on import ini_values, options_of_conftests
 from perfgate.plugin.items import CommandCollector, CommandItem, GatedModule, GateShut, WorkloadItem
 from perfgate.plugin.outputs import Outputs
 from perfgate.plugin.progress import Progress
@@ -61,6 +62,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     config = session.config
     refuse_distribution(config)
     refuse_misled_root(config)
+    refuse_unreadable_root(config)
     if not config.pluginmanager.hasplugin("terminalreporter"):
         raise pytest.UsageError("-p no:terminal: a gate tells its verdicts there. Leave it out; -q says least.")
     try:
@@ -149,6 +151,21 @@ def refuse_misled_root(config: pytest.Config) -> None:
         )
 
 
+def refuse_unreadable_root(config: pytest.Config) -> None:
+    """Refuse a project in a folder whose name no JSON document can hold.
+
+    Raises:
+        pytest.UsageError: its path is no UTF-8.
+    """
+    try:
+        str(config.rootpath).encode()
+    except UnicodeEncodeError:
+        raise pytest.UsageError(
+            f"--perfgate: the path of this project is no UTF-8: {ascii(str(config.rootpath))}.\n"
+            "Move it to a folder whose path is."
+        ) from None
+
+
 def options_of(config: pytest.Config) -> dict[str, object]:
     """The settings that were given as options; None where an option was not."""
     return {
@@ -196,13 +213,13 @@ def end_as_on_ctrl_c(config: pytest.Config) -> None:
 
 
 def worker_options(config: pytest.Config) -> tuple[str, ...]:
-    """What the pytest of a worker must share with this one."""
+    """What the pytest of a worker must share with this one; what a conftest declares comes last."""
     options = [f"--rootdir={config.rootpath}", f"--import-mode={config.getoption('importmode')}"]
     if config.inipath is not None:
         options += ["-c", str(config.inipath)]
     for plugin in config.getoption("plugins"):
         options += ["-p", plugin]
-    return tuple(options)
+    return (*options, *ini_values(config), *options_of_conftests(config))
 
 
 @pytest.hookimpl(wrapper=True)

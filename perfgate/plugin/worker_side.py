@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from pathlib import Path
 
 import pytest
@@ -15,6 +15,8 @@ from perfgate.plugin.collect import WorkloadModule, holds_workloads, spared_by_t
 
 ORDER = pytest.StashKey[Order]()
 STEPS = pytest.StashKey[worker.MeasuredSteps]()
+CODE = pytest.StashKey[Mapping[str, str]]()
+"""Digests of the project's files as they were loaded, by path."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -24,8 +26,16 @@ def pytest_configure(config: pytest.Config) -> None:
         steps=order.steps, warmup=order.warmup, profiled=worker.profiled(os.environ), bouts=order.bouts
     )
     config.stash[ORDER], config.stash[STEPS] = order, steps
+    config.stash[CODE] = _before_it_is_loaded(config, Path(order.root))
     if order.bouts is not None and order.bouts.core is not None:
         worker.stay_near(order.bouts.core)
+
+
+def _before_it_is_loaded(config: pytest.Config, root: Path) -> dict[str, str]:
+    """The workload's own file: what it imports takes seconds, in which somebody may edit it."""
+    files = [(config.invocation_params.dir / str(name).partition("::")[0]).resolve() for name in config.args]
+    within = [file for file in files if file.is_file() and file.is_relative_to(root.resolve())]
+    return {file.relative_to(root.resolve()).as_posix(): worker.digest_of(file) for file in within}
 
 
 @pytest.fixture
@@ -52,25 +62,36 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
     """Run the workload and tell how it ended."""
     order, steps = pyfuncitem.config.stash[ORDER], pyfuncitem.config.stash[STEPS]
+    own = pyfuncitem.config.stash[CODE]
+    before = {**worker.loaded_code(Path(order.root)), **own}
     try:
         result = yield
         steps.check()
     except worker.ToldWhole as told:
-        worker.tell(order, steps, told.ending, message=str(told))
+        worker.tell(order, steps, told.ending, message=str(told), before=before)
         raise
     except pytest.skip.Exception as skipped:
-        worker.tell(order, steps, Ending.SKIPPED, message=str(skipped))
+        worker.tell(order, steps, Ending.SKIPPED, message=_said(skipped), before=before)
         raise
     except SystemExit as left:
         status = left.code if isinstance(left.code, int) else int(left.code is not None)
         said = "" if left.code is None else repr(left.code)
-        worker.tell(order, steps, Ending.EXITED, message=f"it called sys.exit({said})", exit_status=status)
+        worker.tell(
+            order, steps, Ending.EXITED, message=f"it called sys.exit({said})", exit_status=status, before=before
+        )
         raise
     except BaseException as raised:
-        worker.tell(order, steps, Ending.RAISED, message=f"{type(raised).__name__}: {raised}")
+        worker.tell(order, steps, Ending.RAISED, message=f"{type(raised).__name__}: {_said(raised)}", before=before)
         raise
-    worker.tell(order, steps, Ending.FINISHED)
+    worker.tell(order, steps, Ending.FINISHED, before=before)
     return result
+
+
+def _said(raised: BaseException) -> str:
+    try:
+        return str(raised)
+    except Exception:  # noqa: BLE001 - the workload's own code
+        return "(its text cannot be told: its __str__ raises)"
 
 
 def pytest_report_teststatus() -> tuple[str, str, str]:

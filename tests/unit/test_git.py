@@ -340,6 +340,19 @@ def test_a_worktree_comes_and_goes_and_others_stay(root: Path, env: Env, tmp_pat
     assert not ours.exists()
 
 
+def test_what_git_cannot_remove_is_forgotten_alone(root: Path, env: Env, tmp_path: Path) -> None:
+    unplugged, ours = tmp_path / "unplugged", tmp_path / "ours"
+    run(root, env, "worktree", "add", "--quiet", "--detach", str(unplugged))
+    git.add_worktree(root, ours, git.resolve(root, "HEAD", env=env), env=env)
+    unplugged.rename(tmp_path / "away")
+    (ours / ".git").write_text("broken")
+    git.remove_worktree(root, tmp_path / "never", env=env)
+    git.remove_worktree(root, ours, env=env)
+    assert [entry.name for entry in (root / ".git" / "worktrees").iterdir()] == ["unplugged"]
+    (tmp_path / "away").rename(unplugged)
+    assert run(unplugged, env, "rev-parse", "HEAD") == run(root, env, "rev-parse", "HEAD")
+
+
 def test_the_default_branch_is_the_one_that_origin_names(root: Path, env: Env, tmp_path: Path) -> None:
     run(root, env, "branch", "--move", "trunk/2")
     clone = tmp_path / "clone"

@@ -20,6 +20,7 @@ from support import records
 from perfgate import runner
 from perfgate.machine import RUN_COOKIE
 from perfgate.model.errors import (
+    CaptureFailed,
     CaptureUnreadable,
     ConfigInvalid,
     NsysCrashed,
@@ -241,11 +242,13 @@ def ended(
     signal: str | None = None,
     timed_out: bool = False,
     nsys_hung: bool = False,
+    disk_was_full: bool = False,
     tail: tuple[str, ...] = (),
     captures: tuple[Captured, ...] = CAPTURED,
 ) -> ProfileOutcome:
     return ProfileOutcome(
         nsys_hung=nsys_hung,
+        disk_was_full=disk_was_full,
         captures=captures,
         exit_status=exit_status,
         signal=signal,
@@ -253,7 +256,7 @@ def ended(
         wall_s=1.0,
         tail=tail,
         log=LOG,
-        problem=None,
+        problem="The disk ran full." if disk_was_full else None,
     )
 
 
@@ -262,7 +265,7 @@ def account(ending: Ending, message: str = "", exit_status: int | None = None) -
 
 
 def failure(workload: Workload, outcome: ProfileOutcome, told: Account | None = None) -> PerfgateError:
-    with pytest.raises((WorkloadFailed, WorkloadTimedOut)) as failed:
+    with pytest.raises((CaptureFailed, WorkloadFailed, WorkloadTimedOut)) as failed:
         runner._check_workload(workload, outcome, told, LOG)
     return failed.value
 
@@ -334,6 +337,13 @@ def test_a_run_out_of_time_is_told_with_its_limit(workload: Workload) -> None:
         f"{workload.id}: it did not end within 2.5 s and was stopped.\n"
         f"See {LOG}, or raise timeout_s if it needs longer. It printed nothing."
     )
+
+
+def test_a_full_disk_is_told_before_the_time_that_it_cost() -> None:
+    workload = records.workload()
+    error = failure(workload, ended(timed_out=True, disk_was_full=True, exit_status=None))
+    assert isinstance(error, CaptureFailed)
+    assert str(error).startswith(f"{workload.id}: The disk ran full.\nFree some space, and run again.")
 
 
 def test_an_nsys_that_hangs_is_not_told_as_the_workloads_fault() -> None:

@@ -422,6 +422,16 @@ def test_listing_shows_the_unreadable_with_their_error(store: Store) -> None:
     assert str(listed[1].found).startswith("baselines/nvidia-h200/mlp.json: the baseline is broken: it is empty.")
 
 
+def test_a_pipe_in_a_baselines_place_is_not_waited_for(store: Store) -> None:
+    path = store.baseline_path(SLUG, "mlp")
+    path.parent.mkdir(parents=True)
+    os.mkfifo(path)
+    (entry,) = store.baselines()
+    assert str(entry.found).startswith(
+        "baselines/nvidia-h200/mlp.json: the baseline cannot be read (It is no plain file)."
+    )
+
+
 def test_listing_of_one_machine_leaves_out_the_others(store: Store) -> None:
     store.save_baseline(records.baseline(), replacing=None)
     store.save_baseline(records.baseline(on=records.machine("NVIDIA H100")), replacing=None)

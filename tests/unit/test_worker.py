@@ -1041,6 +1041,35 @@ def test_the_account_tells_how_it_ended_and_with_what(
     )
 
 
+def test_a_file_that_was_edited_since_it_was_loaded_is_like_no_other_runs(
+    order: Order, calls: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "loaded_code", lambda _root: {"a.py": "new", "b.py": "same", "late.py": "late"})
+    tell(order, made(calls), Ending.FINISHED, before={"a.py": "old", "b.py": "same", "gone.py": "x"})
+    code = account_of(order).code
+    assert list(code) == ["a.py", "b.py", "late.py"]
+    assert (code["b.py"], code["late.py"]) == ("same", "late")
+    assert code["a.py"] not in ("old", "new")
+
+
+def test_a_message_that_is_no_text_is_spelled_out(order: Order, calls: list[str]) -> None:
+    tell(order, made(calls), Ending.RAISED, message="ValueError: bad \udcff name")
+    assert account_of(order).message == r"ValueError: bad \udcff name"
+
+
+def test_a_loop_that_a_thread_is_in_still_gets_its_account(order: Order, calls: list[str]) -> None:
+    steps = made(calls)
+
+    class Busy:
+        def close(self) -> None:
+            raise ValueError("generator already executing")
+
+    loop = Busy()
+    steps._running = lambda: loop  # type: ignore[assignment, return-value]
+    tell(order, steps, Ending.WRONG_STEPS, message="the loop took 0 of 5 turns")
+    assert account_of(order).ending is Ending.WRONG_STEPS
+
+
 def test_the_account_without_torch_says_so(order: Order, calls: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "torch", raising=False)
     tell(order, made(calls), Ending.EXITED, message="it called sys.exit(3)", exit_status=3)

@@ -1,0 +1,69 @@
+"""Options that a project's conftest declares reach the worker, in whatever way they are given; pytest's own do not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+from support.project import Project
+
+from perfgate.plugin.gate_side import refuse_unreadable_root
+
+CONFTEST = """\
+import pytest
+
+def pytest_addoption(parser):
+    parser.addoption("--ms", type=float, default=1.0)
+    parser.addoption("--twice", action="store_true")
+    parser.addini("pause", "ms", default="0")
+
+@pytest.fixture
+def ms(pytestconfig):
+    asked = pytestconfig.getoption("--ms") * (2 if pytestconfig.getoption("--twice") else 1)
+    return asked + float(pytestconfig.getini("pause"))
+"""
+LOOP = """\
+import time
+from perfgate import workload
+
+@workload(steps=4, warmup=1)
+def loop(steps, ms):
+    print(f"{ms} ms a step")
+    for _ in steps:
+        time.sleep(ms / 1000)
+"""
+
+
+@pytest.mark.nsys
+@pytest.mark.usefixtures("real_nsys")
+@pytest.mark.parametrize(
+    ("given", "addopts", "ms"),
+    [
+        (("--ms=6",), "", 6),
+        (("--ms", "6", "workloads/loops.py", "-x", "--twice"), "", 12),
+        (("workloads/loops.py",), "--ms=7 -v", 7),
+        (("-o", "pause=8", "--durations", "3"), "", 9),
+    ],
+    ids=["one word", "two words", "addopts", "ini value"],
+)
+def test_options_of_a_conftest_are_the_workloads(
+    project: Project, given: tuple[str, ...], addopts: str, ms: int
+) -> None:
+    project.write("conftest.py", CONFTEST)
+    project.workload(LOOP)
+    project.write("pytest.ini", f"[pytest]\naddopts = {addopts}\n")
+    seen = project.run("--perfgate", "--perfgate-runs=1", "--perfgate-json=out.json", *given)
+    assert seen.status == 1
+    told = json.loads((project.root / "out.json").read_text())["workloads"][0]
+    (log,) = (project.root / ".perfgate").rglob("workload.log")
+    assert f"{ms:.1f} ms a step" in log.read_text(encoding="utf-8")
+    assert told["runs"][0]["values"]["step_ms"] >= ms
+
+
+def test_a_project_whose_path_is_no_utf_8_is_refused() -> None:
+    config = cast("pytest.Config", SimpleNamespace(rootpath=Path("/tmp/lat\udce9in")))
+    with pytest.raises(pytest.UsageError, match=r"no UTF-8: '/tmp/lat\\udce9in'"):
+        refuse_unreadable_root(config)
