@@ -23,7 +23,7 @@ from perfgate.pages import page_of
 from perfgate.plugin import OPTIONS
 from perfgate.plugin.bench import GATE, Against, PytestGate
 from perfgate.plugin.collect import holds_command, holds_workloads, spared_by_timeouts
-from perfgate.plugin.handed_on import ini_values, options_of_conftests
+from perfgate.plugin.handed_on import ini_values, own_options
 from perfgate.plugin.items import CommandCollector, CommandItem, GatedModule, GateShut, WorkloadItem
 from perfgate.plugin.outputs import Outputs
 from perfgate.plugin.progress import Progress
@@ -161,7 +161,7 @@ def refuse_unreadable_root(config: pytest.Config) -> None:
         str(config.rootpath).encode()
     except UnicodeEncodeError:
         raise pytest.UsageError(
-            f"--perfgate: the path of this project is no UTF-8: {ascii(str(config.rootpath))}.\n"
+            f"--perfgate: the path of this project is no UTF-8: {str(config.rootpath)!a}.\n"
             "Move it to a folder whose path is."
         ) from None
 
@@ -213,13 +213,13 @@ def end_as_on_ctrl_c(config: pytest.Config) -> None:
 
 
 def worker_options(config: pytest.Config) -> tuple[str, ...]:
-    """What the pytest of a worker must share with this one; what a conftest declares comes last."""
+    """What the pytest of a worker must share with this one; the project's own options come last."""
     options = [f"--rootdir={config.rootpath}", f"--import-mode={config.getoption('importmode')}"]
     if config.inipath is not None:
         options += ["-c", str(config.inipath)]
     for plugin in config.getoption("plugins"):
         options += ["-p", plugin]
-    return (*options, *ini_values(config), *options_of_conftests(config))
+    return (*options, *ini_values(config), *own_options(config))
 
 
 @pytest.hookimpl(wrapper=True)

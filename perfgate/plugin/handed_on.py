@@ -1,14 +1,17 @@
 """What a worker's pytest is told of the command line and the ini file: what the project's own options rest on.
 
 The options of pytest and of installed plugins say how a gate is run, told or repeated, and stay with it; those that a
-conftest declares are the workload's.
+conftest or a plugin of the project declares are the workload's.
 """
 
 from __future__ import annotations
 
+import inspect
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -18,22 +21,47 @@ class Early:
     """The words of the command line, `addopts` among them, as they were before any conftest was loaded."""
 
     words: tuple[str, ...]
-    unknown: frozenset[str]
-    """Options that nobody had declared by then."""
+    own: frozenset[str]
+    """Options that nobody had declared by then, or a plugin of the project had."""
 
 
 EARLY = pytest.StashKey[Early]()
 
 
 def note_early(config: pytest.Config, parser: pytest.Parser, words: Sequence[str]) -> None:
-    """Note which options only a conftest can know."""
+    """Note which options a conftest must know, or a plugin of the project knows."""
     _, unknown = parser.parse_known_and_unknown_args(list(words))
-    flags = frozenset(word for word in unknown if word.startswith("-"))
-    config.stash[EARLY] = Early(words=tuple(words), unknown=flags)
+    own = {word for word in unknown if word.startswith("-")} | _of_own_plugins(config, words)
+    config.stash[EARLY] = Early(words=tuple(words), own=frozenset(own))
 
 
-def options_of_conftests(config: pytest.Config) -> list[str]:
-    """The words of options that a conftest declares, each with its values."""
+def _of_own_plugins(config: pytest.Config, words: Sequence[str]) -> set[str]:
+    """The options among the words that plugins declare which were named (`-p`) and lie in the project."""
+    manager = config.pluginmanager
+    named = [manager.get_plugin(name) for name in config.known_args_namespace.plugins]
+    within = [plugin for plugin in named if _is_within(config.rootpath, getattr(plugin, "__file__", None))]
+    own = [found for plugin in within if (found := getattr(plugin, "pytest_addoption", None)) is not None]
+    if not own:
+        return set()
+    scratch = pytest.Parser(_ispytest=True)
+    given = {"parser": scratch, "pluginmanager": manager}
+    for declare in own:
+        declare(**{name: given[name] for name in inspect.signature(declare).parameters if name in given})
+    _, unknown = scratch.parse_known_and_unknown_args(list(words))
+    return {word for word in words if word.startswith("-")} - {*unknown, "--"}
+
+
+def _is_within(root: Path, file: object) -> bool:
+    if not isinstance(file, str):
+        return False
+    path = Path(file)
+    # Neither a virtual environment inside the project is the project, nor perfgate where it gates itself.
+    foreign = (Path(sys.prefix), Path(__file__).parents[1])
+    return path.is_relative_to(root) and not any(path.is_relative_to(one) for one in foreign)
+
+
+def own_options(config: pytest.Config) -> list[str]:
+    """The words of options that a conftest or a plugin of the project declares, each with its values."""
     early = config.stash.get(EARLY, None)
     if early is None:
         return []
@@ -43,7 +71,7 @@ def options_of_conftests(config: pytest.Config) -> list[str]:
     follows = False
     for word in early.words:
         if word.startswith("-"):
-            follows = word in early.unknown
+            follows = word in early.own
             if follows:
                 handed.append(word)
         elif files[word]:

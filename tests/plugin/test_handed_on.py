@@ -63,6 +63,22 @@ def test_options_of_a_conftest_are_the_workloads(
     assert told["runs"][0]["values"]["step_ms"] >= ms
 
 
+@pytest.mark.nsys
+@pytest.mark.usefixtures("real_nsys")
+def test_so_are_those_of_a_plugin_of_the_project(project: Project) -> None:
+    options, fixture = CONFTEST.split("@pytest.fixture")
+    project.write("conftest.py", f"import pytest\n\n@pytest.fixture{fixture}")
+    project.write("own_options.py", options)
+    project.workload(LOOP)
+    project.write("pytest.ini", "[pytest]\npythonpath = .\naddopts = -p own_options --ms 6\n")
+    project.patch.setenv("PYTHONPATH", str(project.root))
+    project.patch.syspath_prepend(project.root)
+    seen = project.run("--perfgate", "--perfgate-runs=1")
+    assert seen.status == 1, seen.out
+    (log,) = (project.root / ".perfgate").rglob("workload.log")
+    assert "6.0 ms a step" in log.read_text(encoding="utf-8")
+
+
 def test_a_project_whose_path_is_no_utf_8_is_refused() -> None:
     config = cast("pytest.Config", SimpleNamespace(rootpath=Path("/tmp/lat\udce9in")))
     with pytest.raises(pytest.UsageError, match=r"no UTF-8: '/tmp/lat\\udce9in'"):
