@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+import os
 import sys
+import traceback
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -30,6 +33,10 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "show": ("looking", "show"),
 }
 """By its name, the module of this folder that holds a command, and its name there: loaded when it is asked for."""
+
+
+EXIT_UNPRINTED: Final = 1
+"""What it exits with where nobody can have read what it found."""
 
 
 class Door(click.Group):
@@ -60,5 +67,32 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         cli.main(args=None if arguments is None else list(arguments), prog_name="perfgate")
     except PerfgateError as error:
-        click.echo(f"perfgate: {error}", err=True)
+        from perfgate.cli.complaint import complaint  # noqa: PLC0415 - slow to import, and mostly not needed
+
+        click.echo(complaint(error), err=True)
         sys.exit(error.exit_code)
+    except OSError as refused:
+        if not _is_of_printing(refused):
+            raise
+        _leave_unprinted()
+        why = refused.strerror or str(refused)
+        with contextlib.suppress(OSError):
+            click.echo(f"perfgate: what it prints cannot be written ({why})", err=True)
+        sys.exit(EXIT_UNPRINTED)
+
+
+def _is_of_printing(refused: OSError) -> bool:
+    """Whether what refused was what is printed to: click's own line wrote to it, and no other."""
+    *_, (innermost, _) = traceback.walk_tb(refused.__traceback__)
+    return innermost.f_code is click.echo.__code__
+
+
+def _leave_unprinted() -> None:
+    """Let what is left to print go nowhere: Python tries to write it once more when it ends."""
+    # What stands in for stdout may have no file, or be closed.
+    with contextlib.suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        try:
+            os.dup2(nowhere, sys.stdout.fileno())
+        finally:
+            os.close(nowhere)

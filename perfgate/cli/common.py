@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import shutil
 import sys
+import unicodedata
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from perfgate.model.baseline import Baseline, Result
 from perfgate.model.errors import (
@@ -16,6 +21,9 @@ from perfgate.model.settings import Settings
 from perfgate.nsys.tool import NsysTool, find_nsys
 from perfgate.settings import find_root, load_settings
 from perfgate.store import KeptResult, Store
+
+_PERHAPS_ESCAPED: Final = re.compile(r"[^\n -~]")
+"""All but what JSON's own lines are made of."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,8 +75,28 @@ def kept_results(store: Store, baseline: Baseline) -> list[Result]:
 
 def printable(text: str) -> str:
     """A text as the encoding of what is printed to can hold it; what it cannot is spelled out."""
-    encoding = sys.stdout.encoding or "ascii"
+    encoding = _encoding()
     return text.encode(encoding, errors="backslashreplace").decode(encoding)
+
+
+def printable_json(text: str) -> str:
+    """The same JSON as what is printed to can hold it, with nothing in it that steers a terminal."""
+    encoding = _encoding()
+    return _PERHAPS_ESCAPED.sub(lambda found: _escaped(found[0], encoding), text)
+
+
+def _escaped(character: str, encoding: str) -> str:
+    if unicodedata.category(character) not in {"Cc", "Cf", "Cs", "Zl", "Zp"}:
+        with suppress(UnicodeEncodeError):
+            character.encode(encoding)
+            return character
+    # Beyond the basic plane JSON takes two escapes, as json.dumps writes them.
+    return json.dumps(character).strip('"') if character != "\x7f" else "\\u007f"
+
+
+def _encoding() -> str:
+    # There may be nothing to print to.
+    return getattr(sys.stdout, "encoding", None) or "ascii"
 
 
 def find_tool() -> NsysTool:

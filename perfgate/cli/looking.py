@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from statistics import median
+from typing import Final
 
 import click
 from click.core import ParameterSource
 
-from perfgate.cli.common import Project, find_tool, latest, printable, project, readable, screen
+from perfgate.cli.common import Project, find_tool, latest, printable, printable_json, project, readable, screen
 from perfgate.explain.advice import advise, classify
 from perfgate.explain.kernels import limited_by
 from perfgate.explain.names import short
@@ -23,8 +24,10 @@ from perfgate.machine import gpu_lock, read_machine
 from perfgate.metrics.measure import measure
 from perfgate.model.baseline import Baseline
 from perfgate.model.errors import (
+    EXIT_SHUT,
     BaselineMissing,
     BaselineUnreadable,
+    CaptureUnreadable,
     ConfigInvalid,
     NcuFailed,
     ResultMissing,
@@ -32,6 +35,7 @@ from perfgate.model.errors import (
 )
 from perfgate.model.metric import Metric
 from perfgate.model.side import Side
+from perfgate.model.verdict import MetricVerdict
 from perfgate.ncu.tool import find_ncu
 from perfgate.nsys.command import trace_options
 from perfgate.pages import Shelf, document_of, page_of
@@ -52,6 +56,9 @@ from perfgate.render.samples import sample_text
 from perfgate.runner import Bench
 from perfgate.store import KeptResult, ListedBaseline, Store
 
+SQLITE: Final = b"SQLite format 3\0"
+"""How an export begins."""
+
 
 @click.command()
 @click.argument("workload", required=False)
@@ -70,11 +77,11 @@ def show(workload: str | None) -> None:
         )
     broken = [one.found for one in listed if isinstance(one.found, BaselineUnreadable)]
     if workload is None:
-        click.echo(_list(listed, width=width, colour=colour), nl=False)
+        _print(_list(listed, width=width, colour=colour))
     for one in listed:
         if workload is not None and isinstance(one.found, Baseline):
             path = os.path.relpath(one.path)
-            click.echo(baseline_text(one.found, width=width, colour=colour, path=path), nl=False)
+            _print(baseline_text(one.found, width=width, colour=colour, path=path))
     if broken:
         raise broken[0]
 
@@ -122,10 +129,10 @@ def history(workload: str, *, metric: str, as_json: bool) -> None:
     width, colour = screen()
     found = read_history(here.root, here.baselines, workload, Metric(metric))
     if as_json:
-        click.echo(history_json(found.history), nl=False)
+        _print_json(history_json(found.history))
     else:
         told = history_text(found.history, width=width, colour=colour, blocks=printable(BLOCKS) == BLOCKS)
-        click.echo(printable(told), nl=False)
+        _print(told)
     if found.trouble is not None:
         raise found.trouble
 
@@ -143,8 +150,10 @@ def compare(a: str, b: str, *, step: str | None) -> None:
     width, colour = screen()
     with ExitStack() as held:
         first, second = (one.side for one in _subjects(project().store, a, b, step, held))
-    told = comparison_text(first, second, differences(first, second), width=width, colour=colour)
-    click.echo(told, nl=False)
+        captures = (_is_capture(a), _is_capture(b))
+    rows = differences(first, second)
+    _print(comparison_text(first, second, rows, width=width, colour=colour, captures=captures))
+    _leave_unless_compared(rows)
 
 
 @click.command()
@@ -206,9 +215,16 @@ def explain(
         rules=found,
         full=full,
     )
-    click.echo(told, nl=False)
+    _print(told)
     if ncu:
-        click.echo(f"\n{_probed(here, words[0], a, b, most=kernels, full=full)}", nl=False)
+        _print(f"\n{_probed(here, words[0], a, b, most=kernels, full=full)}")
+    _leave_unless_compared(rows)
+
+
+def _leave_unless_compared(rows: Sequence[MetricVerdict]) -> None:
+    """Exit as a shut gate does where no metric is on both sides: a script would take that for no difference."""
+    if not any(row.baseline is not None and row.now is not None for row in rows):
+        sys.exit(EXIT_SHUT)
 
 
 def _probed(here: Project, name: str, a: Subject, b: Subject, *, most: int, full: bool) -> str:
@@ -257,14 +273,43 @@ def _say(line: str) -> None:
     click.echo(f"perfgate: {printable(line)}", err=True)
 
 
+def _print(text: str) -> None:
+    click.echo(printable(text), nl=False)
+
+
+def _print_json(text: str) -> None:
+    click.echo(printable_json(text), nl=False)
+
+
 def _is_capture(word: str) -> bool:
-    return Path(word).suffix in {".sqlite", ".nsys-rep"}
+    """Whether a word names a capture: by the end of its name, or by how the file begins, whatever it is called."""
+    if Path(word).suffix in {".sqlite", ".nsys-rep"}:
+        return True
+    try:
+        return _start(Path(word)) == SQLITE
+    except OSError:
+        return False
+
+
+def _start(path: Path) -> bytes:
+    """How a file begins; nothing of what is no plain file, which may never end.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    if not path.is_file():
+        return b""
+    with path.open("rb") as file:
+        return file.read(len(SQLITE))
 
 
 def _subjects(store: Store, a: str, b: str, step: str | None, held: ExitStack) -> tuple[Subject, Subject]:
     if step is None and _is_capture(a) != _is_capture(b):
+        capture, other = (a, b) if _is_capture(a) else (b, a)
+        # What is nothing to be compared with has no steps either, and that is to be told of it.
+        _subject(store, other, step, held)
         raise ConfigInvalid(
-            subject=a if _is_capture(a) else b,
+            subject=capture,
             fact="without --step, a capture is measured as one window",
             expectation="The other side is per step",
             next_step="Name the range of its steps: --step REGEX (of perfgate's own captures: --step step)",
@@ -298,11 +343,28 @@ def _subject(store: Store, word: str, step: str | None, held: ExitStack) -> Subj
             expectation="One of them can be compared",
             next_step="Name its file: " + ", ".join(os.path.relpath(one.path) for one in found),
         )
+    if path.exists():
+        raise _foreign(path)
     raise BaselineMissing(
         subject=word,
         fact="there is neither such a file nor such a workload with a baseline",
         expectation="It takes a baseline's file, a kept result, a capture, WORKLOAD or WORKLOAD:kept",
         next_step="See what there is: perfgate show",
+    )
+
+
+def _foreign(path: Path) -> CaptureUnreadable:
+    """What is said of a file that is there, and is neither a workload's name nor anything to be compared."""
+    fact = "this is none of the files that can be compared" if path.is_file() else "this is no plain file"
+    try:
+        _start(path)
+    except OSError as refused:
+        fact = f"this file cannot be read ({refused.strerror or refused})"
+    return CaptureUnreadable(
+        subject=str(path),
+        fact=fact,
+        expectation="It takes a baseline's file (.json), a kept result (result.json) or a capture (.nsys-rep, SQLite)",
+        next_step="Check the path.",
     )
 
 
@@ -319,12 +381,10 @@ def inspect(capture: Path, *, step: str | None, warmup: int, as_json: bool) -> N
         _, timeline = opened(capture, find_tool, held)
     samples = measure(timeline, step=step, is_pattern=True, warmup=warmup)
     if as_json:
-        click.echo(measurement_text(samples, source=readable(capture.name), missing=timeline.missing), nl=False)
+        _print_json(measurement_text(samples, source=readable(capture.name), missing=timeline.missing))
         return
     width, colour = screen()
-    click.echo(
-        sample_text(samples, source=capture.name, width=width, colour=colour, missing=timeline.missing), nl=False
-    )
+    _print(sample_text(samples, source=capture.name, width=width, colour=colour, missing=timeline.missing))
 
 
 @click.command()
@@ -354,10 +414,10 @@ def page(out: Path, workloads: tuple[str, ...]) -> None:
             fact=f"the page cannot be written there ({refused.strerror or refused})",
             next_step="Give it a file that can be written.",
         ) from refused
-    click.echo(f"{out}: {len(kept)} workload{'' if len(kept) == 1 else 's'}, {len(told.encode()) / 1e6:.1f} MB")
+    _print(f"{out}: {len(kept)} workload{'' if len(kept) == 1 else 's'}, {len(told.encode()) / 1e6:.1f} MB\n")
 
 
 @click.command()
 def schema() -> None:
     """Print the JSON Schema of what `pytest --perfgate --perfgate-json FILE` writes."""
-    click.echo(SCHEMA_FILE.read_text(encoding="utf-8"), nl=False)
+    _print_json(SCHEMA_FILE.read_text(encoding="utf-8"))

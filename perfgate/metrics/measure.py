@@ -13,7 +13,7 @@ from perfgate.metrics.attribution import Segments, cut
 from perfgate.metrics.intervals import Idle, max_by, sum_by
 from perfgate.metrics.rows import copy_samples, kernel_samples, range_samples, sync_samples
 from perfgate.metrics.steps import Names, Steps, find_steps, whole_windows
-from perfgate.metrics.tally import NCCL_KERNEL, DeviceTally, Tally, tally
+from perfgate.metrics.tally import GRAPH_WORDS, NCCL_KERNEL, CopyWork, DeviceTally, Tally, Work, tally
 from perfgate.metrics.warmup import unsettled
 from perfgate.model.metric import COUNTS, METRICS, Metric
 from perfgate.model.sample import DeviceSample, ProcessSample
@@ -30,6 +30,7 @@ _FROM_CALLS = (Metric.LAUNCHES, Metric.GRAPH_LAUNCHES, Metric.SYNCS)
 _FROM_OPERATIONS = tuple(metric for metric in METRICS if metric not in (*_FROM_CALLS, Metric.STEP_MS))
 _NCCL = (Metric.NCCL_MS, Metric.NCCL_EXPOSED_MS)
 _FROM_KERNELS = (Metric.KERNEL_MS, Metric.GAP_MS, Metric.H2D_EXPOSED_MS, *_NCCL)
+_EXPOSED = (Metric.H2D_EXPOSED_MS, Metric.NCCL_EXPOSED_MS)
 _NO_OPERATIONS = "the capture holds no GPU operations"
 _NO_CALLS = "the capture holds no CUDA API calls"
 
@@ -301,12 +302,15 @@ def _why_absent(
             why = timeline.missing.get("kernels", _NO_OPERATIONS)
         absent |= dict.fromkeys(_FROM_OPERATIONS, why)
     elif launched and not totals.kernels:
-        absent |= dict.fromkeys(_FROM_KERNELS, f"process {pid} launched {launched} kernels, the capture holds none")
+        held = len(timeline.kernels.start) + len(timeline.graphs.start)
+        none = "none of them" if held else "none"
+        absent |= dict.fromkeys(_FROM_KERNELS, f"process {pid} launched {launched} kernels, the capture holds {none}")
     elif unnamed := timeline.missing.get("names of kernels"):
         absent |= dict.fromkeys(_NCCL, unnamed)
     elif not devices.nccl.any():
         in_graphs = " outside the CUDA graphs, which were traced whole" if len(timeline.graphs.start) else ""
         absent |= dict.fromkeys(_NCCL, f"no NCCL kernels{in_graphs}")
+    absent = _untimed(steps, totals) | absent
     if not len(timeline.calls.start):
         absent |= dict.fromkeys(_FROM_CALLS, timeline.missing.get("calls", _NO_CALLS))
     elif not totals.calls:
@@ -317,6 +321,32 @@ def _why_absent(
         absent[Metric.PAGEABLE_COPIES] = (
             f"of {totals.unknown_host} copies the capture does not say which memory they used"
         )
+    return absent
+
+
+def _untimed(steps: Steps, totals: Tally) -> dict[Metric, str]:
+    """What cannot be told where none of the steps' kernels, or of their host-to-device copies, has a duration.
+
+    CUPTI could not time such an operation. What it took is in the gaps, and a sum of it would be 0.
+    """
+    kernels: dict[Metric, list[Work]] = {Metric.KERNEL_MS: [], Metric.NCCL_MS: []}
+    for name, work in totals.kernels.items():
+        kernels[Metric.NCCL_MS if NCCL_KERNEL.match(name) else Metric.KERNEL_MS].append(work)
+    copies = [work for (kind, _), work in totals.copies.items() if kind in (CopyKind.H2D, CopyKind.UVM_H2D)]
+    words = "kernels and CUDA graphs" if GRAPH_WORDS in totals.kernels else "kernels"
+    told: tuple[tuple[Sequence[Work | CopyWork], str, tuple[Metric, ...]], ...] = (
+        (kernels[Metric.KERNEL_MS], words, (Metric.KERNEL_MS, Metric.GAP_MS, *_EXPOSED)),
+        (kernels[Metric.NCCL_MS], "NCCL kernels", (Metric.NCCL_MS, Metric.GAP_MS, *_EXPOSED)),
+        (copies, "host-to-device copies", (Metric.H2D_MS, Metric.H2D_EXPOSED_MS)),
+        ([*totals.kernels.values(), *totals.memory.values()], "GPU operations", (Metric.GAP_MS,)),
+    )
+    absent: dict[Metric, str] = {}
+    for works, what, metrics in told:
+        if works and not any(work.gpu_ns for work in works):
+            count = sum(work.count for work in works)
+            where = "" if steps.whole else " in the steps"
+            why = f"the capture does not say how long any of the {count} {what}{where} took"
+            absent = dict.fromkeys(metrics, why) | absent
     return absent
 
 
@@ -383,7 +413,8 @@ def _remarks(
     if linkless := int(totals.without_call.sum()):
         told.append(f"{linkless} GPU operations have no API call in the capture: they count where they ran")
     if totals.without_times:
-        told.append(f"{totals.without_times} GPU operations have no times in the capture: they count as 0 ms")
+        counted = "" if _untimed(steps, totals) else ": they count as 0 ms"
+        told.append(f"{totals.without_times} GPU operations have no times in the capture{counted}")
     begins = np.concatenate((segments.edges[:1] - 1, segments.edges))
     between = (segments.step < 0) & (begins >= steps.starts[0]) & (begins < steps.ends[-1])
     if lost := int(totals.operations[between].sum()):

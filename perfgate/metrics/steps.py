@@ -19,6 +19,9 @@ CUT_BELOW = 0.8
 """A last step that ends with the capture and is shorter than this share of the median step was cut off."""
 SUGGESTIONS = 5
 """Range names told in `StepsNotFound`."""
+LONGEST_NAME = 100
+"""Characters of a range name told there; of a longer one its ends, so far as a pattern for it takes them."""
+_HEAD, _TAIL = 64, 32
 NUMBER = re.compile(r"0x[0-9a-fA-F]+|\d+")
 """What makes range names unique: indices and addresses."""
 
@@ -292,7 +295,7 @@ def template(text: str) -> str:
 def _not_found(
     timeline: Timeline, names: Names, step: str, *, is_pattern: bool, left_out: Sequence[str]
 ) -> StepsNotFound:
-    asked = f"matches '{step}'" if is_pattern else f"is named {step!r}"
+    asked = f"matches {_quoted(step)}" if is_pattern else f"is named {step!r}"
     if left_out:
         return StepsNotFound(
             subject=timeline.source,
@@ -328,28 +331,50 @@ def _most_frequent(timeline: Timeline, names: Names, *, is_pattern: bool) -> Map
     threads = len(set(zip(ranges.process.tolist(), ranges.thread.tolist(), strict=True)))
     counts = np.bincount(names.codes, minlength=len(names.texts)).tolist()
     lasted = np.bincount(names.codes, weights=ranges.end - ranges.start, minlength=len(names.texts))
-    alike: dict[str, list[int]] = {}
+    alike: dict[tuple[str, ...], list[int]] = {}
     for code, text in enumerate(names.texts):
-        alike.setdefault(template(text), []).append(code)
+        alike.setdefault(tuple(NUMBER.split(text)), []).append(code)
     told: dict[str, tuple[int, float]] = {}
-    for codes in alike.values():
+    for pieces, codes in alike.items():
         if len(codes) > 1 and all(counts[code] <= threads for code in codes):
-            pieces = NUMBER.split(names.texts[codes[0]])
-            told[_quoted(r"\d+".join(map(_escaped, pieces)))] = (
-                sum(counts[code] for code in codes),
-                float(lasted[codes].sum()),
-            )
+            suggested = [(_pattern(pieces, [names.texts[code] for code in codes]), codes)]
+        elif is_pattern:
+            suggested = [(_pattern([names.texts[code]], []), [code]) for code in codes]
         else:
-            for code in codes:
-                text = _escaped(names.texts[code]) if is_pattern else names.texts[code]
-                told[_quoted(text)] = (counts[code], float(lasted[code]))
+            suggested = [(_shortened(names.texts[code]), [code]) for code in codes]
+        for text, meant in suggested:
+            count, length = told.get(_quoted(text), (0, 0.0))
+            told[_quoted(text)] = (count + sum(counts[code] for code in meant), length + float(lasted[meant].sum()))
     likely = sorted(told.items(), key=lambda item: (-item[1][0], -item[1][1], item[0]))[:SUGGESTIONS]
     return {name: count for name, (count, _) in likely}
 
 
+def _pattern(pieces: Sequence[str], texts: Sequence[str]) -> str:
+    """A regular expression that matches these texts, which have these pieces around their numbers."""
+    if sum(map(len, pieces)) > LONGEST_NAME:
+        return f"{_escaped(pieces[0][:_HEAD])}(?s:.*){_escaped(pieces[-1][-_TAIL:])}"
+    pattern = _escaped(pieces[0])
+    for numbers, piece in zip(zip(*map(NUMBER.findall, texts), strict=True), pieces[1:], strict=True):
+        hexadecimal = any(number.startswith("0x") for number in numbers)
+        pattern += (f"(?:{NUMBER.pattern})" if hexadecimal else r"\d+") + _escaped(piece)
+    return pattern
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= LONGEST_NAME else f"{text[:_HEAD]}...{text[-_TAIL:]}"
+
+
 def _escaped(text: str) -> str:
-    """As a regular expression that matches this text; spaces mean themselves anyway."""
-    return re.escape(text).replace(r"\ ", " ")
+    """As a regular expression that matches this text; spaces mean themselves anyway.
+
+    What cannot be seen is spelled out, in a way that both Python and a regular expression read as the character.
+    """
+    return "".join(
+        re.escape(character).replace(r"\ ", " ")
+        if character.isprintable()
+        else character.encode("unicode_escape").decode("ascii")
+        for character in text
+    )
 
 
 def _quoted(pattern: str) -> str:

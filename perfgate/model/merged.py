@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Protocol
 
 from pydantic import Field
 
 from perfgate.model.machine import Machine
-from perfgate.model.record import Record
+from perfgate.model.record import Moment, Record
 from perfgate.model.verdict import Verdict
 
 
@@ -20,8 +19,8 @@ class MergedGate(Record):
     label: str
     """Its own, or else the folder that it was found in."""
     opens_gate: bool
-    started_at: datetime
-    ended_at: datetime
+    started_at: Moment
+    ended_at: Moment
     machine: Machine | None = None
     """None where it ended before it was read."""
     workloads: int = Field(ge=0)

@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from datetime import UTC, datetime
+from typing import Annotated, ClassVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict
+
+
+def _in_utc(at: datetime) -> datetime:
+    try:
+        return at.astimezone(UTC)
+    except OverflowError as beyond:
+        raise ValueError("the moment is beyond the calendar in UTC") from beyond
+
+
+Moment = Annotated[AwareDatetime, AfterValidator(_in_utc)]
+"""A moment with its time zone, kept in UTC: any two can be compared, and each be shown."""
 
 
 class Record(BaseModel):

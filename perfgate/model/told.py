@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 
 from pydantic import Field
 
@@ -11,14 +10,14 @@ from perfgate.model.baseline import Commit
 from perfgate.model.machine import Machine
 from perfgate.model.merged import MergedGate
 from perfgate.model.metric import Metric
-from perfgate.model.record import Record
+from perfgate.model.record import Moment, Record
 from perfgate.model.settings import Settings
 
 
 class ToldRun(Record):
     """One run beyond its values: when it was made and how the machine felt."""
 
-    started_at: datetime
+    started_at: Moment
     wall_s: float
     sm_clock_mhz: float | None = None
     absent: Mapping[Metric, str] = {}
@@ -34,8 +33,8 @@ class ToldGate(Record):
     format: int
     perfgate: str
     """The version of perfgate that wrote this."""
-    started_at: datetime
-    ended_at: datetime
+    started_at: Moment
+    ended_at: Moment
     opens_gate: bool
     exit_status: int = Field(ge=0)
     """What pytest exits with."""

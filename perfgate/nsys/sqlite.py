@@ -57,6 +57,7 @@ from perfgate.nsys.layouts import (
     ExportColumn,
     ExportTable,
 )
+from perfgate.nsys.spelling import LONGEST_TEXT, inert
 
 Columns = dict[str, NDArray[Any]]
 _Scalar = TypeVar("_Scalar", bound=np.generic)
@@ -94,13 +95,16 @@ _DTYPES: Mapping[str, type[np.generic]] = {
     "graph_node": np.bool_,
     "closed": np.bool_,
 }
-_LIMITS: Mapping[str, np.iinfo[Any]] = {
-    "device": np.iinfo(np.int32),
-    "name": np.iinfo(np.int32),
-    "kind": np.iinfo(np.int8),
-    "source": np.iinfo(np.int8),
-    "target": np.iinfo(np.int8),
+_LIMITS: Mapping[str, tuple[int, int]] = {
+    "device": (0, 2**31 - 1),
+    "name": (-(2**31), 2**31 - 1),
+    "kind": (-(2**7), 2**7 - 1),
+    "source": (-(2**7), 2**7 - 1),
+    "target": (-(2**7), 2**7 - 1),
 }
+"""The least and the most that a column may hold."""
+_PANIC = ("pyo3_runtime", "PanicException")
+"""Module and name of what connectorx raises where its Rust gives up. It is no Exception, and no module holds it."""
 
 
 def read_timeline(path: Path) -> Timeline:
@@ -227,7 +231,10 @@ def open_export(path: Path) -> Iterator[Export]:
             connection.text_factory = _decoded
             yield _export(path, connection)
     except (sqlite3.Error, sqlite3.Warning) as error:
-        raise _damaged(path, str(error)) from error
+        raise _damaged(path, inert(str(error), longest=LONGEST_TEXT)) from error
+    except UnicodeDecodeError as error:  # of SQLite's own words, which quote the file; what is read is `_decoded`
+        told = error.object.decode("utf-8", errors="replace")
+        raise _damaged(path, inert(told, longest=LONGEST_TEXT)) from error
 
 
 def _decoded(raw: bytes) -> str:
@@ -274,7 +281,7 @@ def _export(path: Path, connection: sqlite3.Connection) -> Export:
 def _listed(names: Sequence[str]) -> str:
     if not names:
         return "no tables"
-    return ", ".join(names[:12]) + (f" and {len(names) - 12} more" if len(names) > 12 else "")
+    return ", ".join(map(inert, names[:12])) + (f" and {len(names) - 12} more" if len(names) > 12 else "")
 
 
 def _damaged(path: Path, how: str) -> CaptureUnreadable:
@@ -316,6 +323,8 @@ class _Processes:
 def _sql(export: Export, table: ExportTable) -> tuple[list[str], list[ExportColumn]]:
     """What to select of a table, and the columns that it lacks and that have a default."""
     has = export.tables[table.name]
+    if any(name.lower() == "rowid" for name in has):
+        raise _damaged(export.path, f"{table.name} has a column called rowid, which no nsys writes")
     select: list[str] = []
     lacking: list[ExportColumn] = []
     for column in table.columns:
@@ -359,7 +368,11 @@ class _Part:
         try:
             frame = connectorx.read_sql(url, sql, return_type="pandas")
         except RuntimeError as error:
-            raise _damaged(self.export.path, f"{self.table.name} cannot be read: {error}") from error
+            raise self._unreadable(error) from error
+        except BaseException as error:
+            if (type(error).__module__, type(error).__name__) != _PANIC:
+                raise
+            raise self._unreadable(error) from error
         count = len(frame)
         rows = slice(self.at, self.at + count)
         if not count:
@@ -374,6 +387,10 @@ class _Part:
         for name, values in columns.items():
             into[name][rows] = values
         return rows
+
+    def _unreadable(self, error: BaseException) -> CaptureUnreadable:
+        told = inert(str(error), longest=LONGEST_TEXT)
+        return _damaged(self.export.path, f"{self.table.name} cannot be read: {told}")
 
     def _integers(self, series: pd.Series[Any]) -> Ints:
         if not pd.api.types.is_integer_dtype(series.dtype):
@@ -401,9 +418,9 @@ class _Part:
         if "bytes" in columns and (columns["bytes"] < 0).any():
             raise _damaged(self.export.path, f"{self.table.name} has a copy of {columns['bytes'].min()} bytes")
         for name in columns.keys() & _LIMITS.keys():
-            least, most = int(columns[name].min()), int(columns[name].max())
-            if least < _LIMITS[name].min or most > _LIMITS[name].max:
-                beyond = most if most > _LIMITS[name].max else least
+            (lowest, highest), (least, most) = (int(columns[name].min()), int(columns[name].max())), _LIMITS[name]
+            if lowest < least or highest > most:
+                beyond = highest if highest > most else lowest
                 raise _damaged(self.export.path, f"{self.table.name} has {beyond} as a {name}, which no nsys writes")
 
 
@@ -596,14 +613,15 @@ def _strings(export: Export, wanted: set[int]) -> dict[int, str]:
 
 
 def _ranges(export: Export, columns: Columns, index: Mapping[int, int], strings: Mapping[int, str]) -> Ranges:
+    """The ranges; one that was never closed ends with the last moment at which any range begins or ends."""
     closed = _column(columns, "closed", np.bool_)
+    start = _column(columns, "start", np.int64)
     end = _column(columns, "end", np.int64)
     if not closed.all():
-        ((last,),) = export.query(f'SELECT max(max(start), max("end")) FROM "{RANGES.name}"')
-        end = np.where(closed, end, last)
+        end = np.where(closed, end, end[closed].max(initial=start.max()))
     process = _column(columns, "process", np.int32)
     return Ranges(
-        start=_column(columns, "start", np.int64),
+        start=start,
         end=end,
         process=process,
         thread=_column(columns, "thread", np.int64),
@@ -659,8 +677,8 @@ def _whole(value: object) -> int | None:
 
 def _device(value: object) -> int | None:
     """The same, of a column that numbers GPUs."""
-    number = _whole(value)
-    return number if number is not None and 0 <= number <= _LIMITS["device"].max else None
+    number, (least, most) = _whole(value), _LIMITS["device"]
+    return number if number is not None and least <= number <= most else None
 
 
 def _domains(export: Export, index: Mapping[int, int]) -> dict[tuple[int, int], str]:
@@ -777,7 +795,7 @@ def _unnamed(keys: SmallInts, lacking: set[int], words: str) -> str:
 def _told_by_nsys(timeline: Timeline, about: str) -> str:
     """What nsys warned of that names the trace in question, quoted; the first two."""
     texts = dict.fromkeys(
-        diagnostic.text.strip()
+        inert(diagnostic.text.strip(), longest=LONGEST_TEXT)
         for diagnostic in timeline.diagnostics
         if about in diagnostic.text and diagnostic.severity in _WARNINGS
     )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from perfgate.model.merged import MergedGate, shown_names
 from perfgate.render.document import GateDocument, other_reasons, shutting
-from perfgate.render.page import Cell, Column, Page, Row, inert
+from perfgate.render.page import LONGEST_PROSE, Cell, Column, Page, Row, inert
 from perfgate.render.text import summary, why_shut
 
 COLUMNS = (
@@ -36,9 +36,9 @@ def merged_text(document: GateDocument, *, width: int, colour: bool) -> str:
     ).splitlines()
     told = Page(width=width, colour=colour)
     for remark in document.remarks:
-        told.prose(remark, label="remark", indent=0)
+        told.prose(inert(remark, longest=LONGEST_PROSE), label="remark", indent=0)
     for reason in others if len(others) > 1 or shutting(document) else ():
-        told.prose(reason, indent=0)
+        told.prose(inert(reason, longest=LONGEST_PROSE), indent=0)
     return page.text + "".join(f"{line}\n" for line in (*lines, *told.text.splitlines(), closing))
 
 

@@ -68,6 +68,16 @@ def inert_prose(text: str) -> tuple[str, ...]:
     return tuple("".join(_spelled(character) for character in line).rstrip() for line in lines)
 
 
+def inert_line(line: str) -> str:
+    """Return a line of a message, which may quote anything: control characters spelled out, its middle left out."""
+    ends = line if len(line) <= 2 * LONGEST_PROSE else line[:LONGEST_PROSE] + line[-LONGEST_PROSE:]
+    told = "".join(_spelled(character) for character in ends.expandtabs(4))
+    if len(told) <= LONGEST_PROSE:
+        return told
+    tail = LONGEST_PROSE // 3
+    return f"{told[: LONGEST_PROSE - tail - 3]}...{told[-tail:]}"
+
+
 def shortened(text: str, longest: int) -> str:
     """Leave out the middle of a text that is longer than so many cells: both ends of a C++ name tell something."""
     if cell_len(text) <= longest:

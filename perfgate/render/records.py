@@ -67,11 +67,22 @@ def baseline_text(baseline: Baseline, *, width: int, colour: bool, path: str | N
     return page.text
 
 
-def comparison_text(a: Side, b: Side, rows: Sequence[MetricVerdict], *, width: int, colour: bool) -> str:
-    """Return how two measurements differ: `rows` of medians, then the ranges that moved most. No judgement."""
+def comparison_text(
+    a: Side,
+    b: Side,
+    rows: Sequence[MetricVerdict],
+    *,
+    width: int,
+    colour: bool,
+    captures: tuple[bool, bool] = (False, False),
+) -> str:
+    """Return how two measurements differ: `rows` of medians, then the ranges that moved most. No judgement.
+
+    `captures` says of each whether it is one capture, which is one run even where no metric could be measured.
+    """
     page = Page(width=width, colour=colour)
-    for side, told in (("a", a), ("b", b)):
-        runs = max((len(values) for values in told.values.values()), default=0)
+    for side, told, is_capture in (("a", a, captures[0]), ("b", b, captures[1])):
+        runs = 1 if is_capture else max((len(values) for values in told.values.values()), default=0)
         page.line(Cell(text=side, style="bold"), f": {inert(told.label, longest=1000)} ({plural(runs, 'run')})")
     for warning in unlike(a, b):
         page.prose(warning, label="not alike", style="yellow")
@@ -179,8 +190,11 @@ def ci_run(blessing: Blessing) -> str:
 
 
 def moment(at: datetime) -> str:
-    """Write a moment in UTC to the minute."""
-    return at.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    """Write a moment in UTC to the minute; at the ends of the calendar, where UTC has none, as it was told."""
+    try:
+        return at.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    except OverflowError:
+        return at.isoformat(" ", "minutes")
 
 
 def _told_anchor(best_ms: float, new: Baseline) -> str:

@@ -10,7 +10,7 @@ from perfgate.model.metric import METRICS, Basis, Kind, Metric
 from perfgate.model.outcome import OnInconclusive, OnNew, Outcome, opens_gate
 from perfgate.model.verdict import Creep, Dropped, MetricVerdict, Stage, Verdict
 from perfgate.render import numbers
-from perfgate.render.page import HELD, Cell, Column, Page, Row, inert, shortened
+from perfgate.render.page import HELD, LONGEST_PROSE, Cell, Column, Page, Row, inert, shortened
 
 SHORTEST_NAME: Final = 24
 """Cells that a workload's name is left with beside its outcome, however long the line becomes."""
@@ -142,12 +142,15 @@ def summary(
     if opens:
         told = _counted(passing) or "nothing was shown to be slower"
         let_in = f"; {_counted(lenient)} let through by the settings" if lenient else ""
-        page.line(Cell(text="GATE OPEN", style="bold green"), f": {why or told + let_in}")
+        page.line(Cell(text="GATE OPEN", style="bold green"), f": {inert(why, longest=LONGEST_PROSE) or told + let_in}")
     else:
         found = _counted(shutting)
         nothing = "no workload was measured" if not ordered else "not every workload that was expected has a verdict"
         of = f" of {_plural(len(ordered), 'workload')}" if found else ""
-        page.line(Cell(text="GATE SHUT", style="bold red"), f": {why or (found + of) or nothing}")
+        page.line(
+            Cell(text="GATE SHUT", style="bold red"),
+            f": {inert(why, longest=LONGEST_PROSE) or (found + of) or nothing}",
+        )
     return page.text
 
 

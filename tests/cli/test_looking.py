@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import io
 import json
+import os
 import shutil
+import sqlite3
+import sys
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
+from typing import IO
 
 import pytest
 from support import records
 from support.project import LOOP, Project
 
+from perfgate import cli
 from perfgate.model.metric import Metric
 
 
@@ -154,6 +162,70 @@ def test_compare_says_what_it_does_not_find(here: Project, word: str, says: str,
     assert complaint(here, "compare", "loop", word) == (says, status)
 
 
+@pytest.mark.parametrize("name", ["mlp.db", "mlp.SQLITE", "mlp", "mlp.json"])
+def test_an_export_is_one_whatever_it_is_called(project: Project, capture: Path, name: str) -> None:
+    capture.rename(project.root / name)
+    for command in (["compare"], ["explain", "--no-rules"]):
+        seen = project.perfgate(*command, name, name, "--step", "step")
+        assert (seen.status, seen.err) == (0, "")
+    assert "a: mlp" in seen.out
+
+
+@pytest.mark.parametrize("command", ["compare", "explain"])
+@pytest.mark.parametrize("beside", ["loop", "mlp.sqlite"])
+def test_a_file_that_is_nothing_known_is_said_to_be_there(
+    here: Project, capture: Path, command: str, beside: str
+) -> None:
+    here.bless(here.baseline())
+    here.write("notes.txt", "hello\n")
+    assert complaint(here, command, beside, "notes.txt") == (
+        (
+            "perfgate: notes.txt: this is none of the files that can be compared. It takes a baseline's file (.json), "
+            "a kept result (result.json) or a capture (.nsys-rep, SQLite).\nCheck the path.\n"
+        ),
+        14,
+    )
+
+
+def test_what_is_no_plain_file_is_not_opened_to_be_compared(here: Project) -> None:
+    here.bless(here.baseline())
+    os.mkfifo(here.root / "pipe")
+    told, status = complaint(here, "compare", "loop", "pipe")
+    assert (told.splitlines()[0][:39], status) == ("perfgate: pipe: this is no plain file. ", 14)
+
+
+def test_a_file_that_cannot_be_read_says_why(here: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    here.bless(here.baseline())
+    here.write("notes.txt", "hello\n")
+
+    opened: Callable[..., IO[bytes]] = Path.open
+
+    def refuse(path: Path, *more: object, **others: object) -> IO[bytes]:
+        if path.name == "notes.txt":
+            raise PermissionError(13, "Permission denied")
+        return opened(path, *more, **others)
+
+    monkeypatch.setattr(Path, "open", refuse)
+    told, _ = complaint(here, "compare", "loop", "notes.txt")
+    assert told.startswith("perfgate: notes.txt: this file cannot be read (Permission denied). ")
+
+
+@pytest.mark.parametrize(
+    ("command", "label"), [(["compare"], "a: mlp.sqlite (1 run)"), (["explain", "--no-rules"], "a: mlp.sqlite")]
+)
+def test_two_of_which_no_metric_can_be_compared_are_no_success(
+    project: Project, capture: Path, command: list[str], label: str
+) -> None:
+    with closing(sqlite3.connect(capture)) as database:
+        names = database.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE 'CUPTI%'")
+        for (name,) in names.fetchall():
+            database.execute(f"DELETE FROM {name}")
+        database.commit()
+    seen = project.perfgate(*command, "mlp.sqlite", "mlp.sqlite")
+    assert "  Neither holds a metric that could be compared." in seen.out.splitlines()
+    assert (seen.status, seen.out.splitlines()[0], seen.err) == (1, label, "")
+
+
 def test_compare_asks_which_of_two_machines_is_meant(here: Project) -> None:
     here.bless(here.baseline())
     here.bless(here.baseline(on=records.machine("NVIDIA L4")))
@@ -195,6 +267,57 @@ def test_inspect_prints_json(project: Project, capture: Path) -> None:
     assert process["values"]["launches"] == 46
     assert process["values"]["step_ms"] == pytest.approx(7.269, abs=0.001)
     assert process["absent"] == {"nccl_ms": "no NCCL kernels", "nccl_exposed_ms": "no NCCL kernels"}
+
+
+NAME = "\u4e16\x9b31m\u202e\x7f\U0001f600\u00fc"
+"""Of a range: neither in Latin-1 nor without what steers a terminal."""
+
+
+@pytest.fixture
+def foreign(capture: Path) -> Path:
+    """The capture with a range of that name."""
+    with closing(sqlite3.connect(capture)) as database:
+        database.execute("UPDATE StringIds SET value = ? WHERE value = 'forward'", (NAME,))
+        database.execute("UPDATE NVTX_EVENTS SET text = ? WHERE text = 'forward'", (NAME,))
+        database.commit()
+    return capture
+
+
+def printed(monkeypatch: pytest.MonkeyPatch, encoding: str, *words: str) -> str:
+    """What a command writes to an output of this encoding."""
+    written = io.BytesIO()
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding=encoding))
+        with pytest.raises(SystemExit) as left:
+            cli.main(words)
+        assert left.value.code == 0
+        return written.getvalue().decode(encoding)
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "cp1252", "utf-8"])
+@pytest.mark.usefixtures("project", "foreign")
+def test_what_is_looked_at_is_printed_in_any_encoding(monkeypatch: pytest.MonkeyPatch, encoding: str) -> None:
+    for command in (
+        ["inspect", "mlp.sqlite"],
+        ["compare", "mlp.sqlite", "mlp.sqlite"],
+        ["explain", "mlp.sqlite", "mlp.sqlite", "--no-rules", "--full"],
+    ):
+        told = printed(monkeypatch, encoding, *command, "--step", "step")
+        assert "mlp.sqlite" in told
+        if command[0] == "inspect":
+            assert ("\u4e16" if encoding == "utf-8" else r"\u4e16") in told
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "cp1252", "utf-8"])
+@pytest.mark.usefixtures("project", "foreign")
+def test_json_is_the_same_in_any_encoding_and_steers_no_terminal(
+    monkeypatch: pytest.MonkeyPatch, encoding: str
+) -> None:
+    told = printed(monkeypatch, encoding, "inspect", "mlp.sqlite", "--step", "step", "--json")
+    assert not {"\x9b", "\u202e", "\x7f"} & set(told)
+    assert ("\U0001f600" in told, "\u00fc" in told) == (encoding == "utf-8", True)
+    (process,) = json.loads(told)["processes"]
+    assert NAME in {row["name"] for row in process["ranges"]}
 
 
 LFS = "version https://git-lfs.github.com/spec/v1\noid sha256:abc\nsize 12345\n"

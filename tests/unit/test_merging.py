@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 from collections.abc import Sequence
 from dataclasses import replace
@@ -324,6 +325,24 @@ def test_gates_are_read_beside_one_that_cannot_be(tmp_path: Path) -> None:
             "--perfgate-json writes. Let the gate write it anew, with the perfgate that merges."
         ),
     )
+
+
+@pytest.mark.parametrize("when", ["2026-01-01T00:00:00", "0001-01-01T00:00:00+14:00", "9999-12-31T23:59:00-12:00"])
+@pytest.mark.parametrize("where", ["started_at", "ended_at", "a run's"])
+def test_a_gate_whose_moments_are_not_to_be_told_in_utc_cannot_be_read(tmp_path: Path, when: str, where: str) -> None:
+    gates.put(tmp_path / "a", gate("a", judged("mlp")))
+    told = json.loads(document_text(gate("b", judged("lstm"))))
+    (told["workloads"][0]["runs"][0] if where == "a run's" else told)[where.replace("a run's", "started_at")] = when
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "perfgate.json").write_text(json.dumps(told), encoding="utf-8")
+    listed, (unread,) = find_gates([tmp_path])
+    assert [one.name for one in listed] == ["a"]
+    assert unread.startswith(f"the gate in {tmp_path}/b cannot be read: perfgate.json: ")
+
+
+def test_moments_are_kept_in_utc() -> None:
+    told = json.loads(document_text(gate("a", judged("mlp")))) | {"started_at": "2026-03-02T05:00:00+02:00"}
+    assert read_document(json.dumps(told)).started_at.isoformat() == "2026-03-02T03:00:00+00:00"
 
 
 def test_gates_that_cannot_be_read_count_among_the_most(tmp_path: Path) -> None:

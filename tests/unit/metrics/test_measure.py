@@ -9,9 +9,10 @@ import pytest
 from support.timelines import Call, Op, Range, build, draw, shifted
 
 from perfgate.metrics.measure import measure
+from perfgate.model.errors import StepsNotFound
 from perfgate.model.metric import METRICS, Metric
 from perfgate.model.sample import OUTSIDE_RANGES, ProcessSample
-from perfgate.model.timeline import CapturedGpu, SmallInts, Timeline
+from perfgate.model.timeline import CapturedGpu, Flags, SmallInts, Timeline
 
 
 def only(timeline: Timeline, step: str | None = "step", **options: int) -> ProcessSample:
@@ -673,6 +674,20 @@ def test_kernels_that_were_launched_but_not_recorded_are_absent_not_zero() -> No
     assert sample.values[Metric.LAUNCHES] == 1.0
 
 
+def test_kernels_of_another_process_are_not_said_to_be_none() -> None:
+    times = range(1000, 5000, 1000)
+    sample = only(
+        build(
+            ranges=[Range(start=at, end=at + 900) for at in times],
+            calls=[Call(start=at, end=at + 9) for at in times],
+            copies=[Op(start=at + 100, end=at + 200) for at in times],
+            kernels=[Op(start=at + 100, end=at + 200, pid=200) for at in times],
+        )
+    )
+    why = "process 100 launched 4 kernels, the capture holds none of them"
+    assert sample.absent[Metric.KERNEL_MS] == sample.absent[Metric.GAP_MS] == why
+
+
 def test_calls_and_kernels_without_names_are_not_counted_as_none() -> None:
     timeline = draw(SYNCHRONOUS, missing={"names of calls": "calls lack names", "names of kernels": "kernels too"})
     sample = only(timeline)
@@ -693,3 +708,111 @@ def test_an_operation_that_was_not_timed_does_not_stretch_the_window() -> None:
     sample = only(timeline, step=None)
     assert sample.window_ms == 90 / 1e6
     assert sample.remarks == ("1 GPU operations have no times in the capture: they count as 0 ms",)
+
+
+COPIED = """
+    range   |---step----|  |---step----|  |---step----|  |---step----|
+    launch   ^a   ^b        ^c   ^d        ^e   ^f        ^g   ^h
+    h2d       |a|            |c|            |e|            |g|
+    nccl            |b|            |d|            |f|            |h|
+    launch             ^i             ^j             ^k             ^l
+    kernel              |i|            |j|            |k|            |l|
+"""
+
+
+def untimed(timeline: Timeline, table: str, rows: Flags | None = None, *, at_zero: bool = True) -> Timeline:
+    """The same with all rows of a table, or these, as long as nothing."""
+    ops = getattr(timeline, table)
+    chosen = np.ones(len(ops.start), np.bool_) if rows is None else rows
+    start = np.where(chosen, 0, ops.start) if at_zero else ops.start
+    changed = dataclasses.replace(ops, start=start, end=np.where(chosen, start, ops.end))
+    return dataclasses.replace(timeline, **{table: changed})
+
+
+def of_nccl(timeline: Timeline) -> Flags:
+    return np.array(["nccl" in timeline.names[key] for key in timeline.kernels.name.tolist()], np.bool_)
+
+
+@pytest.mark.parametrize("at_zero", [True, False])
+def test_kernels_of_which_none_was_timed_are_absent_not_zero(at_zero: bool) -> None:
+    sample = only(untimed(draw(SYNCHRONOUS), "kernels", at_zero=at_zero))
+    why = "the capture does not say how long any of the 4 kernels in the steps took"
+    assert sample.absent == {
+        Metric.KERNEL_MS: why,
+        Metric.GAP_MS: why,
+        Metric.H2D_EXPOSED_MS: why,
+        Metric.NCCL_MS: "no NCCL kernels",
+        Metric.NCCL_EXPOSED_MS: "no NCCL kernels",
+    }
+    assert sample.values[Metric.LAUNCHES] == 1.0
+    told = ("4 GPU operations have no times in the capture",) if at_zero else ()
+    assert tuple(remark for remark in sample.remarks if "no times" in remark) == told
+    (device,) = sample.devices
+    assert device.values.keys() == {Metric.H2D_MS}
+
+
+def test_a_window_whose_kernels_were_not_timed_has_no_gap() -> None:
+    sample = only(untimed(draw(SYNCHRONOUS), "kernels"), step=None)
+    why = "the capture does not say how long any of the 4 kernels took"
+    assert sample.absent[Metric.KERNEL_MS] == sample.absent[Metric.GAP_MS] == why
+
+
+def test_one_timed_kernel_is_enough_to_measure_the_kernels() -> None:
+    timeline = draw(SYNCHRONOUS)
+    sample = only(untimed(timeline, "kernels", np.arange(4) > 0))
+    assert sample.values[Metric.KERNEL_MS] == 6.0 / 4
+    assert "3 GPU operations have no times in the capture: they count as 0 ms" in sample.remarks
+
+
+def test_nccl_kernels_of_which_none_was_timed_leave_the_others_measured() -> None:
+    timeline = draw(COPIED)
+    sample = only(untimed(timeline, "kernels", of_nccl(timeline)))
+    why = "the capture does not say how long any of the 4 NCCL kernels in the steps took"
+    lost = (Metric.GAP_MS, Metric.H2D_EXPOSED_MS, Metric.NCCL_MS, Metric.NCCL_EXPOSED_MS)
+    assert sample.absent == dict.fromkeys(lost, why)
+    assert sample.values[Metric.KERNEL_MS] == only(timeline).values[Metric.KERNEL_MS]
+
+
+def test_nccl_is_measured_where_no_other_kernel_was_timed() -> None:
+    timeline = draw(COPIED)
+    sample = only(untimed(timeline, "kernels", ~of_nccl(timeline)))
+    why = "the capture does not say how long any of the 4 kernels in the steps took"
+    lost = (Metric.KERNEL_MS, Metric.GAP_MS, Metric.H2D_EXPOSED_MS, Metric.NCCL_EXPOSED_MS)
+    assert sample.absent == dict.fromkeys(lost, why)
+    assert sample.values[Metric.NCCL_MS] == only(timeline).values[Metric.NCCL_MS]
+
+
+def test_graphs_of_which_none_was_timed_are_told_as_such() -> None:
+    timeline = build(
+        ranges=[Range(start=1000 * k, end=1000 * k + 900) for k in range(1, 5)],
+        calls=[Call(start=1000 * k, end=1000 * k + 9, name="cudaGraphLaunch", correlation=k) for k in range(1, 5)],
+        graphs=[Op(start=0, end=0, correlation=k) for k in range(1, 5)],
+    )
+    why = "the capture does not say how long any of the 4 kernels and CUDA graphs in the steps took"
+    assert only(timeline).absent[Metric.GAP_MS] == only(timeline).absent[Metric.KERNEL_MS] == why
+
+
+def test_copies_of_which_none_was_timed_are_absent_not_zero() -> None:
+    timeline = draw(COPIED)
+    sample = only(untimed(timeline, "copies"))
+    why = "the capture does not say how long any of the 4 host-to-device copies in the steps took"
+    assert sample.absent == {Metric.H2D_MS: why, Metric.H2D_EXPOSED_MS: why}
+    assert sample.values[Metric.H2D_COPIES] == 1.0
+    assert sample.values[Metric.KERNEL_MS] == only(timeline).values[Metric.KERNEL_MS]
+
+
+def test_there_is_no_gap_between_operations_of_which_none_was_timed() -> None:
+    timeline = build(
+        ranges=[Range(start=1000 * k, end=1000 * k + 900) for k in range(1, 5)],
+        calls=[Call(start=1000 * k, end=1000 * k + 9, name="cudaMemcpyAsync", correlation=k) for k in range(1, 5)],
+        copies=[Op(start=0, end=0, correlation=k) for k in range(1, 5)],
+    )
+    why = "the capture does not say how long any of the 4 GPU operations in the steps took"
+    assert only(timeline).absent[Metric.GAP_MS] == why
+
+
+def test_a_window_with_no_range_but_an_open_one_is_measured() -> None:
+    timeline = build(kernels=[Op(start=10, end=90)], ranges=[Range(start=20, end=20, closed=False)])
+    assert only(timeline, step=None).values[Metric.KERNEL_MS] == 80 / 1e6
+    with pytest.raises(StepsNotFound):
+        measure(timeline, step="step")

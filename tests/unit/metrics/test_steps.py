@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from support.timelines import Call, Op, Range, build, draw
 
@@ -186,6 +188,52 @@ def test_names_suggested_for_a_pattern_are_patterns_that_match_them() -> None:
     assert told in str(raised.value)
     (sample,) = measure(timeline, step=r"fwd \(x\[0\]\+y\)", is_pattern=True, steps=4)
     assert sample.steps == 4
+
+
+def suggested(timeline: Timeline) -> list[str]:
+    """What is suggested where no pattern matches, in the order told."""
+    with pytest.raises(StepsNotFound) as raised:
+        measure(timeline, step="nothing", is_pattern=True)
+    return re.findall(r"'(.*?)' \((?:once|\d+ times)\)", raised.value.expectation)
+
+
+@pytest.mark.parametrize(
+    ("names", "pattern"),
+    [
+        (["a\nb"], r"a\nb"),
+        (["\x1b[31m\N{RIGHT-TO-LEFT OVERRIDE} \N{NO-BREAK SPACE}"], r"\x1b\[31m\u202e \xa0"),
+        (["one\n 1", "one\n 2"], r"one\n \d+"),
+        (["at 0xff", "at 12"], r"at (?:0x[0-9a-fA-F]+|\d+)"),
+        (["back\\slash"], r"back\\slash"),
+        (["x" * 50_000 + "\n" + "y" * 50_000], "x" * 64 + "(?s:.*)" + "y" * 32),
+        (["x" * 50_000 + "1", "x" * 50_000 + "2"], "x" * 64 + "(?s:.*)"),
+    ],
+)
+def test_what_is_suggested_for_a_pattern_matches_when_it_is_pasted(names: list[str], pattern: str) -> None:
+    timeline = build(ranges=[Range(start=100 * n, end=100 * n + 90, name=name) for n, name in enumerate(names)])
+    assert suggested(timeline) == [pattern]
+    assert found(timeline, pattern, is_pattern=True, steps=9).starts.tolist() == [100 * n for n in range(len(names))]
+
+
+def test_a_name_that_has_the_mark_of_a_number_is_suggested_by_itself() -> None:
+    timeline = build(ranges=[Range(start=100 * n, end=100 * n + 90, name=f"Batch {n or '#'}") for n in range(2)])
+    assert suggested(timeline) == ["Batch 1", r"Batch \#"]
+
+
+def test_long_names_with_the_same_ends_are_suggested_together() -> None:
+    alike = [f"{'x' * 100}{middle}{'y' * 100}" for middle in ("a", "b")]
+    timeline = build(ranges=[Range(start=100 * n, end=100 * n + 90, name=name) for n, name in enumerate(alike * 2)])
+    with pytest.raises(StepsNotFound) as raised:
+        measure(timeline, step="nothing", is_pattern=True)
+    assert raised.value.expectation == f"Perhaps you meant '{'x' * 64}(?s:.*){'y' * 32}' (4 times)"
+
+
+def test_long_names_are_suggested_without_their_middle() -> None:
+    timeline = build(ranges=[Range(start=0, end=9, name="x" * 100_000), Range(start=0, end=8, name="y" * 100)])
+    with pytest.raises(StepsNotFound) as raised:
+        measure(timeline, step="step")
+    told = f"Perhaps you meant '{'x' * 64}...{'x' * 32}' (once), '{'y' * 100}' (once)"
+    assert raised.value.expectation == told
 
 
 def test_a_pattern_not_found_is_told_as_such() -> None:

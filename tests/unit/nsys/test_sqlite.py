@@ -227,12 +227,27 @@ def test_a_domain_may_be_named_by_a_registered_string(path: Path) -> None:
     assert range_names(read_timeline(path)) == ["NCCL:allReduce", "NCCL"]
 
 
-def test_a_range_that_was_never_closed_ends_with_the_last_nvtx_event(path: Path) -> None:
+def test_a_range_that_was_never_closed_ends_with_the_last_range(path: Path) -> None:
     timeline = read_timeline(
         write_export(path, Range("open", 10, None), Range("b", 20, 70), Range("mark", 90, None, event=34))
     )
-    assert timeline.ranges.end.tolist() == [90, 70]
+    assert timeline.ranges.end.tolist() == [70, 70]
     assert timeline.ranges.closed.tolist() == [False, True]
+
+
+def test_ranges_of_which_none_was_closed_end_with_the_last_that_begins(path: Path) -> None:
+    timeline = read_timeline(write_export(path, Range("open", 10, None), Range("open too", 40, None)))
+    assert timeline.ranges.end.tolist() == [40, 40]
+    assert timeline.ranges.end.dtype == np.int64
+    assert timeline.ranges.closed.tolist() == [False, False]
+
+
+def test_a_mark_changes_no_range_whatever_it_holds(path: Path) -> None:
+    write_export(path, Range("open", 10, None), Range("b", 20, 70), Range("mark", 30, None, event=34))
+    execute(path, "UPDATE NVTX_EVENTS SET start = 99.5, end = 'late' WHERE text = 'mark'")
+    timeline = read_timeline(path)
+    assert timeline.ranges.end.tolist() == [70, 70]
+    assert timeline.ranges.end.dtype == np.int64
 
 
 def test_start_end_ranges_are_told_from_push_pop_and_marks_are_left_out(path: Path) -> None:
@@ -395,6 +410,14 @@ def test_a_capture_without_cuda_says_so_in_the_words_of_nsys(path: Path) -> None
     assert timeline.missing == dict.fromkeys(("kernels", "copies", "memsets", "graphs", "calls"), why)
 
 
+def test_the_words_of_nsys_are_quoted_on_one_line_and_spelled_out(path: Path) -> None:
+    warnings = [f"No CUDA events collected.{HOSTILE}!", "CUDA" + "x" * 5000]
+    rows = [Row("DIAGNOSTIC_EVENT", severity=2, text=text) for text in warnings]
+    told = read_timeline(write_export(path, Range("step", 0, 1), *rows)).missing["kernels"]
+    short = "CUDA" + "x" * 194 + "..." + "x" * 99
+    assert told == f'no CUDA events were recorded: "No CUDA events collected.{TAMED}!", "{short}"'
+
+
 def test_calls_without_gpu_operations_are_told(path: Path) -> None:
     timeline = read_timeline(write_export(path, Range("step", 0, 1), Call("cudaLaunchKernel", 0, 1)))
     why = "1 CUDA calls were recorded, but no GPU operation"
@@ -549,6 +572,59 @@ def test_a_database_whose_rows_are_overwritten(path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("spoilt", [b"CREATE\xfc\x1bABLE", b"CREATE\x1bTABLE"])
+def test_what_sqlite_quotes_of_a_damaged_schema_is_spelled_out(path: Path, spoilt: bytes) -> None:
+    write_export(path, Kernel("k", 0, 1))
+    path.write_bytes(path.read_bytes().replace(b"CREATE TABLE", spoilt))
+    told = refusal(path)
+    assert told.startswith("run.sqlite: it is damaged: malformed database schema (")
+    assert "\x1b" not in told
+    assert ("\N{REPLACEMENT CHARACTER}" in told) == (b"\xfc" in spoilt)
+
+
+def test_a_column_declared_with_bytes_that_are_no_text(path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    # connectorx panics: that is no Exception, and Rust has its word on stderr first
+    write_export(path, Kernel("k", 0, 1))
+    path.write_bytes(path.read_bytes().replace(b"start INTEGER NOT NULL", b"start INT\xffGER NOT NULL", 1))
+    assert refusal(path) == (
+        "run.sqlite: it is damaged: CUPTI_ACTIVITY_KIND_KERNEL cannot be read: Invalid UTF-8 sequence in column "
+        f"declaration: Utf8Error {{ valid_up_to: 3, error_len: Some(1) }}.\n{AGAIN}"
+    )
+    assert "panicked" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit])
+def test_whoever_ends_the_reading_is_heard(
+    path: Path, monkeypatch: pytest.MonkeyPatch, kind: type[BaseException]
+) -> None:
+    def ended(*_: object, **__: object) -> None:
+        raise kind
+
+    monkeypatch.setattr("connectorx.read_sql", ended)
+    write_export(path, Kernel("k", 0, 1))
+    with pytest.raises(kind):
+        read_timeline(path)
+
+
+HOSTILE = "\x1b]0;mine\x07\n::error::\N{RIGHT-TO-LEFT OVERRIDE}"
+TAMED = r"\x1b]0;mine\x07\n::error::\u202e"
+
+
+def test_names_of_tables_are_told_on_one_line_and_spelled_out(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as other, other:
+        other.execute(f'CREATE TABLE "{HOSTILE}" (url TEXT)')
+        other.execute(f'CREATE TABLE "{"x" * 5000}" (url TEXT)')
+    assert f"it has {TAMED}, {'x' * 64}...{'x' * 32}. An export has" in refusal(path)
+
+
+def test_names_of_columns_and_of_other_versions_are_spelled_out(path: Path) -> None:
+    write_export(path, Memset(0, 1), Kernel("k", 0, 1))
+    execute(path, f'ALTER TABLE CUPTI_ACTIVITY_KIND_MEMSET RENAME COLUMN deviceId TO "{HOSTILE}"')
+    assert f"it has start, end, {TAMED}, contextId" in refusal(path, LayoutUnknown)
+    execute(path, f'ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL RENAME TO "CUPTI_ACTIVITY_KIND_KERNEL_V{HOSTILE}"')
+    assert f"it has CUPTI_ACTIVITY_KIND_KERNEL_V{TAMED} and no" in refusal(path, LayoutUnknown)
+
+
 def test_a_database_of_something_else(path: Path) -> None:
     with closing(sqlite3.connect(path)) as other, other:
         other.execute("CREATE TABLE moz_places (url TEXT)")
@@ -643,6 +719,14 @@ def test_a_table_without_a_column_that_is_needed(path: Path) -> None:
         (
             "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET deviceId = 5000000000 WHERE start = 2",
             "CUPTI_ACTIVITY_KIND_KERNEL has 5000000000 as a device, which no nsys writes",
+        ),
+        (
+            "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET deviceId = -1 WHERE start = 2",
+            "CUPTI_ACTIVITY_KIND_KERNEL has -1 as a device, which no nsys writes",
+        ),
+        (
+            "ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL ADD COLUMN RowId INTEGER",
+            "CUPTI_ACTIVITY_KIND_KERNEL has a column called rowid, which no nsys writes",
         ),
         (
             "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET end = 4611686018427387904 WHERE start = 2",

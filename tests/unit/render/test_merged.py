@@ -283,3 +283,12 @@ def test_junit_is_xml_whatever_is_in_it(text: str) -> None:
     document = merge([found(gate(f"g{text}", placed(verdict), shut_by=[text]))], at=records.NOON)
     cases = [case.get("name") for case in ElementTree.fromstring(gate_junit(document)).iter("testcase")]
     assert len(cases) == 2
+
+
+@pytest.mark.parametrize("others", [[], ["two"]])
+def test_a_reason_from_elsewhere_moves_no_cursor_and_begins_no_line(others: list[str]) -> None:
+    told = gate("a", judged("mlp"), shut_by=["one\x1b[2J\n::error::pwn\u202e", *others])
+    text = merged_text(merge([found(told)], at=records.NOON), width=100, colour=False)
+    assert r"one\x1b[2J\n::error::pwn\u202e" in text
+    assert not {"\x1b", "\u202e"} & set(text)
+    assert not any(line.startswith("::") for line in text.splitlines())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from support import records
 
@@ -11,7 +11,7 @@ from perfgate.explain.sides import differences, side_of_result, side_of_samples
 from perfgate.model.baseline import Anchor, Baseline, Blessing, Spread, code_digest
 from perfgate.model.metric import Metric
 from perfgate.model.side import Side
-from perfgate.render.records import baseline_text, bless_text, comparison_text, occasion_text
+from perfgate.render.records import baseline_text, bless_text, comparison_text, moment, occasion_text
 
 PATH = "baselines/nvidia-h200/mlp.json"
 
@@ -312,3 +312,8 @@ def test_hostile_text_in_a_baseline_is_inert() -> None:
     assert "\x1b" not in told
     assert told.startswith("[red]\\x1b[2J on NVIDIA H200\n")
     assert "  reason      a\\x1b[2J\n              [bold]b\n" in told
+
+
+def test_a_moment_that_utc_has_no_name_for_is_told_as_it_is() -> None:
+    assert moment(datetime.fromisoformat("2026-03-02T05:00+02:00")) == "2026-03-02 03:00 UTC"
+    assert moment(datetime.fromisoformat("0001-01-01T00:00+14:00")) == "0001-01-01 00:00+14:00"

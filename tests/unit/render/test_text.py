@@ -477,3 +477,9 @@ def test_a_long_account_of_the_runs_leaves_the_name_some_room(width: int) -> Non
     assert first.startswith("nnnnnnnnnnnn")
     assert "...nnn" in first
     assert ": INCONCLUSIVE (12 interleaved pairs with 0123456789abcdef" in first
+
+
+@pytest.mark.parametrize("opens", [True, False])
+def test_the_last_line_spells_out_what_a_reason_from_elsewhere_holds(opens: bool) -> None:
+    told = summary([], opens=opens, width=80, colour=False, why="\x1b[2J\n::error::\u202e")
+    assert told == f"GATE {'OPEN' if opens else 'SHUT'}: \\x1b[2J\\n::error::\\u202e\n"

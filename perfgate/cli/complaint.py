@@ -1,0 +1,37 @@
+"""An error as the shell's door prints it: whatever it quotes moves no cursor, hides no text and commands no CI."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from perfgate.model.errors import PerfgateError
+from perfgate.render.page import inert_line
+
+QUOTED: Final = "  | "
+"""Before a line that is quoted."""
+
+
+def complaint(error: PerfgateError) -> str:
+    """Return what is printed of an error: its four parts, each line inert."""
+    told = f"{error.fact}." + (f" {error.expectation}." if error.expectation else "")
+    first, *more = _lines(told)
+    lines = (
+        f"perfgate: {error.subject}: {first}",
+        *(_quoted(line) for line in more),
+        *(_advice(line) for line in _lines(error.next_step)),
+    )
+    # The older form of GitHub's commands is found anywhere in a line.
+    return "\n".join(inert_line(line.replace("##[", "##\\x5b")) for line in lines)
+
+
+def _lines(text: str) -> list[str]:
+    return text.replace("\r\n", "\n").split("\n")
+
+
+def _quoted(line: str) -> str:
+    return line if line.startswith(QUOTED) else f"{QUOTED}{line}"
+
+
+def _advice(line: str) -> str:
+    """A line of the next step; quoted where GitHub Actions would take it for a command."""
+    return _quoted(line) if line.lstrip().startswith("::") else line
