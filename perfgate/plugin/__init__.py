@@ -70,7 +70,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config, parser: pytest.Parser, args: list[str]) -> None:
     """Note, for the workers of a gate, which options are those of a conftest."""
-    if early_config.known_args_namespace.perfgate:
+    if getattr(early_config.known_args_namespace, "perfgate", False):
         importlib.import_module("perfgate.plugin.handed_on").note_early(early_config, parser, args)
 
 

@@ -31,7 +31,7 @@ EARLY = pytest.StashKey[Early]()
 def note_early(config: pytest.Config, parser: pytest.Parser, words: Sequence[str]) -> None:
     """Note which options a conftest must know, or a plugin of the project knows."""
     _, unknown = parser.parse_known_and_unknown_args(list(words))
-    own = {word for word in unknown if word.startswith("-")} | _of_own_plugins(config, words)
+    own = {word for word in unknown if _is_option(word)} | _of_own_plugins(config, words)
     config.stash[EARLY] = Early(words=tuple(words), own=frozenset(own))
 
 
@@ -48,7 +48,16 @@ def _of_own_plugins(config: pytest.Config, words: Sequence[str]) -> set[str]:
     for declare in own:
         declare(**{name: given[name] for name in inspect.signature(declare).parameters if name in given})
     _, unknown = scratch.parse_known_and_unknown_args(list(words))
-    return {word for word in words if word.startswith("-")} - {*unknown, "--"}
+    return {word for word in words if _is_option(word)} - {*unknown, "--"}
+
+
+def _is_option(word: str) -> bool:
+    """Whether a word is no value; a negative number is one."""
+    try:
+        float(word)
+    except ValueError:
+        return word.startswith("-")
+    return False
 
 
 def _is_within(root: Path, file: object) -> bool:
@@ -70,7 +79,7 @@ def own_options(config: pytest.Config) -> list[str]:
     handed: list[str] = []
     follows = False
     for word in early.words:
-        if word.startswith("-"):
+        if _is_option(word):
             follows = word in early.own
             if follows:
                 handed.append(word)

@@ -46,8 +46,9 @@ def loop(steps, ms):
         (("--ms", "6", "workloads/loops.py", "-x", "--twice"), "", 12),
         (("workloads/loops.py",), "--ms=7 -v", 7),
         (("-o", "pause=8", "--durations", "3"), "", 9),
+        (("--ms", "-3", "-o", "pause=8"), "", 5),
     ],
-    ids=["one word", "two words", "addopts", "ini value"],
+    ids=["one word", "two words", "addopts", "ini value", "negative number"],
 )
 def test_options_of_a_conftest_are_the_workloads(
     project: Project, given: tuple[str, ...], addopts: str, ms: int
