@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import sys
-import unicodedata
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,7 @@ from perfgate.model.errors import (
     ResultMissing,
 )
 from perfgate.model.settings import Settings
+from perfgate.model.spelling import is_invisible
 from perfgate.nsys.tool import NsysTool, find_nsys
 from perfgate.settings import find_root, load_settings
 from perfgate.store import KeptResult, Store
@@ -86,7 +86,7 @@ def printable_json(text: str) -> str:
 
 
 def _escaped(character: str, encoding: str) -> str:
-    if unicodedata.category(character) not in {"Cc", "Cf", "Cs", "Zl", "Zp"}:
+    if not is_invisible(character):
         with suppress(UnicodeEncodeError):
             character.encode(encoding)
             return character

@@ -8,7 +8,6 @@ from __future__ import annotations
 import io
 import re
 import textwrap
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -16,6 +15,8 @@ from typing import Final
 from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
+
+from perfgate.model.spelling import spelled
 
 NARROWEST: Final = 78
 """No table is narrower; a smaller terminal wraps it."""
@@ -59,19 +60,19 @@ Row = Sequence[str | Cell]
 def inert(text: str, *, longest: int = LONGEST_NAME) -> str:
     """Return a name from elsewhere on one line: control and invisible characters spelled out, the middle left out."""
     ends = text if len(text) <= 2 * longest else text[:longest] + text[-longest:]
-    return shortened("".join(_spelled(character) for character in ends), longest)
+    return shortened(spelled(ends), longest)
 
 
 def inert_prose(text: str) -> tuple[str, ...]:
     """Return a text from elsewhere as lines, with control characters spelled out."""
     lines = text[:LONGEST_PROSE].expandtabs(4).splitlines() + (["..."] if len(text) > LONGEST_PROSE else [])
-    return tuple("".join(_spelled(character) for character in line).rstrip() for line in lines)
+    return tuple(spelled(line).rstrip() for line in lines)
 
 
 def inert_line(line: str) -> str:
     """Return a line of a message, which may quote anything: control characters spelled out, its middle left out."""
     ends = line if len(line) <= 2 * LONGEST_PROSE else line[:LONGEST_PROSE] + line[-LONGEST_PROSE:]
-    told = "".join(_spelled(character) for character in ends.expandtabs(4))
+    told = spelled(ends.expandtabs(4))
     if len(told) <= LONGEST_PROSE:
         return told
     tail = LONGEST_PROSE // 3
@@ -101,13 +102,6 @@ def _start(text: str, cells: int) -> str:
     while cell_len(start) > room:
         start = start[:-1]
     return start
-
-
-def _spelled(character: str) -> str:
-    # Cc: control, Cf: among others what turns the direction of text, Cs: half a character, Zl, Zp: line ends.
-    if unicodedata.category(character) not in ("Cc", "Cf", "Cs", "Zl", "Zp"):
-        return character
-    return character.encode("unicode_escape").decode("ascii")
 
 
 class Page:
