@@ -53,8 +53,8 @@ IMAGES = 16 * BATCH
 AUTOTUNED: dict[str, str | int | bool | Callable[..., Any]] = {"max_autotune_gemm": True, "triton.cudagraphs": True}
 """The mode max-autotune, but for the trials of pointwise kernels and reductions and its coordinate descent.
 
-With those the first compilation was not at its end after 7.5 minutes, on the 16 cores of an H200's host: too long for
-a gate on a fresh machine.
+With all of them the first compilation was not at its end after 9 minutes on the 16 cores of an H200's host, and without
+the descent not after 7.5: too long for a gate on a fresh machine.
 """
 EXHAUSTIVE: dict[str, str | int | bool | Callable[..., Any]] = {
     "max_autotune": True,
