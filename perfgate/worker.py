@@ -562,26 +562,37 @@ def digest_of(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
+class ProjectFiles:
+    """Tells which files are the project's: no virtual environment inside it, and not perfgate where it gates itself."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root.resolve()
+        prefixes = [Path(prefix).resolve() for prefix in {sys.prefix, sys.base_prefix, sys.exec_prefix}]
+        self._foreign = [prefix for prefix in prefixes if prefix.is_relative_to(self._root) and prefix != self._root]
+        self._foreign.append(Path(__file__).resolve().parent)
+
+    def relative(self, file: object) -> Path | None:
+        """A file's path relative to the project's root; None of one that is not the project's, or of no path."""
+        if not isinstance(file, str):
+            return None
+        path = Path(file).resolve()
+        if not path.is_relative_to(self._root) or "site-packages" in path.parts:
+            return None
+        if any(path.is_relative_to(prefix) for prefix in self._foreign):
+            return None
+        return path.relative_to(self._root)
+
+
 def loaded_code(root: Path) -> dict[str, str]:
     """SHA-256, by path relative to `root`, of the project's files among the loaded modules."""
-    root = root.resolve()
-    # Neither a virtual environment inside the project is the project, nor perfgate where it gates itself.
-    foreign = [Path(prefix).resolve() for prefix in {sys.prefix, sys.base_prefix, sys.exec_prefix}]
-    foreign = [prefix for prefix in foreign if prefix.is_relative_to(root) and prefix != root]
-    foreign.append(Path(__file__).resolve().parent)
+    files = ProjectFiles(root)
     digests: dict[str, str] = {}
     for module in list(sys.modules.values()):
         # Not getattr: it would wake up modules that import themselves lazily.
-        file = getattr(module, "__dict__", {}).get("__file__")
-        if not isinstance(file, str):
-            continue
-        path = Path(file).resolve()
-        if not path.is_relative_to(root) or "site-packages" in path.parts:
-            continue
-        if any(path.is_relative_to(prefix) for prefix in foreign):
-            continue
-        with contextlib.suppress(OSError):
-            digests[path.relative_to(root).as_posix()] = digest_of(path)
+        path = files.relative(getattr(module, "__dict__", {}).get("__file__"))
+        if path is not None:
+            with contextlib.suppress(OSError):
+                digests[path.as_posix()] = digest_of(root / path)
     return dict(sorted(digests.items()))
 
 

@@ -6,7 +6,7 @@ import signal
 
 from hypothesis import HealthCheck, settings
 
-pytest_plugins = ["pytester", "support.project"]
+pytest_plugins = ["pytester", "support.again", "support.project"]
 
 # How fast examples are drawn says how busy the machine is: files run side by side.
 settings.register_profile("perfgate", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -70,9 +70,10 @@ if "NSYS_PROFILING_SESSION_ID" in os.environ:
 """What the nvtx package is from 0.2.12 on under an nsys up to 2024.2."""
 
 
-def loop(body: str, *, more: str = "") -> str:
+def loop(body: str, *, more: str = "", steps: int = 4) -> str:
     """A workload whose function has this body."""
-    return f"import os, signal, sys, time\nfrom perfgate import workload\n\n@workload(steps=4, warmup=1{more})\n" + (
+    declared = f"@workload(steps={steps}, warmup=1{more})"
+    return f"import os, signal, sys, time\nfrom perfgate import workload\n\n{declared}\n" + (
         "def loop(steps):\n" + "".join(f"    {line}\n" for line in body.splitlines())
     )
 
@@ -96,9 +97,9 @@ def blessed(project: Project, *outcomes: Run, text: str = LOOP, steps: int = 4) 
     project.measures(*(outcomes or (run(),)))
 
 
-def real(project: Project, body: str, *, more: str = "") -> None:
+def real(project: Project, body: str, *, more: str = "", steps: int = 4) -> None:
     """A workload that runs under the real nsys."""
-    project.workload(loop(body, more=more))
+    project.workload(loop(body, more=more, steps=steps))
 
 
 def under(project: Project, nsys: str, *, version: str = "2024.2.3.38") -> None:
@@ -778,11 +779,27 @@ GATE SHUT: 1 NOT_MEASURED of 1 workload
         says=r"""
 __ train __
 train: NOT_MEASURED
-  no closed NVTX range matches 'Epoch \d+'. Perhaps you meant 'Batch \d+' (5 times).
+  no NVTX range matches 'Epoch \d+'. Perhaps you meant 'Batch \d+' (5 times).
   next        Give the name of the step's range, or a regular expression that matches all of it.
   files       .perfgate/results/no-gpu/train/TIME
-NOT_MEASURED  train  no closed NVTX range matches 'Epoch \d+'. Perhaps you meant 'Batch \d+' (5 times).
+NOT_MEASURED  train  no NVTX range matches 'Epoch \d+'. Perhaps you meant 'Batch \d+' (5 times).
 GATE SHUT: 1 NOT_MEASURED of 1 workload
+""",
+    ),
+    Case(
+        name="the steps are used up before the work",
+        arrange=partial(real, body="for _ in list(steps):\n    time.sleep(0.001)", steps=40),
+        nsys=True,
+        says="""
+__ loop __
+loop: INVALID (1 run)
+  run 1 does not count: a step takes 0.002 ms, about what marking it takes, and launches nothing on a GPU: the
+      work is done elsewhere; do it in the body of the loop over the steps.
+  next        Remove the cause, and run again.
+  files       .perfgate/results/no-gpu/loop/TIME
+INVALID  loop  run 1 does not count: a step takes 0.002 ms, about what marking it takes, and launches nothing
+    on a GPU: the work is done elsewhere; do it in the body of the loop over the steps.
+GATE SHUT: 1 INVALID of 1 workload
 """,
     ),
     Case(

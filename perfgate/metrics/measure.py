@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property, reduce
@@ -23,6 +23,8 @@ MIN_STEPS = 3
 """Below this no period is left once the first is dropped."""
 AHEAD_BELOW = 0.8
 """Where the step range's median is below this share of step_ms it is said where the rest of the step went."""
+EMPTY_BELOW_MS = 0.02
+"""A step without GPU work that is shorter holds nothing: marking it takes 0.001-0.006 ms (two cores, nsys 2024.2)."""
 MOST_OUTSIDE = 0.25
 """Share of the operations that may lack a call and have run outside the steps before the others mean nothing."""
 
@@ -239,7 +241,7 @@ def _measure_process(
         copies=() if unplaced else copy_samples(totals.copies, steps=count),
         syncs=() if Metric.SYNCS in absent else sync_samples(totals.syncs, segments.labels, steps=count),
         remarks=(*steps.remarks, *_remarks(steps, segments, totals, done, values, nvtx_step_ms)),
-        complaints=() if unplaced or (first := unsettled(timeline, steps, done, kept, by_step)) is None else (first,),
+        complaints=() if unplaced else tuple(_complaints(timeline, steps, done, kept, by_step, totals, values)),
     )
 
 
@@ -387,6 +389,26 @@ def _attributable(
         idle = [np.diff(windows.until(edges, devices.idle(device))) for device in totals.devices]
         found[Metric.GAP_MS] = (reduce(np.add, idle), float(windows.periods))
     return found
+
+
+def _complaints(
+    timeline: Timeline,
+    steps: Steps,
+    done: Ints,
+    kept: Flags,
+    kernel_ns: Ints,
+    totals: Tally,
+    values: Mapping[Metric, float],
+) -> Iterator[str]:
+    """What says that the steps are not those of a settled loop."""
+    if (first := unsettled(timeline, steps, done, kept, kernel_ns)) is not None:
+        yield first
+    step_ms = values.get(Metric.STEP_MS)
+    if step_ms is not None and step_ms < EMPTY_BELOW_MS and not totals.devices:
+        yield (
+            f"a step takes {step_ms:.2g} ms, about what marking it takes, and launches nothing on a GPU: the work is "
+            "done elsewhere; do it in the body of the loop over the steps"
+        )
 
 
 def _remarks(

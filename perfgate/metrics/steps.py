@@ -100,9 +100,13 @@ def find_steps(
     wanted = _wanted(names.texts, step, is_pattern=is_pattern)[names.codes]
     found: list[Steps] = []
     left_out: list[str] = []
+    left_open = 0
     for process, pid in enumerate(timeline.processes):
-        rows = _without_warmup(ranges, np.flatnonzero(wanted & (ranges.process == process)), names)
+        all_rows = np.flatnonzero(wanted & (ranges.process == process))
+        rows = _without_warmup(ranges, all_rows, names)
         remarks: list[str] = []
+        # Turns of the warm-up that hold all steps were never closed: nsys ends such ranges with its capture.
+        left_open += len(all_rows) if not len(rows) else int((~ranges.closed[rows]).sum())
         if unclosed := int((~ranges.closed[rows]).sum()):
             remarks.append(f"{unclosed} step ranges were never closed and are not counted")
         rows = _one_after_another(ranges, rows[ranges.closed[rows]], remarks)
@@ -128,7 +132,7 @@ def find_steps(
                 )
             )
     if not found:
-        raise _not_found(timeline, names, step, is_pattern=is_pattern, left_out=left_out)
+        raise _not_found(timeline, names, step, is_pattern=is_pattern, left_out=left_out, left_open=left_open)
     return tuple(dataclasses.replace(one, remarks=(*one.remarks, *left_out)) for one in found)
 
 
@@ -293,7 +297,7 @@ def template(text: str) -> str:
 
 
 def _not_found(
-    timeline: Timeline, names: Names, step: str, *, is_pattern: bool, left_out: Sequence[str]
+    timeline: Timeline, names: Names, step: str, *, is_pattern: bool, left_out: Sequence[str], left_open: int
 ) -> StepsNotFound:
     asked = f"matches {_quoted(step)}" if is_pattern else f"is named {step!r}"
     if left_out:
@@ -311,11 +315,19 @@ def _not_found(
             expectation="Each step is one NVTX range",
             next_step="See that the loop marks its steps and that nsys hears its NVTX: perfgate doctor",
         )
+    if left_open:
+        opened = f"{left_open} {'was' if left_open == 1 else 'were'} opened and not closed"
+        return StepsNotFound(
+            subject=timeline.source,
+            fact=f"no closed NVTX range {asked}: {opened}",
+            expectation="Each push needs its pop: a range pushed in a step and not popped takes the step's own",
+            next_step="Use `with nvtx.annotate(...)` (of torch: torch.cuda.nvtx.range), which pops by itself.",
+        )
     likely = _most_frequent(timeline, names, is_pattern=is_pattern)
     told = ", ".join(f"{name} ({'once' if n == 1 else f'{n} times'})" for name, n in likely.items())
     return StepsNotFound(
         subject=timeline.source,
-        fact=f"no closed NVTX range {asked}",
+        fact=f"no NVTX range {asked}",
         expectation=f"Perhaps you meant {told}",
         next_step="Give the name of the step's range, or a regular expression that matches all of it.",
     )

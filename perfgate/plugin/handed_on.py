@@ -7,13 +7,13 @@ conftest or a plugin of the project declares are the workload's.
 from __future__ import annotations
 
 import inspect
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
+
+from perfgate.worker import ProjectFiles
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +39,8 @@ def _of_own_plugins(config: pytest.Config, words: Sequence[str]) -> set[str]:
     """The options among the words that plugins declare which were named (`-p`) and lie in the project."""
     manager = config.pluginmanager
     named = [manager.get_plugin(name) for name in config.known_args_namespace.plugins]
-    within = [plugin for plugin in named if _is_within(config.rootpath, getattr(plugin, "__file__", None))]
+    files = ProjectFiles(config.rootpath)
+    within = [plugin for plugin in named if files.relative(getattr(plugin, "__file__", None)) is not None]
     own = [found for plugin in within if (found := getattr(plugin, "pytest_addoption", None)) is not None]
     if not own:
         return set()
@@ -58,15 +59,6 @@ def _is_option(word: str) -> bool:
     except ValueError:
         return word.startswith("-")
     return False
-
-
-def _is_within(root: Path, file: object) -> bool:
-    if not isinstance(file, str):
-        return False
-    path = Path(file)
-    # Neither a virtual environment inside the project is the project, nor perfgate where it gates itself.
-    foreign = (Path(sys.prefix), Path(__file__).parents[1])
-    return path.is_relative_to(root) and not any(path.is_relative_to(one) for one in foreign)
 
 
 def own_options(config: pytest.Config) -> list[str]:

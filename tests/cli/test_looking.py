@@ -371,7 +371,7 @@ def test_inspect_of_a_report_needs_an_nsys_and_says_so(project: Project) -> None
 
 def test_inspect_names_ranges_that_were_perhaps_meant(project: Project, capture: Path) -> None:
     told, status = complaint(project, "inspect", "mlp.sqlite", "--step", "forwrd")
-    assert told.startswith("perfgate: mlp.sqlite: no closed NVTX range matches 'forwrd'. Perhaps you meant ")
+    assert told.startswith("perfgate: mlp.sqlite: no NVTX range matches 'forwrd'. Perhaps you meant ")
     assert "'forward' (20 times)" in told
     assert status == 26
 

@@ -465,6 +465,25 @@ def test_without_gpu_operations_the_step_is_cpu_time_and_everything_else_absent(
     assert sample.devices == ()
 
 
+EMPTY = (
+    "a step takes 0.015 ms, about what marking it takes, and launches nothing on a GPU: the work is done elsewhere; "
+    "do it in the body of the loop over the steps"
+)
+
+
+@pytest.mark.parametrize(("period_us", "says"), [(15, (EMPTY,)), (20, ())])
+def test_steps_as_short_as_their_marking_complain(period_us: int, says: tuple[str, ...]) -> None:
+    at = [period_us * 1000 * index for index in range(9)]
+    assert only(build(ranges=[Range(start=one, end=one + 2000) for one in at])).complaints == says
+
+
+def test_steps_may_be_short_where_they_launch_work() -> None:
+    at = [15_000 * index for index in range(9)]
+    ranges = [Range(start=one, end=one + 2000) for one in at]
+    kernels = [Op(start=one + 500, end=one + 900) for one in at]
+    assert only(build(ranges=ranges, kernels=kernels)).complaints == ()
+
+
 def test_a_process_without_gpu_operations_of_its_own_measures_none() -> None:
     sample = only(draw("range |--step--| |--step--|   |--step--|\nkernel pid7 |--z--|"))
     assert sample.absent[Metric.KERNEL_MS] == "process 100 launched no GPU operation in its steps"

@@ -11,6 +11,7 @@ from perfgate.metrics.measure import measure
 from perfgate.metrics.steps import Names, Steps, find_steps, whole_windows
 from perfgate.model.errors import ConfigInvalid, StepsNotFound
 from perfgate.model.timeline import Timeline
+from perfgate.model.workload import WARMUP_RANGE
 
 
 def found(
@@ -164,10 +165,30 @@ def test_a_name_not_found_is_answered_with_the_most_frequent_ones() -> None:
     with pytest.raises(StepsNotFound) as raised:
         measure(timeline, step="step")
     assert str(raised.value) == (
-        "drawn.sqlite: no closed NVTX range is named 'step'. "
+        "drawn.sqlite: no NVTX range is named 'step'. "
         r"Perhaps you meant 'Batch \d+' (5 times), 'train_step' (3 times), 'epoch' (once)."
         "\nGive the name of the step's range, or a regular expression that matches all of it."
     )
+
+
+@pytest.mark.parametrize(("unclosed", "told"), [(1, "1 was opened"), (3, "3 were opened")])
+def test_steps_that_were_all_left_open_are_told_as_that(unclosed: int, told: str) -> None:
+    ranges = [Range(start=10 * n, end=90, name="step", closed=False) for n in range(unclosed)]
+    with pytest.raises(StepsNotFound) as raised:
+        measure(build(ranges=[*ranges, Range(start=1, end=5, name="forward")]), step="step")
+    assert str(raised.value) == (
+        f"drawn.sqlite: no closed NVTX range is named 'step': {told} and not closed. "
+        "Each push needs its pop: a range pushed in a step and not popped takes the step's own."
+        "\nUse `with nvtx.annotate(...)` (of torch: torch.cuda.nvtx.range), which pops by itself."
+    )
+
+
+def test_steps_that_all_lie_in_an_open_warm_up_turn_are_told_as_open() -> None:
+    # A loop that pushes and never pops: nsys ends the turns with the capture.
+    turns = [Range(start=10 * n, end=90, name=WARMUP_RANGE if n < 2 else "step") for n in range(6)]
+    work = [Range(start=10 * n + 1, end=10 * n + 9, name="work") for n in range(6)]
+    with pytest.raises(StepsNotFound, match="no closed NVTX range is named 'step': 4 were opened and not closed"):
+        measure(build(ranges=[*turns, *work]), step="step")
 
 
 def test_names_suggested_for_a_pattern_are_patterns_that_match_them() -> None:
@@ -240,7 +261,7 @@ def test_a_pattern_not_found_is_told_as_such() -> None:
     with pytest.raises(StepsNotFound) as raised:
         measure(draw("range |step|"), step=r"Batch \d+", is_pattern=True)
     assert str(raised.value) == (
-        r"drawn.sqlite: no closed NVTX range matches 'Batch \d+'. Perhaps you meant 'step' (once)."
+        r"drawn.sqlite: no NVTX range matches 'Batch \d+'. Perhaps you meant 'step' (once)."
         "\nGive the name of the step's range, or a regular expression that matches all of it."
     )
 

@@ -170,7 +170,7 @@ def test_a_process_without_steps() -> None:
 
 
 def test_no_steps_at_all_is_said_as_in_measuring() -> None:
-    with pytest.raises(StepsNotFound, match="no closed NVTX range is named 'Step'"):
+    with pytest.raises(StepsNotFound, match="no NVTX range is named 'Step'"):
         typical_step(build(ranges=loop(20)), step="Step")
     with pytest.raises(ConfigInvalid, match="not a regular expression"):
         typical_step(build(ranges=loop(20)), step="(", is_pattern=True)
