@@ -103,7 +103,7 @@ def load_settings(root: Path, options: Mapping[str, object]) -> Settings:
         first = invalid.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
         raise invalid_value(first, subject=f"{file.name} {TABLE} {where}") from None
-    told_budgets = _given_budgets(given.pop("budgets", ()))
+    told_budgets = budgets_of_options(given.pop("budgets", ()))
     if told_budgets:
         given["budgets"] = {**written.budgets, **told_budgets}
     try:
@@ -123,7 +123,7 @@ def load_settings(root: Path, options: Mapping[str, object]) -> Settings:
     return settings
 
 
-def _given_budgets(told: object) -> dict[Metric, float]:
+def budgets_of_options(told: object) -> dict[Metric, float]:
     """Budgets by metric, of texts as `step_ms=0.03`.
 
     Raises:

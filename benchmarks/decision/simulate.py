@@ -98,6 +98,10 @@ class SimulatedGate:
         reference = self._reference(index)
         return Pair(reference=reference, candidate=self._candidate())
 
+    def alone(self) -> Pair:
+        """Make one run of either side alone, as all are here."""
+        return self.pair(0, 1)
+
     def _candidate(self) -> Run:
         values = self._world.candidate_ms(next(self._candidates), started=next(self._started), slowdown=self._slowdown)
         return self._run(values)

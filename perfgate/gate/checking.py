@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from statistics import median
 
 from perfgate.explain.advice import advise, classify, new_advice
@@ -42,7 +43,7 @@ from perfgate.judge.stages import (
     Plan,
 )
 from perfgate.judge.tell import tell_creep
-from perfgate.judge.words import bless_command, listed
+from perfgate.judge.words import bless_command, listed, milliseconds, percent
 from perfgate.model.baseline import FEWEST_RUNS, Baseline, BlessedRun, Blessing, Occasion
 from perfgate.model.errors import (
     PerfgateError,
@@ -55,6 +56,12 @@ from perfgate.model.sample import Run
 from perfgate.model.side import Side
 from perfgate.model.verdict import Creep, Duet, MetricVerdict, Verdict
 
+SLOWER_ON_ONE_CORE = 1.1
+"""A step that takes so many times as long on the one core of an interleaved duet as alone does several things at once.
+
+Launch-bound loops are faster there (`benchmarks/moods`: 17 %), since their threads take turns anyway.
+"""
+_ENDED_BY_TIME = "The time budget ended"
 _INTERLEAVED_PRIORS = {metric: Prior(sd=INTERLEAVED_SD) for metric in (Metric.STEP_MS, Metric.GAP_MS)}
 
 
@@ -66,6 +73,7 @@ def check(
     *,
     interleaved: OpenDuel | None = None,
     against: bool = False,
+    own_environment: bool = False,
     affords: Affords = lambda _runs, _seconds: True,
 ) -> Checked:
     """Measure one workload as often as its judgement needs, and say what came of it.
@@ -73,11 +81,12 @@ def check(
     Without `against`, runs are screened against the stored baseline; what that does not settle is settled by a duet,
     and where there is none, or it cannot be had, by more runs against the stored baseline. With `against`, the duet
     is all there is, and no stored baseline is needed. Of the two forms of a duet, `interleaved` is taken where the
-    screen's runs differ so much that `duet` could not show the budget, or where it is the only one.
+    screen's runs differ so much that `duet` could not show the budget, or where it is the only one. `own_environment`
+    says that the other commit brings its own packages: without, both sides would run with today's torch and CUDA.
 
     Errors of `NOT_MEASURED_BY` become the outcome NOT_MEASURED, with their whole message.
     """
-    checking = _Checking(expectation, policy, series, affords)
+    checking = _Checking(expectation, policy, series, affords, own_environment=own_environment)
     forms = _Forms(alternate=duet, interleaved=interleaved)
     try:
         if against:
@@ -128,11 +137,14 @@ class _Forms:
 class _Checking:
     """The gate of one workload while it goes on: the runs so far, and what may still be spent."""
 
-    def __init__(self, expectation: Expectation, policy: Policy, series: Series, affords: Affords) -> None:
+    def __init__(
+        self, expectation: Expectation, policy: Policy, series: Series, affords: Affords, *, own_environment: bool
+    ) -> None:
         self._expectation = expectation
         self._policy = policy
         self._series = series
         self._affords = affords
+        self._own_environment = own_environment
         self._remarks: list[str] = []
         self.runs: list[Run] = []
         self.reference_runs: list[Run] = []
@@ -175,6 +187,12 @@ class _Checking:
             final = told.verdict.outcome is not Outcome.INCONCLUSIVE or not _clock_open(told.verdict)
             if final and (moved is None or _count_rose(told.verdict)):
                 return self._final(told.verdict, baseline)
+            updated = self._other_packages(baseline)
+            if updated is not None and moved is None:
+                self._remarks.append(
+                    f"No duet: {updated}: both sides would run with that, and none would show its loss"
+                )
+                return self._looks(baseline)
             skipped = f"{moved}, so the stored times are not what they would be now" if moved is not None else None
             screened = told
         for form, plan in forms.in_order(screened, noisy=noisy):
@@ -207,7 +225,9 @@ class _Checking:
                 return self.alone(verdict_of(self._expectation, Outcome.INCOMPARABLE, differs, advice))
             judgement = judge(baseline, self.runs, terms)
             if len(self.runs) >= wanted:
-                if self._has_crept(baseline):
+                # Before a duet, stored times count only where the screen does.
+                stands = plan is not SCREEN_PLAN or clock_moved(baseline, self.runs) is None
+                if stands and self._has_crept(baseline):
                     return self._final(judgement.verdict, baseline)
                 wanted = max(judgement.wanted_runs, len(self.runs))
             elif self._policy.stops_early and judgement.settled and _count_rose(judgement.verdict):
@@ -239,23 +259,19 @@ class _Checking:
         Raises:
             _NoDuet: the other commit cannot be run, or what may be spent does not suffice for its first look.
         """
-        screen_runs = len(self.runs)
-        most = min((self._policy.max_runs - screen_runs) // 2, plan.most_runs)
-        first = plan.fewest_to_fail
         # What a form of the duet that came to nothing has left behind is not of this one.
         self.reference_runs.clear()
         self.interleaved_runs.clear()
-        if most < first:
-            needed = screen_runs + 2 * first
+        if not self._may_spend(2 * plan.fewest_to_fail):
             raise _NoDuet(
-                f"{self._policy.max_runs} runs leave no room for {first} pairs; "
-                f"with --perfgate-max-runs={needed} they would"
+                f"the time budget leaves no room for {plan.fewest_to_fail} pairs.\nAllow more: --perfgate-time-budget"
             )
-        if not self._may_spend(2 * first):
-            raise _NoDuet(f"the time budget leaves no room for {first} pairs")
         try:
             with form() as duel:
-                judgement, reference = self._pairs(duel, plan, stored, screened, most=most)
+                most = self._affordable_pairs(plan, stored)
+                alone = self._alone(duel, stored) if plan.in_pairs else None
+                screen_runs = len(self.runs)
+                judgement, reference = self._pairs(duel, plan, stored, screened, most=most, alone=alone)
         except NO_DUET_BY as impossible:
             raise _NoDuet(str(impossible)) from impossible
         if why is not None:
@@ -273,8 +289,55 @@ class _Checking:
         )
         return self._final(judgement.verdict, stored, reference=reference, duet=told)
 
+    def _affordable_pairs(self, plan: Plan, stored: Baseline | None) -> int:
+        """How many pairs there may be.
+
+        Raises:
+            _NoDuet: fewer than the duet's first look takes.
+        """
+        first, before = plan.fewest_to_fail, len(self.runs)
+        if plan.in_pairs:
+            before += 2 if not self._known_alone(stored) else 0 if self.runs else 1
+        most = min((self._policy.max_runs - before) // 2, plan.most_runs)
+        if most < first:
+            needed = before + 2 * first
+            raise _NoDuet(
+                f"{self._policy.max_runs} runs leave no room for {first} pairs.\n"
+                f"Allow {needed}: --perfgate-max-runs={needed}"
+            )
+        return most
+
+    def _known_alone(self, stored: Baseline | None) -> tuple[float, ...]:
+        """What the other side's step takes alone, ms, as far as stored runs of this machine tell."""
+        if stored is None or _why_no_screen(stored, self._series.machine) is not None:
+            return ()
+        return tuple(stored.values(Metric.STEP_MS))
+
+    def _alone(self, duel: Duel, stored: Baseline | None) -> _Alone:
+        """What a step takes on either side where it is alone and may use all cores; measured where it is not known.
+
+        Raises:
+            _NoDuet: the other commit cannot be run.
+        """
+        then = self._known_alone(stored)
+        if not then:
+            pair = self._guarded(INTERLEAVED_PLAN, duel.alone)
+            self._take(pair.candidate)
+            _check_reference(pair.reference, self._expectation, stored, pair.candidate)
+            then = _steps([pair.reference])
+        elif not self.runs:
+            self._take(self._run(1))
+        return _Alone(then=then, now=_steps(self.runs))
+
     def _pairs(
-        self, duel: Duel, plan: Plan, stored: Baseline | None, screened: Judgement | None, *, most: int
+        self,
+        duel: Duel,
+        plan: Plan,
+        stored: Baseline | None,
+        screened: Judgement | None,
+        *,
+        most: int,
+        alone: _Alone | None,
     ) -> tuple[Judgement, Baseline]:
         priors: Mapping[Metric, Prior] = (
             _INTERLEAVED_PRIORS if plan.in_pairs else {} if screened is None else screened.priors
@@ -284,10 +347,13 @@ class _Checking:
         before = len(own)
         wanted = plan.fewest_to_fail
         while True:
-            pair = self._pair(duel, plan, len(self.reference_runs), wanted)
+            index = len(self.reference_runs)
+            pair = self._guarded(plan, partial(duel.pair, index, wanted))
             self.reference_runs.append(pair.reference)
             self._take(pair.candidate, own)
             _check_reference(pair.reference, self._expectation, stored, pair.candidate)
+            if alone is not None:
+                alone.check(_steps(self.reference_runs), _steps(own))
             reference = _as_baseline(self._expectation, self.reference_runs, stored)
             judgement = judge(reference, own[before:], terms)
             if len(self.reference_runs) >= wanted:
@@ -307,9 +373,10 @@ class _Checking:
         except NOT_MEASURED_BY as failed:
             raise _Ended(self._not_measured(failed)) from failed
 
-    def _pair(self, duel: Duel, plan: Plan, index: int, planned: int) -> Pair:
+    def _guarded(self, plan: Plan, make: Callable[[], Pair]) -> Pair:
+        """Make a pair, unless the candidate's run came to nothing."""
         try:
-            return duel.pair(index, planned)
+            return make()
         except NOT_MEASURED_BY as failed:
             if plan.in_pairs:
                 # Perhaps more steps, or both at once, are what it does not stand: alone it will show.
@@ -337,8 +404,8 @@ class _Checking:
         made = [run.wall_s for run in (*self.runs, *self.interleaved_runs, *self.reference_runs)]
         if self._affords(runs, median(made) if made else 0.0):
             return True
-        if not any(remark.startswith("The time budget") for remark in self._remarks):
-            self._remarks.append(f"The time budget ended this after {len(made)} runs")
+        if not any(map(_ended_by_time, self._remarks)):
+            self._remarks.append(f"{_ENDED_BY_TIME} this after {len(made)} runs")
         return False
 
     def _terms(self, plan: Plan, *, max_runs: int, priors: Mapping[Metric, Prior] | None = None) -> Terms:
@@ -361,7 +428,7 @@ class _Checking:
         """The judge's verdict with where it happened, how far it has come, and what else differs."""
         compared = reference or stored
         assert compared is not None
-        crept = None if stored is None else self._crept(stored)
+        crept = None if stored is None else self._crept(stored, reference)
         circumstances = () if stored is None else _circumstances(stored, self._series.machine)
         before, now = Side.of_baseline("", compared), side_of_runs("", self.interleaved_runs or self.runs)
         made_up = attributions(before.breakdown, now.breakdown, verdict.metrics)
@@ -384,6 +451,11 @@ class _Checking:
                 "creep": crept,
             }
         )
+        if duet is not None and stored is not None and verdict.outcome in (Outcome.PASSED, Outcome.IMPROVED):
+            shift = self._shift(stored, compared)
+            verdict = verdict.model_copy(update={"reason": f"{verdict.reason}{shift}"})
+        if verdict.outcome is Outcome.INCONCLUSIVE and any(map(_ended_by_time, self._remarks)):
+            verdict = verdict.model_copy(update={"next_step": "Allow more time: --perfgate-time-budget"})
         if crept is not None and crept.shown and verdict.outcome is not Outcome.REGRESSED:
             reason, next_step = tell_creep(crept, verdict.workload, runs=len(self.runs))
             verdict = verdict.model_copy(
@@ -391,9 +463,45 @@ class _Checking:
             )
         return self.checked(verdict)
 
-    def _crept(self, baseline: Baseline) -> Creep | None:
+    def _other_packages(self, baseline: Baseline) -> str | None:
+        """Say that both sides of a duet run with another torch or CUDA than the baseline's; None where none is known.
+
+        Nor where the other commit brings its own.
+        """
+        if self._own_environment:
+            return None
+        then, now = baseline.machine, self._series.machine
+        for name, before, after in (("torch", then.torch, now.torch), ("CUDA", then.cuda, now.cuda)):
+            if before is not None and after is not None and before != after:
+                return f"the baseline was measured with {name} {before}, this with {name} {after}"
+        return None
+
+    def _shift(self, stored: Baseline, reference: Baseline) -> str:
+        """Say what a duet does not show: that both sides are slower than when it was blessed, or newer packages."""
+        then, now = stored.values(Metric.STEP_MS), reference.values(Metric.STEP_MS)
+        spec = METRICS[Metric.STEP_MS].clock
+        if self.interleaved_runs or not then or not now or spec is None or median(then) <= 0:
+            return ""
+        told = ""
+        if (updated := self._other_packages(stored)) is not None:
+            told = f" But {updated}: both sides ran with that, and what it costs is not in this."
+        lost = median(now) / median(then) - 1
+        if lost > self._policy.budgets.get(Metric.STEP_MS, spec.budget):
+            told += (
+                f" But the baseline's commit itself takes {percent(lost)} % longer now than when it was blessed: the "
+                "machine or its software has become slower, not the code."
+            )
+        return told
+
+    def _crept(self, baseline: Baseline, reference: Baseline | None = None) -> Creep | None:
+        """How far it has come from the anchor: from the stored runs on by the duet's ratio, where there was one."""
+        now = _steps(self.runs)
+        there = () if reference is None else reference.values(Metric.STEP_MS)
+        if there and not self.interleaved_runs:
+            ratio = median(baseline.values(Metric.STEP_MS)) / median(there)
+            now = tuple(ratio * value for value in now[-len(there) :])
         terms = self._terms(STORED_PLAN, max_runs=self._policy.max_runs)
-        return creep(baseline, self.runs, terms, anchor_budget=self._policy.anchor_budget)
+        return creep(baseline, now, terms, anchor_budget=self._policy.anchor_budget)
 
     def _has_crept(self, baseline: Baseline) -> bool:
         crept = self._crept(baseline)
@@ -407,6 +515,40 @@ class _Checking:
             reference_runs=tuple(self.reference_runs),
             interleaved_runs=tuple(self.interleaved_runs),
         )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Alone:
+    """What a step of both sides takes alone, ms, by runs."""
+
+    then: tuple[float, ...]
+    now: tuple[float, ...]
+
+    def check(self, reference: Sequence[float], candidate: Sequence[float]) -> None:
+        """Hold the steps of an interleaved duet, on one core, against these.
+
+        What several cores do at once is lost there on both sides, and a change that loses it would not show.
+
+        Raises:
+            _NoDuet: either side is slower there than in any of its runs alone. The candidate's may also differ as much
+                as the other side's.
+        """
+        now = self.now if max(self.now, default=0.0) < min(self.then, default=0.0) else (*self.now, *self.then)
+        for whose, alone, there in (("the other commit", self.then, reference), ("the candidate", now, candidate)):
+            if alone and there and median(there) > SLOWER_ON_ONE_CORE * max(alone):
+                raise _NoDuet(
+                    f"a step of {whose} takes {milliseconds(median(there))} ms on one CPU core and at most "
+                    f"{milliseconds(max(alone))} ms on all: it does several things at once, and losing that would not "
+                    "show there"
+                )
+
+
+def _steps(runs: Sequence[Run]) -> tuple[float, ...]:
+    return tuple(value for run in runs if (value := run.value(Metric.STEP_MS)) is not None)
+
+
+def _ended_by_time(remark: str) -> bool:
+    return remark.startswith(_ENDED_BY_TIME)
 
 
 def _why_no_screen(baseline: Baseline, machine: Machine) -> str | None:

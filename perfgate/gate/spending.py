@@ -30,17 +30,17 @@ def forecast(
     if against is not None:
         plan = DUET_PLAN if duet else INTERLEAVED_PLAN
         pairs = min(policy.max_runs // 2, plan.most_runs)
-        return (
-            f"{_spending(min(plan.fewest_to_fail, pairs), run_s, plan)} with {against}",
-            f"if that does not do, up to {_spending(pairs, run_s, plan)}",
-        )
+        first = f"{_spending(min(plan.fewest_to_fail, pairs), run_s, plan)} with {against}"
+        more = f"if that does not do, up to {_spending(pairs, run_s, plan)}"
+        return (first, more) if pairs > plan.fewest_to_fail else (first,)
     if expectation.trouble is not None:
         return ("nothing to measure while its baseline cannot be read",)
     if baseline is None or why_incomparable(expectation) is not None:
         return (f"{_spending(policy.new_runs, run_s)}, to be shown: there is nothing to compare with",)
     if interleaved and policy.stops_early and differs_too_much(baseline, Terms(budgets=policy.budgets)):
-        pairs = min(policy.max_runs // 2, INTERLEAVED_PLAN.most_runs)
-        first = _spending(min(INTERLEAVED_PLAN.fewest_to_fail, pairs), run_s, INTERLEAVED_PLAN)
+        pairs = min((policy.max_runs - 1) // 2, INTERLEAVED_PLAN.most_runs)
+        fewest = _spending(min(INTERLEAVED_PLAN.fewest_to_fail, pairs), run_s, INTERLEAVED_PLAN)
+        first = f"{_spending(1, run_s)} and {fewest}"
         up_to = f"{_spending(pairs, run_s, INTERLEAVED_PLAN)}{_can_show(baseline, policy, pairs, INTERLEAVED_PLAN)}"
         return f"{first} with the baseline's commit", f"if that does not do, up to {up_to}"
     told = f"{_spending(policy.runs, run_s)}{_can_show(baseline, policy, policy.runs, STORED_PLAN)}"

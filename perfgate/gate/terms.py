@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
@@ -92,9 +92,19 @@ class Policy(Record):
 
     @classmethod
     def from_settings(
-        cls, settings: Settings, workload: Workload | None, *, runs_given: bool, workloads: int = 1
+        cls,
+        settings: Settings,
+        workload: Workload | None,
+        *,
+        runs_given: bool,
+        budgets_given: Collection[Metric] = (),
+        workloads: int = 1,
     ) -> Policy:
-        """The policy for one workload; `runs_given` tells a user's own number of runs from the default."""
+        """The policy for one workload; `runs_given` tells a user's own number of runs from the default.
+
+        The workload's own budgets win over those of the settings, and over both those `budgets_given` by an option.
+        """
+        own = {} if workload is None else workload.budgets
         return cls(
             anchor_budget=settings.anchor_budget,
             workloads=workloads,
@@ -102,7 +112,10 @@ class Policy(Record):
             new_runs=settings.runs if runs_given else min(max(settings.runs, FEWEST_RUNS), settings.max_runs),
             max_runs=max(settings.max_runs, settings.runs),
             stops_early=not runs_given,
-            budgets={**settings.budgets, **(workload.budgets if workload is not None else {})},
+            budgets={
+                **settings.budgets,
+                **{metric: budget for metric, budget in own.items() if metric not in budgets_given},
+            },
             on_inconclusive=settings.inconclusive,
             on_new=settings.new,
         )
@@ -171,6 +184,12 @@ class Duel(Protocol):
         """Make pair `index` (from 0) of at present `planned` pairs.
 
         May raise any of `NOT_MEASURED_BY` for the candidate's run, any of `NO_DUET_BY` for the other's.
+        """
+
+    def alone(self) -> Pair:
+        """Make one run of either side as a gate without a duet does, whatever form the pairs are of; raises the same.
+
+        For interleaved pairs, which are made on one core, to be held against.
         """
 
 

@@ -14,23 +14,21 @@ from perfgate.judge.rows import Terms, rule_of
 from perfgate.judge.stages import SHOWN_COVERAGE, STORED_PLAN
 from perfgate.model.baseline import Baseline, Milestone
 from perfgate.model.metric import GATED_CLOCKS, METRICS, Metric
-from perfgate.model.sample import Run
 from perfgate.model.verdict import Blessed, Creep
 
 _CONFIDENCE = 0.995
 """That the loss exceeds what one change may lose, before it is called a loss against the anchor."""
 
 
-def creep(baseline: Baseline, runs: Sequence[Run], terms: Terms, *, anchor_budget: float) -> Creep | None:
-    """Judge step_ms against the baseline's anchor; None where there is none, or the baseline itself is it.
+def creep(baseline: Baseline, now: Sequence[float], terms: Terms, *, anchor_budget: float) -> Creep | None:
+    """Judge step_ms, `now` of each run in ms, against the anchor; None without one, or where the baseline itself is it.
 
     It is a loss where the estimate reaches `anchor_budget` (a fraction) and step_ms is shown, with 99.5 % confidence,
-    to have lost more than the budget of a single change. As against a stored baseline, the standard error holds the
-    occasions (DECISION, comparing, 3), those of the anchor's own runs.
+    to have lost more than the budget of a single change, or than `anchor_budget` where that is smaller. As against a
+    stored baseline, the standard error holds the occasions (DECISION, comparing, 3), those of the anchor's own runs.
     """
     spec = METRICS[Metric.STEP_MS].clock
     before = baseline.values(Metric.STEP_MS)
-    now = [value for run in runs if (value := run.value(Metric.STEP_MS)) is not None]
     anchor = baseline.anchor
     if anchor is None or spec is None or len(now) < STORED_PLAN.fewest_to_fail or not before:
         return None
@@ -56,12 +54,13 @@ def creep(baseline: Baseline, runs: Sequence[Run], terms: Terms, *, anchor_budge
         occasions=anchor.occasions,
     )
     one_side = (1 + SHOWN_COVERAGE) / 2
+    lost = math.log1p(anchor_budget)
     return Creep(
         change=rule.as_fraction(found.estimate),
         low=rule.as_fraction(found.lower(one_side)),
         high=rule.as_fraction(found.upper(one_side)),
         budget=anchor_budget,
-        shown=found.estimate >= math.log1p(anchor_budget) and found.lower(_CONFIDENCE) > rule.budget_in_basis,
+        shown=found.estimate >= lost and found.lower(_CONFIDENCE) > min(rule.budget_in_basis, lost),
         now=middle(now),
         path=(
             Blessed(

@@ -138,7 +138,7 @@ class Duet(Record):
     """SHA of the commit that was run again."""
     pairs: int = Field(ge=0)
     screen_runs: int = Field(ge=0)
-    """Runs made before it, against the stored baseline."""
+    """Runs of the candidate alone, made before its pairs."""
 
 
 class Verdict(Record):

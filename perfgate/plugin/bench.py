@@ -64,6 +64,7 @@ class PytestGate:
         nsys: str | None,
         pytest_options: tuple[str, ...],
         runs_given: bool,
+        budgets_given: Collection[Metric] = (),
         against: Against | None = None,
         label: str = "",
         shard: Shard | None = None,
@@ -80,6 +81,7 @@ class PytestGate:
         self._nsys = nsys
         self._pytest_options = pytest_options
         self._runs_given = runs_given
+        self._budgets_given = frozenset(budgets_given)
         self._against = against
         self._label = label
         self._shard = shard
@@ -141,6 +143,7 @@ class PytestGate:
             self.settings,
             workload,
             runs_given=self._runs_given,
+            budgets_given=self._budgets_given,
             workloads=still_sharing(lost, workloads=self._sharing),
         )
 
@@ -207,6 +210,7 @@ class PytestGate:
                 alternate,
                 interleaved=interleaved,
                 against=self._against is not None,
+                own_environment=bool(self.settings.duet_setup) or self.settings.duet_python is not None,
                 affords=self._affords,
             )
         checked = checked.model_copy(update={"verdict": series.annotated(checked.verdict)})

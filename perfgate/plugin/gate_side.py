@@ -29,7 +29,7 @@ from perfgate.plugin.outputs import Outputs
 from perfgate.plugin.progress import Progress
 from perfgate.plugin.sharding import label_of, refuse_empty, shard_of
 from perfgate.render.document import GateDocument
-from perfgate.settings import find_root, load_settings
+from perfgate.settings import budgets_of_options, find_root, load_settings
 
 EXPECTED = pytest.StashKey[Sequence[Workload]]()
 CLOSING = pytest.StashKey[Closing]()
@@ -85,6 +85,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         nsys=config.getoption("perfgate_nsys"),
         pytest_options=worker_options(config),
         runs_given=config.getoption("perfgate_runs") is not None,
+        budgets_given=budgets_of_options(config.getoption("perfgate_budget")),
         against=against_of(config),
         label=label_of(config),
         shard=config.stash[SHARD],

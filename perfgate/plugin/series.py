@@ -115,6 +115,10 @@ class WorktreeDuel:
         reference = self._reference(index, title)
         return Pair(reference=reference, candidate=self.series.measure_as(f"{title}, candidate"))
 
+    def alone(self) -> Pair:
+        """Make one run of either side, one after the other; raises what `pair` does."""
+        return WorktreeDuel.pair(self, 0, 1)
+
     def _reference(self, index: int, title: str) -> Run:
         try:
             measured = measure(

@@ -61,8 +61,11 @@ class Recorded:
         candidate: Sequence[Run | BaseException],
         *,
         opening: PerfgateError | None = None,
+        alone: Pair | None = None,
     ) -> None:
         self._sides = (reference, candidate)
+        self._alone = alone
+        self.alone_asked = 0
         self._opening = opening
         self.asked: list[tuple[int, int]] = []
         self.opened = self.closed = False
@@ -87,6 +90,11 @@ class Recorded:
         assert isinstance(reference, Run)
         assert isinstance(candidate, Run)
         return Pair(reference=reference, candidate=candidate)
+
+    def alone(self) -> Pair:
+        self.alone_asked += 1
+        assert self._alone is not None
+        return self._alone
 
 
 def duel(there: float, here: float) -> Recorded:
@@ -151,8 +159,12 @@ def test_a_machine_that_moved_both_sides_alike_passes_by_a_duet() -> None:
     """The same shift of the occasion that would look like a loss against the stored baseline."""
     checked = gated(screen(2.5), duel(2.5, 2.5))
     assert outcome_of(checked) == (Outcome.PASSED, Stage.DUET, 6, 3)
-    assert checked.verdict.reason == "Within budget: 5 clocks and 7 counts, 3 pairs."
+    assert checked.verdict.reason == (
+        "Within budget: 5 clocks and 7 counts, 3 pairs. But the baseline's commit itself takes 2.5 % longer now than "
+        "when it was blessed: the machine or its software has become slower, not the code."
+    )
     assert checked.verdict.next_step == ""
+    assert "But" not in gated(screen(1.5), duel(1.5, 1.5)).verdict.reason
 
 
 def test_a_duet_that_stays_in_doubt_looks_after_3_5_and_8_pairs_and_says_so() -> None:
@@ -190,7 +202,7 @@ def test_what_the_mood_of_a_host_has_made_faster_is_no_gain() -> None:
     blessed = (7.355, 6.332, 8.222, 7.311, 5.755)
     baseline = records.baseline([{Metric.STEP_MS: ms, Metric.GAP_MS: ms - 0.6} for ms in blessed])
     now = [records.run({Metric.STEP_MS: ms, Metric.GAP_MS: ms - 0.6}) for ms in (5.414, 5.357, 5.159)]
-    interleaved = Recorded(moody(0.0), moody(0.0, wobble=2))
+    interleaved = Recorded(moody(-60.0), moody(-60.0, wobble=2))
     checked = check(expect(baseline), Policy(), Candidate(*now), duel(0, 0), interleaved=interleaved)
     assert interleaved.opened
     assert checked.verdict.stage is Stage.INTERLEAVED
@@ -201,11 +213,12 @@ def test_what_the_mood_of_a_host_has_made_faster_is_no_gain() -> None:
 def test_runs_that_differ_too_much_are_interleaved() -> None:
     alternate, interleaved = duel(0, 0), Recorded(moody(0.0), moody(2.5, wobble=2))
     checked = check(expect(noisy_baseline()), Policy(), Candidate(*moody(2.5)), alternate, interleaved=interleaved)
-    assert outcome_of(checked) == (Outcome.REGRESSED, Stage.INTERLEAVED, 0, 5)
+    assert outcome_of(checked) == (Outcome.REGRESSED, Stage.INTERLEAVED, 1, 5)
     assert len(checked.interleaved_runs) == 5
+    assert interleaved.alone_asked == 0  # what the baseline holds says what the other side takes alone
     assert not alternate.opened
     assert [planned for _, planned in interleaved.asked] == [3, 3, 3, 5, 5]
-    assert checked.verdict.runs == 5
+    assert checked.verdict.runs == 6
     assert "Straight to the duet: its blessed runs differ by more than what it is held to" in checked.verdict.remarks
     row = checked.verdict.of(Metric.STEP_MS)
     assert row is not None
@@ -215,7 +228,7 @@ def test_runs_that_differ_too_much_are_interleaved() -> None:
 def test_an_unchanged_noisy_loop_passes_interleaved() -> None:
     interleaved = Recorded(moody(0.0), moody(0.0, wobble=2))
     checked = check(expect(noisy_baseline()), Policy(), Candidate(*moody(2.5)), duel(0, 0), interleaved=interleaved)
-    assert outcome_of(checked) == (Outcome.PASSED, Stage.INTERLEAVED, 0, 5)
+    assert outcome_of(checked) == (Outcome.PASSED, Stage.INTERLEAVED, 1, 5)
 
 
 def test_runs_that_were_asked_for_are_made_before_a_noisy_loop_is_interleaved() -> None:
@@ -260,7 +273,7 @@ def test_a_form_of_the_duet_that_came_to_nothing_leaves_nothing_to_the_next() ->
     interleaved = Recorded([slower(0), slower(0), failing], [slower(50)])
     other = Recorded([slower(0)], [slower(0)])
     checked = check(expect(noisy_baseline()), Policy(), Candidate(*moody(2.5)), other, interleaved=interleaved)
-    assert outcome_of(checked) == (Outcome.PASSED, Stage.DUET, 3, 3)
+    assert outcome_of(checked) == (Outcome.PASSED, Stage.DUET, 4, 3)
     assert checked.interleaved_runs == ()
 
 
@@ -268,6 +281,78 @@ def test_interleaving_is_all_there_is_where_it_was_asked_for() -> None:
     interleaved = duel(0, 2.5)
     checked = check(expect(FULL), Policy(), screen(2.5), None, interleaved=interleaved)
     assert outcome_of(checked) == (Outcome.REGRESSED, Stage.INTERLEAVED, 3, 5)
+
+
+def test_a_loop_that_needs_several_cores_is_not_judged_on_one() -> None:
+    """Two threads became one: 90 % slower alone, and no slower on the one core that both sides then have."""
+    interleaved = Recorded(moody(90.0), moody(86.0, wobble=2))
+    alternate = Recorded(moody(0.0), moody(90.0))
+    checked = check(expect(noisy_baseline()), Policy(), Candidate(*moody(90.0)), alternate, interleaved=interleaved)
+    assert outcome_of(checked) == (Outcome.REGRESSED, Stage.DUET, 4, 3)
+    assert checked.verdict.remarks[0].startswith(
+        "No interleaved duet: a step of the other commit takes 23.45 ms on one CPU core and at most 13.08 ms on all"
+    )
+    assert len(interleaved.asked) == 1
+
+
+def test_a_candidate_that_came_to_use_several_cores_is_not_judged_on_one() -> None:
+    faster = moody(-45.0)
+    interleaved = Recorded(moody(0.0), moody(3.0, wobble=2))
+    checked = check(
+        expect(noisy_baseline()), Policy(), Candidate(*faster), Recorded(moody(0.0), faster), interleaved=interleaved
+    )
+    assert checked.verdict.outcome is Outcome.IMPROVED
+    assert "a step of the candidate takes" in checked.verdict.remarks[0]
+
+
+def test_where_no_stored_time_holds_both_sides_are_measured_alone_first() -> None:
+    pair = Pair(reference=slower(0), candidate=slower(1))
+    interleaved = Recorded(moody(-15.0), moody(-15.0, wobble=2), alone=pair)
+    checked = check(expect(), Policy(), Candidate(), None, interleaved=interleaved, against=True)
+    assert outcome_of(checked) == (Outcome.PASSED, Stage.INTERLEAVED, 1, 5)
+    assert interleaved.alone_asked == 1
+    slow = Recorded(moody(20.0), moody(20.0, wobble=2), alone=pair)
+    refused = check(expect(), Policy(), Candidate(), None, interleaved=slow, against=True)
+    assert refused.verdict.outcome is Outcome.NOT_MEASURED
+    assert refused.verdict.reason.startswith("a step of the other commit takes 14.81 ms on one CPU core")
+
+
+def test_another_torch_is_judged_by_what_was_blessed() -> None:
+    """Both sides of a duet would run with the new one."""
+    updated = records.machine().model_copy(update={"torch": "2.99.0"})
+    series = Candidate(*(slower(3.5, number) for number in range(12)), on=updated)
+    other = duel(3.5, 3.5)
+    checked = check(expect(FULL, on=updated), Policy(), series, other)
+    assert outcome_of(checked)[:2] == (Outcome.REGRESSED, Stage.STORED)
+    assert not other.opened
+    assert checked.verdict.remarks[0].startswith(
+        "No duet: the baseline was measured with torch 2.6.0, this with torch 2.99.0"
+    )
+    prepared = check(expect(FULL, on=updated), Policy(), series, other, own_environment=True)
+    assert prepared.verdict.stage is Stage.DUET
+
+
+def test_another_torch_on_another_driver_is_not_passed_over_in_silence() -> None:
+    updated = records.machine(driver="570.86.10").model_copy(update={"torch": "2.99.0"})
+    checked = check(expect(FULL, on=updated), Policy(), Candidate(slower(0), on=updated), duel(0, 0))
+    assert outcome_of(checked) == (Outcome.PASSED, Stage.DUET, 3, 3)
+    assert checked.verdict.reason.endswith(
+        " But the baseline was measured with torch 2.6.0, this with torch 2.99.0: both sides ran with that, and what "
+        "it costs is not in this."
+    )
+
+
+def test_what_the_machine_lost_since_the_anchor_is_no_creep() -> None:
+    """The baseline is 2 % above its anchor, the code unchanged, and everything 4 % slower today."""
+    today = 100 * (1.02 * 1.04 - 1)
+    baseline = crept(12.34 * 1.01, 12.34 * 1.02)
+    updated = records.machine(driver="570.86.10")
+    for machine, mhz in ((updated, 1980.0), (records.machine(), 1900.0)):
+        made = [slower(today, number, clock_mhz=mhz) for number in range(12)]
+        checked = check(expect(baseline, on=machine), Policy(), Candidate(*made, on=machine), Recorded(made, made[2:]))
+        assert (checked.verdict.outcome, checked.verdict.stage) == (Outcome.PASSED, Stage.DUET)
+        assert checked.verdict.creep is not None
+        assert checked.verdict.creep.change == pytest.approx(0.02, abs=1e-3)
 
 
 def test_interleaved_runs_say_nothing_of_the_anchor_and_are_not_blessed() -> None:
@@ -426,8 +511,14 @@ def test_runs_that_leave_no_room_for_three_pairs_leave_no_duet() -> None:
     other = duel(0, 2.5)
     checked = gated(screen(2.5), other, policy=Policy(max_runs=8))
     assert checked.verdict.stage is Stage.STORED
-    assert "No duet: 8 runs leave no room for 3 pairs; with --perfgate-max-runs=9 they would" in checked.verdict.remarks
-    assert not other.opened
+    assert "No duet: 8 runs leave no room for 3 pairs.\nAllow 9: --perfgate-max-runs=9" in checked.verdict.remarks
+    assert other.asked == []
+
+
+def test_more_runs_are_not_advised_where_the_commit_is_not_there() -> None:
+    opening = RevisionMissing(subject="commit 0123456789ab", fact="it is not here", next_step="git fetch")
+    checked = gated(screen(2.5), Recorded([], [], opening=opening), policy=Policy(max_runs=8))
+    assert "No duet: commit 0123456789ab: it is not here.\ngit fetch" in checked.verdict.remarks
 
 
 def test_a_duet_ends_where_the_runs_are_spent() -> None:
@@ -449,6 +540,7 @@ def test_a_budget_of_time_ends_a_gate_where_it_is_spent() -> None:
     assert not other.opened
     assert (checked.verdict.outcome, len(checked.runs)) == (Outcome.INCONCLUSIVE, 3)
     assert "The time budget ended this after 3 runs" in checked.verdict.remarks
+    assert checked.verdict.next_step == "Allow more time: --perfgate-time-budget"
 
 
 def test_a_budget_of_time_ends_a_duet_between_its_looks() -> None:
@@ -608,7 +700,7 @@ def test_what_a_run_takes_is_left_out_where_nobody_knows_it() -> None:
 
 def test_a_noisy_loop_is_promised_what_interleaved_pairs_show() -> None:
     assert gate.forecast(expect(noisy_baseline()), Policy(), run_s=10.0, duet=True, interleaved=True) == (
-        "3 interleaved pairs (about 60 s) with the baseline's commit",
+        "1 run (about 10 s) and 3 interleaved pairs (about 60 s) with the baseline's commit",
         (
             "if that does not do, up to 12 interleaved pairs (about 240 s): "
             "can show 1.2 % of step_ms and 0.5 % of kernel_ms"

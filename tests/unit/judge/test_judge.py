@@ -464,16 +464,23 @@ def test_another_sm_clock_is_remarked_on(before: float | None, now: float | None
 
 def test_steps_too_far_from_the_anchor_to_be_compared_have_not_crept() -> None:
     baseline = blessed({M.STEP_MS: [1e308] * 3}, anchor_ms=1e-300)
-    assert creep(baseline, measured({M.STEP_MS: [1e308] * 3}), Terms(), anchor_budget=0.05) is None
+    assert creep(baseline, [1e308] * 3, Terms(), anchor_budget=0.05) is None
 
 
 def test_fewer_than_three_runs_have_not_crept() -> None:
     baseline = blessed({M.STEP_MS: [10.0] * 3}, anchor_ms=5.0)
-    assert creep(baseline, measured({M.STEP_MS: [10.0] * 2}), Terms(), anchor_budget=0.05) is None
-    found = creep(baseline, measured({M.STEP_MS: [10.0] * 3}), Terms(), anchor_budget=0.05)
+    assert creep(baseline, [10.0] * 2, Terms(), anchor_budget=0.05) is None
+    found = creep(baseline, [10.0] * 3, Terms(), anchor_budget=0.05)
     assert found is not None
     assert found.shown
     assert found.change == pytest.approx(1.0)
+
+
+def test_a_budget_beyond_the_anchors_does_not_hide_a_creep() -> None:
+    baseline = blessed({M.STEP_MS: [10.0] * 5}, anchor_ms=9.9)
+    terms = Terms(budgets={M.STEP_MS: 0.2})
+    shown = [found.shown for ms in (10.3, 11.0) if (found := creep(baseline, [ms] * 5, terms, anchor_budget=0.05))]
+    assert shown == [False, True]
 
 
 def test_outliers_that_had_to_be_kept_do_not_become_the_prior_of_the_duet() -> None:
