@@ -21,7 +21,7 @@ from types import ModuleType
 from typing import ClassVar, Final, Protocol
 
 from perfgate.model.order import Account, Bouts, Ending, Order
-from perfgate.model.workload import STEP_RANGE, WAIT_RANGE, WARMUP_RANGE
+from perfgate.model.workload import START_RANGE, STEP_RANGE, WAIT_RANGE, WARMUP_RANGE
 
 SETTLING_TURNS: Final = 5
 """Warm-up turns that are taken on the one core of an interleaved duet (as many as where its spread was measured,
@@ -362,6 +362,8 @@ class MeasuredSteps:
                 self._turns.hand_over()
             capture.start()
             try:
+                marker.push(START_RANGE)
+                marker.pop()
                 for number in range(self._steps):
                     if number and number % self._bout_steps == 0:
                         self._wait(marker, capture)

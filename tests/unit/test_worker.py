@@ -44,7 +44,8 @@ from perfgate.workload import Steps
 
 WARM = "push perfgate warm-up"
 STEP = "push step"
-OPENING = ["sync 0", "start"]
+START = "push perfgate start"
+OPENING = ["sync 0", "start", START, "pop"]
 CLOSING = ["sync 0", "stop"]
 
 
@@ -174,7 +175,7 @@ def test_torch_that_the_loop_itself_imports_opens_the_capture(calls: list[str]) 
 def test_without_a_gpu_the_steps_are_marked_and_nothing_else_is_done(calls: list[str]) -> None:
     steps = made(calls, torch=FakeTorch(calls, available=False), nvtx=FakeNvtx(calls))
     list(steps)
-    assert calls == [*[WARM, "pop"] * 2, *[STEP, "pop"] * 3]
+    assert calls == [*[WARM, "pop"] * 2, START, "pop", *[STEP, "pop"] * 3]
     assert (steps.marked_by, steps.captured_by) == ("nvtx", None)
 
 
@@ -934,7 +935,7 @@ def test_the_driver_library_opens_the_capture_where_torch_does_not(
     monkeypatch.setattr(worker, "_driver_library", lambda: driver)
     steps = made(calls, warmup=0, nvtx=FakeNvtx(calls))
     list(steps)
-    assert calls == ["sync", "start", *[STEP, "pop"] * 3, "sync", "stop"]
+    assert calls == ["sync", "start", START, "pop", *[STEP, "pop"] * 3, "sync", "stop"]
     assert steps.captured_by == "libcuda"
 
 
