@@ -354,7 +354,7 @@ def _not_found(
             subject=timeline.source,
             fact=f"the capture holds no NVTX range{f' ({why})' if why else ''}, so none {asked}",
             expectation="Each step is one NVTX range",
-            next_step="See that the loop marks its steps and that nsys hears its NVTX: perfgate doctor",
+            next_step="See that the loop draws a range around each step, and that nsys hears its NVTX: perfgate doctor",
         )
     if left_open:
         opened = f"{left_open} {'was' if left_open == 1 else 'were'} opened and not closed"

@@ -279,7 +279,7 @@ def test_a_capture_without_ranges_says_so_with_the_readers_reason() -> None:
     assert str(raised.value) == (
         "drawn.sqlite: the capture holds no NVTX range (the table NVTX_EVENTS is not there), so none is named 'step'. "
         "Each step is one NVTX range."
-        "\nSee that the loop marks its steps and that nsys hears its NVTX: perfgate doctor"
+        "\nSee that the loop draws a range around each step, and that nsys hears its NVTX: perfgate doctor"
     )
 
 
