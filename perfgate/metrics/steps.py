@@ -154,6 +154,13 @@ def find_steps(
                 )
             )
     if not found:
+        if foreign and not left_open:
+            raise StepsNotFound(
+                subject=timeline.source,
+                fact="no step of the loop itself is in the capture",
+                expectation=f"What bears that name is another's: {'; '.join(foreign)}",
+                next_step="Run it again; if that does not help: perfgate doctor",
+            )
         raise _not_found(timeline, names, step, is_pattern=is_pattern, left_out=left_out, left_open=left_open)
     return tuple(dataclasses.replace(one, remarks=(*one.remarks, *left_out, *foreign)) for one in found)
 
@@ -378,7 +385,8 @@ def _most_frequent(timeline: Timeline, names: Names, *, is_pattern: bool) -> Map
     """The most frequent names as a user would ask for them; names that differ in numbers only as one pattern.
 
     Of equally frequent ones the longer comes first: steps hold the others. Threads and ranks may mark the same steps,
-    each once.
+    each once. More numbers than times that each occurs may be the steps of some epochs as well as the layers of some
+    steps: then both are told, the pattern and the names.
     """
     ranges = timeline.ranges
     threads = len(set(zip(ranges.process.tolist(), ranges.thread.tolist(), strict=True)))
@@ -389,12 +397,14 @@ def _most_frequent(timeline: Timeline, names: Names, *, is_pattern: bool) -> Map
         alike.setdefault(tuple(NUMBER.split(text)), []).append(code)
     told: dict[str, tuple[int, float]] = {}
     for pieces, codes in alike.items():
-        if len(codes) > 1 and all(counts[code] <= threads for code in codes):
-            suggested = [(_pattern(pieces, [names.texts[code] for code in codes]), codes)]
-        elif is_pattern:
-            suggested = [(_pattern([names.texts[code]], []), [code]) for code in codes]
-        else:
-            suggested = [(_shortened(names.texts[code]), [code]) for code in codes]
+        each = max(counts[code] for code in codes)
+        suggested: list[tuple[str, list[int]]] = []
+        if len(codes) > 1 and each < len(codes) * threads:
+            suggested.append((_pattern(pieces, [names.texts[code] for code in codes]), codes))
+        if not suggested or each > threads:
+            alone = [names.texts[code] for code in codes]
+            spelled = [_pattern([text], []) if is_pattern else _shortened(text) for text in alone]
+            suggested += [(text, [code]) for text, code in zip(spelled, codes, strict=True)]
         for text, meant in suggested:
             count, length = told.get(_quoted(text), (0, 0.0))
             told[_quoted(text)] = (count + sum(counts[code] for code in meant), length + float(lasted[meant].sum()))

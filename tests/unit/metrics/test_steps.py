@@ -218,6 +218,34 @@ def test_names_suggested_for_a_pattern_are_patterns_that_match_them() -> None:
     assert sample.steps == 4
 
 
+def test_steps_that_each_epoch_numbers_anew_are_suggested_as_one_pattern() -> None:
+    ranges = [
+        *(Range(start=1000 * e, end=1000 * e + 900, name=f"epoch {e}") for e in range(2)),
+        *(
+            Range(start=1000 * e + 100 * n, end=1000 * e + 100 * n + 90, name=f"step {n}")
+            for e in (0, 1)
+            for n in range(6)
+        ),
+    ]
+    assert suggested(build(ranges=ranges))[:2] == [r"step \d+", r"epoch \d+"]
+
+
+def test_numbers_that_recur_in_each_step_are_not_taken_for_the_steps() -> None:
+    ranges = [
+        *(Range(start=1000 * n, end=1000 * n + 900, name="train") for n in range(6)),
+        *(
+            Range(start=1000 * n + 100 * k, end=1000 * n + 100 * k + 90, name=f"fwd {k}")
+            for n in range(6)
+            for k in range(3)
+        ),
+    ]
+    assert suggested(build(ranges=ranges)) == ["train", "fwd 0", "fwd 1", "fwd 2"]
+    many = [
+        Range(start=1000 * n + 50 * k, end=1000 * n + 50 * k + 40, name=f"fwd {k}") for n in range(6) for k in range(9)
+    ]
+    assert suggested(build(ranges=[*ranges[:6], *many]))[:3] == [r"fwd \d+", "train", "fwd 0"]
+
+
 def suggested(timeline: Timeline) -> list[str]:
     """What is suggested where no pattern matches, in the order told."""
     with pytest.raises(StepsNotFound) as raised:
@@ -378,8 +406,13 @@ def test_what_follows_a_loop_stands_in_for_no_step_that_was_left_open() -> None:
 
 def test_steps_of_other_processes_stand_in_for_none_of_a_marked_loop() -> None:
     foreign = [Range(start=10 * n, end=10 * n + 5, pid=7) for n in range(4)]
-    with pytest.raises(StepsNotFound, match="no NVTX range is named 'step'"):
+    with pytest.raises(StepsNotFound) as raised:
         measure(build(ranges=[Range(start=0, end=1, name=START_RANGE), *foreign]), step="step", steps=4)
+    assert str(raised.value) == (
+        "drawn.sqlite: no step of the loop itself is in the capture. "
+        "What bears that name is another's: process 7 holds 4 step ranges, none of them perfgate's."
+        "\nRun it again; if that does not help: perfgate doctor"
+    )
 
 
 def test_more_steps_at_once_than_declared_are_a_complaint_where_the_loop_is_not_marked() -> None:
