@@ -414,10 +414,12 @@ class MeasuredSteps:
         declared = f"{len(self)} turns ({self._warmup} warm-up, {self._steps} measured)"
         if self.turns == len(self):
             # zip(data, steps) with data for exactly all turns, and zip(steps, data) with data for one turn less, look
-            # the same from here. In the second the last step is empty, so neither counts.
+            # the same from here, and so does one call of next() a turn. In the second the last step is empty, so none
+            # counts.
             raise StepsMisused(
                 f"the loop began all {declared}, and did not come back for the end of the last one. "
-                "Put the steps first, with data for every turn: zip(steps, data)."
+                "Put the steps first, with data for every turn, zip(steps, data), "
+                "or call next() once more than there are turns."
             )
         raise StepsMisused(
             f"the loop took {self.turns} of {declared}. "
