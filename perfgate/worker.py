@@ -21,7 +21,7 @@ from types import ModuleType
 from typing import ClassVar, Final, Protocol
 
 from perfgate.model.order import Account, Bouts, Ending, Order
-from perfgate.model.workload import STEP_RANGE, WAIT_RANGE, WARMUP_RANGE
+from perfgate.model.workload import START_RANGE, STEP_RANGE, WAIT_RANGE, WARMUP_RANGE
 
 SETTLING_TURNS: Final = 5
 """Warm-up turns that are taken on the one core of an interleaved duet (as many as where its spread was measured,
@@ -362,6 +362,8 @@ class MeasuredSteps:
                 self._turns.hand_over()
             capture.start()
             try:
+                marker.push(START_RANGE)
+                marker.pop()
                 for number in range(self._steps):
                     if number and number % self._bout_steps == 0:
                         self._wait(marker, capture)
@@ -412,10 +414,12 @@ class MeasuredSteps:
         declared = f"{len(self)} turns ({self._warmup} warm-up, {self._steps} measured)"
         if self.turns == len(self):
             # zip(data, steps) with data for exactly all turns, and zip(steps, data) with data for one turn less, look
-            # the same from here. In the second the last step is empty, so neither counts.
+            # the same from here, and so does one call of next() a turn. In the second the last step is empty, so none
+            # counts.
             raise StepsMisused(
                 f"the loop began all {declared}, and did not come back for the end of the last one. "
-                "Put the steps first, with data for every turn: zip(steps, data)."
+                "Put the steps first, with data for every turn, zip(steps, data), "
+                "or call next() once more than there are turns."
             )
         raise StepsMisused(
             f"the loop took {self.turns} of {declared}. "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import shlex
 from collections.abc import Hashable, Mapping
@@ -21,6 +22,8 @@ from perfgate.settings import check_budgets, check_keys, check_metrics, invalid_
 
 LARGEST_BYTES: Final = 65_536
 """A workload is some ten lines; whatever is larger is another file, which the parser would chew on for minutes."""
+LONGEST_S: Final = 86_400
+"""Of a window by the clock and of the time before it; nsys 2024.2 refuses 50 days."""
 
 Validated = TypeVar("Validated", bound=Record)
 
@@ -91,7 +94,7 @@ def _check_forms(told: Mapping[str, object], source: str) -> None:
         )
     if isinstance(capture, Mapping):
         check_keys(capture, known=CaptureWindow.model_fields, subject=f"{source} capture")
-        _validated(CaptureWindow, capture, subject=f"{source} capture.")
+        _check_window(_validated(CaptureWindow, capture, subject=f"{source} capture."), source)
     elif capture is not None and capture not in list(CaptureMode):
         raise ConfigInvalid(
             subject=f"{source} capture",
@@ -99,6 +102,19 @@ def _check_forms(told: Mapping[str, object], source: str) -> None:
             expectation=f"It should be {', '.join(CaptureMode)}, or delay and duration in seconds",
             next_step="Correct it, for example: capture: {delay: 10, duration: 10}",
         )
+
+
+def _check_window(window: CaptureWindow, source: str) -> None:
+    """Refuse times that nsys would round, to none and so to the whole run, or take for 0 because they are too long."""
+    for key, seconds in window.model_dump().items():
+        if not math.isclose(seconds, round(seconds, 1), abs_tol=1e-9) or seconds > LONGEST_S:
+            least = 0 if key == "delay" else 0.1
+            raise ConfigInvalid(
+                subject=f"{source} capture.{key}",
+                fact=f"it is {seconds:g} s",
+                expectation=f"nsys takes tenths of a second, and perfgate from {least:g} s to a day ({LONGEST_S} s)",
+                next_step="Write a multiple of 0.1 within that, for example: capture: {delay: 10, duration: 2.5}",
+            )
 
 
 def _words(command: str) -> list[str]:

@@ -20,7 +20,7 @@ from perfgate.model.metric import METRICS, Kind, Metric
 from perfgate.model.record import Record
 from perfgate.model.reports import Reports
 from perfgate.model.sample import ProcessSample, Run
-from perfgate.model.workload import STEP_RANGE, WAIT_RANGE, WARMUP_RANGE, Workload
+from perfgate.model.workload import OWN_RANGES, STEP_RANGE, Workload
 
 MOST_RANGES: Final = 12
 MOST_KERNELS: Final = 8
@@ -29,7 +29,7 @@ MOST_PERIODS: Final = 60
 MOST_NAME: Final = 100
 """Characters of a kernel's name."""
 _DIGITS: Final = 6
-_OWN_RANGES: Final = frozenset({STEP_RANGE, WARMUP_RANGE, WAIT_RANGE})
+_OWN_RANGES: Final = frozenset({STEP_RANGE, *OWN_RANGES})
 
 
 class Unusable(Exception):

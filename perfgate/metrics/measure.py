@@ -241,7 +241,10 @@ def _measure_process(
         copies=() if unplaced else copy_samples(totals.copies, steps=count),
         syncs=() if Metric.SYNCS in absent else sync_samples(totals.syncs, segments.labels, steps=count),
         remarks=(*steps.remarks, *_remarks(steps, segments, totals, done, values, nvtx_step_ms)),
-        complaints=() if unplaced else tuple(_complaints(timeline, steps, done, kept, by_step, totals, values)),
+        complaints=(
+            *steps.complaints,
+            *(() if unplaced else _complaints(timeline, steps, done, kept, by_step, totals, values)),
+        ),
     )
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from perfgate.metrics.intervals import merged, sorted_edges
 from perfgate.model.errors import ConfigInvalid, StepsNotFound
 from perfgate.model.timeline import Flags, Ints, Ranges, SmallInts, Timeline
-from perfgate.model.workload import WAIT_RANGE, WARMUP_RANGE
+from perfgate.model.workload import OWN_RANGES, START_RANGE, STEP_RANGE, WAIT_RANGE, WARMUP_RANGE
 
 CUT_BELOW = 0.8
 """A last step that ends with the capture and is shorter than this share of the median step was cut off."""
@@ -62,6 +62,8 @@ class Steps:
     """Starts and ends of the waits between two steps; in a whole window of all its waits, disjoint and in order."""
     whole: bool = False
     remarks: tuple[str, ...] = ()
+    complaints: tuple[str, ...] = ()
+    """Why they may not be the steps that were declared."""
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -84,6 +86,10 @@ def find_steps(
     earlier one is the step. Where several threads of a process hold steps at the same time, those of the thread with
     most steps are taken. The first `warmup` are skipped, at most `steps` are used after them.
 
+    A project may mark steps of its own by the name that perfgate gives to those of a decorated workload. Where the
+    capture holds the `START_RANGE`, only what follows it on its thread is taken. Where it does not, more of them than
+    the declared `steps` are a complaint; a pattern is the user's own, and takes the first of them.
+
     In an interleaved duet a process waits between some of its steps, inside a closed `WAIT_RANGE` on the thread of the
     step that follows. Waits anywhere else are none.
 
@@ -98,27 +104,42 @@ def find_steps(
     """
     ranges = timeline.ranges
     wanted = _wanted(names.texts, step, is_pattern=is_pattern)[names.codes]
+    start = _start(ranges, names) if step == STEP_RANGE else None
     found: list[Steps] = []
     left_out: list[str] = []
+    foreign: list[str] = []
     left_open = 0
     for process, pid in enumerate(timeline.processes):
         all_rows = np.flatnonzero(wanted & (ranges.process == process))
-        rows = _without_warmup(ranges, all_rows, names)
+        if start is not None and process != ranges.process[start]:
+            if len(all_rows):
+                foreign.append(f"process {pid} holds {len(all_rows)} step ranges, none of them perfgate's")
+            continue
+        rows = _without_warmup(ranges, all_rows, names) if start is None else _behind(ranges, all_rows, start)
         remarks: list[str] = []
+        complaints: list[str] = []
         # Turns of the warm-up that hold all steps were never closed: nsys ends such ranges with its capture.
         left_open += len(all_rows) if not len(rows) else int((~ranges.closed[rows]).sum())
-        if unclosed := int((~ranges.closed[rows]).sum()):
-            remarks.append(f"{unclosed} step ranges were never closed and are not counted")
-        rows = _one_after_another(ranges, rows[ranges.closed[rows]], remarks)
+        unclosed = rows[~ranges.closed[rows]]
+        if len(unclosed):
+            remarks.append(f"{len(unclosed)} step ranges were never closed and are not counted")
+        outermost = _outermost(ranges, rows[ranges.closed[rows]], remarks)
+        rows = _one_after_another(ranges, outermost, remarks)
         if steps is None:
             rows = _without_cut_last(ranges, rows, remarks)
         matched = len(rows)
         rows = rows[warmup:]
         if matched and not len(rows):
             left_out.append(f"process {pid} holds {matched} step ranges, all of them warm-up")
-        if steps is not None and len(rows) > steps:
-            if not is_pattern:
-                remarks.append(f"{len(rows)} steps found where {steps} were declared: the first {steps} are measured")
+        if steps is not None:
+            if start is not None and len(rows) >= steps:
+                # What comes after the last turn is the project's, but not in the place of a turn that was left open.
+                rows = rows[: max(steps - int((ranges.start[unclosed] < ranges.start[rows[steps - 1]]).sum()), 0)]
+            elif not is_pattern and (named := sum(map(len, outermost.values())) - warmup) > steps:
+                complaints.append(
+                    f"{named} ranges are named {step!r} where {steps} were declared, and which are the loop's own "
+                    "cannot be told; rename those that the project draws itself"
+                )
             rows = rows[:steps]
         if len(rows):
             found.append(
@@ -129,11 +150,19 @@ def find_steps(
                     threads=ranges.thread[rows],
                     waits=_between(ranges, rows, _waits(ranges, names, process)),
                     remarks=tuple(remarks),
+                    complaints=tuple(complaints),
                 )
             )
     if not found:
+        if foreign and not left_open:
+            raise StepsNotFound(
+                subject=timeline.source,
+                fact="no step of the loop itself is in the capture",
+                expectation=f"What bears that name is another's: {'; '.join(foreign)}",
+                next_step="Run it again; if that does not help: perfgate doctor",
+            )
         raise _not_found(timeline, names, step, is_pattern=is_pattern, left_out=left_out, left_open=left_open)
-    return tuple(dataclasses.replace(one, remarks=(*one.remarks, *left_out)) for one in found)
+    return tuple(dataclasses.replace(one, remarks=(*one.remarks, *left_out, *foreign)) for one in found)
 
 
 def whole_windows(timeline: Timeline, names: Names) -> tuple[Steps, ...]:
@@ -197,9 +226,7 @@ def _wanted(texts: Sequence[str], step: str, *, is_pattern: bool) -> Flags:
 
     def matches(text: str) -> bool:
         bare = text.partition(":")[2]
-        return text not in (WARMUP_RANGE, WAIT_RANGE) and bool(
-            pattern.fullmatch(text) or (bare and pattern.fullmatch(bare))
-        )
+        return text not in OWN_RANGES and bool(pattern.fullmatch(text) or (bare and pattern.fullmatch(bare)))
 
     return np.array([matches(text) for text in texts], np.bool_)
 
@@ -217,6 +244,22 @@ def _without_warmup(ranges: Ranges, rows: Ints, names: Names) -> Ints:
     inside = (before >= 0) & (ranges.start[rows] < ranges.end[warm][np.maximum(before, 0)])
     kept: Ints = rows[~inside]
     return kept
+
+
+def _start(ranges: Ranges, names: Names) -> int | None:
+    """The last range that says where perfgate's own steps begin."""
+    rows = np.flatnonzero(names.bear(START_RANGE) & ranges.closed)
+    return int(rows[np.argmax(ranges.end[rows])]) if len(rows) else None
+
+
+def _behind(ranges: Ranges, rows: Ints, start: int) -> Ints:
+    """Those drawn as perfgate draws its steps, pushed and popped on the thread of this range, after it.
+
+    Until the last turn nothing but perfgate runs there between two of them.
+    """
+    same = (ranges.thread[rows] == ranges.thread[start]) & ranges.push_pop[rows]
+    behind: Ints = rows[same & (ranges.start[rows] >= ranges.end[start])]
+    return behind
 
 
 def _waits(ranges: Ranges, names: Names, process: int) -> Ints:
@@ -238,7 +281,8 @@ def _between(ranges: Ranges, steps: Ints, waits: Ints) -> tuple[Ints, Ints]:
     return ranges.start[waits], ranges.end[waits]
 
 
-def _one_after_another(ranges: Ranges, rows: Ints, remarks: list[str]) -> Ints:
+def _outermost(ranges: Ranges, rows: Ints, remarks: list[str]) -> Mapping[int, Sequence[int]]:
+    """Of each thread those that lie in no other, in order; what only begins in another is not counted."""
     by_thread: dict[int, list[int]] = {}
     partly = 0
     for row in rows[np.lexsort((-ranges.end[rows], ranges.start[rows]))].tolist():
@@ -249,6 +293,10 @@ def _one_after_another(ranges: Ranges, rows: Ints, remarks: list[str]) -> Ints:
             partly += 1
     if partly:
         remarks.append(f"{partly} step ranges begin inside the step before them and are not counted")
+    return by_thread
+
+
+def _one_after_another(ranges: Ranges, by_thread: Mapping[int, Sequence[int]], remarks: list[str]) -> Ints:
     together = np.array(
         sorted((r for kept in by_thread.values() for r in kept), key=lambda r: int(ranges.start[r])), np.int64
     )
@@ -313,7 +361,7 @@ def _not_found(
             subject=timeline.source,
             fact=f"the capture holds no NVTX range{f' ({why})' if why else ''}, so none {asked}",
             expectation="Each step is one NVTX range",
-            next_step="See that the loop marks its steps and that nsys hears its NVTX: perfgate doctor",
+            next_step="See that the loop draws a range around each step, and that nsys hears its NVTX: perfgate doctor",
         )
     if left_open:
         opened = f"{left_open} {'was' if left_open == 1 else 'were'} opened and not closed"
@@ -337,7 +385,8 @@ def _most_frequent(timeline: Timeline, names: Names, *, is_pattern: bool) -> Map
     """The most frequent names as a user would ask for them; names that differ in numbers only as one pattern.
 
     Of equally frequent ones the longer comes first: steps hold the others. Threads and ranks may mark the same steps,
-    each once.
+    each once. More numbers than times that each occurs may be the steps of some epochs as well as the layers of some
+    steps: then both are told, the pattern and the names.
     """
     ranges = timeline.ranges
     threads = len(set(zip(ranges.process.tolist(), ranges.thread.tolist(), strict=True)))
@@ -348,12 +397,14 @@ def _most_frequent(timeline: Timeline, names: Names, *, is_pattern: bool) -> Map
         alike.setdefault(tuple(NUMBER.split(text)), []).append(code)
     told: dict[str, tuple[int, float]] = {}
     for pieces, codes in alike.items():
-        if len(codes) > 1 and all(counts[code] <= threads for code in codes):
-            suggested = [(_pattern(pieces, [names.texts[code] for code in codes]), codes)]
-        elif is_pattern:
-            suggested = [(_pattern([names.texts[code]], []), [code]) for code in codes]
-        else:
-            suggested = [(_shortened(names.texts[code]), [code]) for code in codes]
+        each = max(counts[code] for code in codes)
+        suggested: list[tuple[str, list[int]]] = []
+        if len(codes) > 1 and each < len(codes) * threads:
+            suggested.append((_pattern(pieces, [names.texts[code] for code in codes]), codes))
+        if not suggested or each > threads:
+            alone = [names.texts[code] for code in codes]
+            spelled = [_pattern([text], []) if is_pattern else _shortened(text) for text in alone]
+            suggested += [(text, [code]) for text, code in zip(spelled, codes, strict=True)]
         for text, meant in suggested:
             count, length = told.get(_quoted(text), (0, 0.0))
             told[_quoted(text)] = (count + sum(counts[code] for code in meant), length + float(lasted[meant].sum()))

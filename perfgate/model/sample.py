@@ -108,7 +108,7 @@ class ProcessSample(Breakdown):
     devices: tuple[DeviceSample, ...] = ()
     remarks: tuple[str, ...] = ()
     complaints: tuple[str, ...] = ()
-    """What makes its run INVALID: steps at the window's start that hold first-time work."""
+    """What makes its run INVALID: first-time work at the window's start, steps that may be another's."""
 
 
 class Run(Record):

@@ -17,8 +17,13 @@ STEP_RANGE = "step"
 """The NVTX range of one measured turn of a decorated workload."""
 WARMUP_RANGE = "perfgate warm-up"
 """The NVTX range of one warm-up turn; never matched as a step."""
+START_RANGE = "perfgate start"
+"""The empty NVTX range before the first measured turn: what follows it on its thread, by the step's name, is perfgate's
+own."""
 WAIT_RANGE = "perfgate wait"
 """The NVTX range, between two measured steps, in which one side of a duet waits while the other takes its turn."""
+OWN_RANGES = (START_RANGE, WARMUP_RANGE, WAIT_RANGE)
+"""What perfgate draws around the steps; none of it is ever a step."""
 
 
 class CaptureMode(StrEnum):

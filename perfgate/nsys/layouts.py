@@ -242,6 +242,7 @@ EXPORT_TABLES = (KERNELS, COPIES, MEMSETS, GRAPHS, CALLS, RANGES)
 PUSH_POP_EVENTS = (59, 70)
 START_END_EVENTS = (60, 71)
 DOMAIN_EVENT = 75
+MARK_EVENT = 34
 RANGE_EVENTS = (*PUSH_POP_EVENTS, *START_END_EVENTS)
 """NVTX_EVENTS.eventType of push/pop and start/end ranges: live ones, and those imported from NVTX text files."""
 

@@ -39,6 +39,8 @@ OWN_LINE: Final = re.compile(
     | \[(QuadDCommon|boost)::
     | Error\ \{$
     | Executable\ not\ found\ in\ current\ directory
+    | Unknown\ executable\ format
+    | (Illegal|Rounding)\ --\S+\ argument
     | unrecogni[sz]ed\ option\ '
     | usage:\ nsys\ profile
     | Try\ 'nsys\ profile\ --help'
@@ -52,9 +54,10 @@ PROGRESS: Final = re.compile(r"\[\d+/\d+\] \[[=\d% ]*\] \S*?\.(nsys-rep|sqlite|q
 
 
 NOT_STARTED: Final = re.compile(
-    r"unrecogni[sz]ed option '|Executable not found|std::exception::what:.*temp_directory_path"
+    r"unrecogni[sz]ed option '|Executable not found|Unknown executable format|Illegal --\S+ argument(?!.* set to )"
+    r"|std::exception::what:.*temp_directory_path"
 )
-
+"""An illegal --delay nsys sets to 0, and goes on."""
 
 CRASHED: Final = re.compile("Local Endpoint is not available|Connection to Agent lost|Importation failed|^End of file$")
 """nsys itself broke down: it does now and then on a busy machine, and not again at once.

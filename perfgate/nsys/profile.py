@@ -318,7 +318,8 @@ def _outcome(
     captures: Sequence[Captured] = (),
     problem: str | None,
 ) -> ProfileOutcome:
-    status = None if finished is None or never_started(lines.own) else finished.returncode
+    # Where there is a capture, it was the workload that printed such a line.
+    status = None if finished is None or (never_started(lines.own) and not captures) else finished.returncode
     if status is not None and status < 0:
         status = None
     broke_down = None if captures else crash(lines.own)
@@ -401,6 +402,13 @@ def _why_no_capture(tool: NsysTool, spec: ProfileSpec, finished: Finished, own: 
         return f"nsys {tool.version} ({tool.path}) does not know the option {found[1]}. Set PERFGATE_NSYS to another."
     if "Executable not found" in said:
         return f"nsys did not find the workload's program {spec.argv[0]}. Correct the command, or install it."
+    if found := re.search(r"^Unknown executable format.*", said, re.MULTILINE):
+        return (
+            f"nsys did not start the workload's program {spec.argv[0]}: {found[0]} "
+            "Begin it with a line like #!/bin/sh, or put its interpreter before it in the command."
+        )
+    if found := re.search(r"^Illegal --\S+ argument(?!.* set to ).*", said, re.MULTILINE):
+        return f"nsys {tool.version} ({tool.path}) did not start the workload: {found[0]} Correct its capture window."
     if "temp_directory_path" in said:
         return f"nsys cannot use the folder {spec.env.get('TMPDIR')}. Set TMPDIR to one that exists and can be written."
     status = re.search(r"Importer error status: (.*)", said)

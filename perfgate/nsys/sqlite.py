@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,7 +12,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Lock
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
 import connectorx
@@ -45,6 +46,7 @@ from perfgate.nsys.layouts import (
     GPUS,
     GRAPHS,
     KERNELS,
+    MARK_EVENT,
     MEMSETS,
     METADATA,
     PROCESS_SHIFT,
@@ -537,6 +539,8 @@ def _timeline(export: Export) -> Timeline:
         ),
     )
     missing = _missing(timeline)
+    if "ranges" in missing and (marks := len(export.rows(RANGES.name, ("start",), where=f"eventType = {MARK_EVENT}"))):
+        missing["ranges"] = f"only NVTX marks were recorded, {marks} of them, and a mark has no length"
     if lacking := of_kernels - strings.keys():
         missing["names of kernels"] = _unnamed(kernels.name, lacking, "kernels")
     if lacking := of_calls - strings.keys():
@@ -783,7 +787,7 @@ def _missing(timeline: Timeline) -> dict[str, str]:
     elif not calls:
         missing["calls"] = "GPU operations were recorded, but not the CUDA calls that started them"
     if not len(timeline.ranges.start):
-        missing["ranges"] = "no NVTX ranges were recorded" + _told_by_nsys(timeline, "NVTX")
+        missing["ranges"] = "no NVTX ranges were recorded" + _told_by_nsys(timeline, "NVTX", but=_NOT_OF_RANGES)
     return missing
 
 
@@ -792,11 +796,17 @@ def _unnamed(keys: SmallInts, lacking: set[int], words: str) -> str:
     return f"the names of {count} of {len(keys)} {words} are not in the capture"
 
 
-def _told_by_nsys(timeline: Timeline, about: str) -> str:
+_NOT_OF_RANGES: Final = re.compile(r"NVTX function (?!\w*Range)\w+ was called")
+"""The nvtx package destroys its domains at its end in a way that nsys warns of, whatever was recorded."""
+
+
+def _told_by_nsys(timeline: Timeline, about: str, *, but: re.Pattern[str] | None = None) -> str:
     """What nsys warned of that names the trace in question, quoted; the first two."""
     texts = dict.fromkeys(
         inert(diagnostic.text.strip(), longest=LONGEST_TEXT)
         for diagnostic in timeline.diagnostics
-        if about in diagnostic.text and diagnostic.severity in _WARNINGS
+        if about in diagnostic.text
+        and diagnostic.severity in _WARNINGS
+        and (but is None or not but.search(diagnostic.text))
     )
     return "".join(f': "{text}"' if place == 0 else f', "{text}"' for place, text in enumerate(list(texts)[:2]))

@@ -26,7 +26,7 @@ from perfgate.model.errors import CodeUnproven, PerfgateError, WorkloadFailed, W
 from perfgate.model.machine import Machine
 from perfgate.model.order import Account
 from perfgate.model.settings import Settings
-from perfgate.model.workload import STEP_RANGE, WAIT_RANGE, WARMUP_RANGE, CaptureMode, Workload
+from perfgate.model.workload import START_RANGE, STEP_RANGE, WAIT_RANGE, WARMUP_RANGE, CaptureMode, Workload
 from perfgate.nsys.process import COOKIE
 from perfgate.nsys.tool import NsysTool
 from perfgate.runner import Bench, Measured, ReferenceFailed, Side, at_commit, measure_pair, outlasting_crashes
@@ -215,7 +215,8 @@ def test_two_commits_take_turns_on_one_core_and_both_captures_hold_all_steps(sta
         assert (told.after, told.threads) == (CORES, "1")
     for side, measured in zip(SIDES, (reference, candidate), strict=True):
         # Without a GPU all is captured, so that the warm-up is there as well.
-        assert stage.ranges(side) == [*[WARMUP_RANGE] * WARMUP, *[*[STEP_RANGE] * 3, WAIT_RANGE] * 3, STEP_RANGE]
+        bouts_drawn = [*[*[STEP_RANGE] * 3, WAIT_RANGE] * 3, STEP_RANGE]
+        assert stage.ranges(side) == [*[WARMUP_RANGE] * WARMUP, START_RANGE, *bouts_drawn]
         (process,) = measured.run.processes
         assert (process.steps, len(process.periods_ms)) == (10, 5)
         assert all(period < 100 for period in process.periods_ms)

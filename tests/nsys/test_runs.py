@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -275,4 +276,16 @@ def test_a_tmpdir_that_nsys_cannot_use_nor_hand_on_is_named(nsys_tool: NsysTool,
     assert outcome.exit_status is None
     assert outcome.problem == (
         "nsys cannot use the folder /no/such,folder. Set TMPDIR to one that exists and can be written."
+    )
+
+
+def test_a_script_that_nsys_cannot_start_is_told_in_its_words(nsys_tool: NsysTool, tmp_path: Path) -> None:
+    script = tmp_path / "train.sh"
+    script.write_text("echo no first line\n")
+    script.chmod(0o755)
+    outcome = profile(nsys_tool, replace(spec_of("", tmp_path / "run"), argv=("./train.sh",)))
+    assert (outcome.exit_status, outcome.captures) == (None, ())
+    assert outcome.problem is not None
+    assert outcome.problem.startswith(
+        "nsys did not start the workload's program ./train.sh: Unknown executable format."
     )

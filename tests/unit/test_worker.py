@@ -44,7 +44,8 @@ from perfgate.workload import Steps
 
 WARM = "push perfgate warm-up"
 STEP = "push step"
-OPENING = ["sync 0", "start"]
+START = "push perfgate start"
+OPENING = ["sync 0", "start", START, "pop"]
 CLOSING = ["sync 0", "stop"]
 
 
@@ -174,7 +175,7 @@ def test_torch_that_the_loop_itself_imports_opens_the_capture(calls: list[str]) 
 def test_without_a_gpu_the_steps_are_marked_and_nothing_else_is_done(calls: list[str]) -> None:
     steps = made(calls, torch=FakeTorch(calls, available=False), nvtx=FakeNvtx(calls))
     list(steps)
-    assert calls == [*[WARM, "pop"] * 2, *[STEP, "pop"] * 3]
+    assert calls == [*[WARM, "pop"] * 2, START, "pop", *[STEP, "pop"] * 3]
     assert (steps.marked_by, steps.captured_by) == ("nvtx", None)
 
 
@@ -204,12 +205,25 @@ def left_by_data_before_steps(steps: MeasuredSteps, last: int) -> None:
         pass
 
 
+def left_by_one_next_a_turn(steps: MeasuredSteps, last: int) -> None:
+    turns = iter(steps)
+    for _ in range(last + 1):
+        next(turns)
+
+
 def left_by_islice(steps: MeasuredSteps, last: int) -> None:
     for _ in itertools.islice(steps, last + 1):
         pass
 
 
-LEAVING = [left_by_break, left_by_return, left_by_data_after_steps, left_by_data_before_steps, left_by_islice]
+LEAVING = [
+    left_by_break,
+    left_by_return,
+    left_by_data_after_steps,
+    left_by_data_before_steps,
+    left_by_one_next_a_turn,
+    left_by_islice,
+]
 
 
 @pytest.mark.parametrize("leave", LEAVING)
@@ -238,7 +252,8 @@ def test_a_loop_that_does_not_come_back_from_the_last_turn_is_told_how(
         steps.check()
     assert str(misused.value) == (
         "the loop began all 5 turns (2 warm-up, 3 measured), and did not come back for the end of the last one. "
-        "Put the steps first, with data for every turn: zip(steps, data)."
+        "Put the steps first, with data for every turn, zip(steps, data), "
+        "or call next() once more than there are turns."
     )
 
 
@@ -248,6 +263,15 @@ def test_steps_first_with_data_for_every_turn_is_right(calls: list[str]) -> None
         pass
     steps.check()
     assert calls[-2:] == CLOSING
+
+
+def test_one_next_more_than_there_are_turns_is_right(calls: list[str]) -> None:
+    steps = made(calls)
+    turns = iter(steps)
+    for _ in range(5):
+        next(turns)
+    assert next(turns, None) is None
+    steps.check()
 
 
 def test_strict_zip_with_as_much_data_is_right(calls: list[str]) -> None:
@@ -934,7 +958,7 @@ def test_the_driver_library_opens_the_capture_where_torch_does_not(
     monkeypatch.setattr(worker, "_driver_library", lambda: driver)
     steps = made(calls, warmup=0, nvtx=FakeNvtx(calls))
     list(steps)
-    assert calls == ["sync", "start", *[STEP, "pop"] * 3, "sync", "stop"]
+    assert calls == ["sync", "start", START, "pop", *[STEP, "pop"] * 3, "sync", "stop"]
     assert steps.captured_by == "libcuda"
 
 

@@ -71,6 +71,12 @@ cwd: examples
     )
 
 
+@pytest.mark.parametrize(("delay", "duration"), [(0, 0.1), (0.3, 86400), (86400, 1234.7)])
+def test_windows_that_nsys_takes_as_they_are_written_are_read(tmp_path: Path, delay: float, duration: float) -> None:
+    read_one = read(tmp_path, f"{LEAST}capture: {{delay: {delay}, duration: {duration}}}\n")
+    assert read_one.capture == CaptureWindow(delay=delay, duration=duration)
+
+
 @pytest.mark.parametrize("capture", CaptureMode)
 def test_both_modes_of_capture_are_read(tmp_path: Path, capture: CaptureMode) -> None:
     assert read(tmp_path, f"{LEAST}capture: {capture}\n").capture is capture
@@ -274,6 +280,30 @@ WRONG = {
     "capture with another key": (
         "capture: {dely: 1, duration: 2}",
         " capture: unknown key 'dely'. Known are delay, duration.\nPerhaps you meant 'delay'.",
+    ),
+    "capture between two tenths of a second": (
+        "capture: {delay: 1, duration: 0.04}",
+        (
+            " capture.duration: it is 0.04 s. "
+            "nsys takes tenths of a second, and perfgate from 0.1 s to a day (86400 s).\n"
+            "Write a multiple of 0.1 within that, for example: capture: {delay: 10, duration: 2.5}"
+        ),
+    ),
+    "capture of longer than a day": (
+        "capture: {delay: 1, duration: 1e300}",
+        (
+            " capture.duration: it is 1e+300 s. "
+            "nsys takes tenths of a second, and perfgate from 0.1 s to a day (86400 s).\n"
+            "Write a multiple of 0.1 within that, for example: capture: {delay: 10, duration: 2.5}"
+        ),
+    ),
+    "capture that begins after more than a day": (
+        "capture: {delay: 86400.1, duration: 1}",
+        (
+            " capture.delay: it is 86400.1 s. "
+            "nsys takes tenths of a second, and perfgate from 0 s to a day (86400 s).\n"
+            "Write a multiple of 0.1 within that, for example: capture: {delay: 10, duration: 2.5}"
+        ),
     ),
     "capture of no time": (
         "capture: {delay: 1, duration: 0}",

@@ -11,7 +11,7 @@ from perfgate.metrics.measure import measure
 from perfgate.metrics.steps import Names, Steps, find_steps, whole_windows
 from perfgate.model.errors import ConfigInvalid, StepsNotFound
 from perfgate.model.timeline import Timeline
-from perfgate.model.workload import WARMUP_RANGE
+from perfgate.model.workload import START_RANGE, WARMUP_RANGE
 
 
 def found(
@@ -30,10 +30,17 @@ def ten(name: str = "step") -> Timeline:
     return build(ranges=[Range(start=100 * n, end=100 * n + 50, name=name.format(n)) for n in range(10)])
 
 
+def too_many(named: int, declared: int) -> str:
+    return (
+        f"{named} ranges are named 'step' where {declared} were declared, and which are the loop's own cannot be told; "
+        "rename those that the project draws itself"
+    )
+
+
 def test_warm_up_ranges_are_skipped_and_the_declared_number_is_used() -> None:
     one = found(ten(), warmup=3, steps=5)
     assert one.starts.tolist() == [300, 400, 500, 600, 700]
-    assert one.remarks == ("7 steps found where 5 were declared: the first 5 are measured",)
+    assert one.complaints == (too_many(7, 5),)
 
 
 def test_fewer_steps_than_declared_are_returned_as_they_are() -> None:
@@ -42,7 +49,7 @@ def test_fewer_steps_than_declared_are_returned_as_they_are() -> None:
 
 def test_a_pattern_takes_more_ranges_than_declared_without_a_word() -> None:
     one = found(ten("Batch {}"), r"Batch \d+", is_pattern=True, steps=5)
-    assert (len(one), one.remarks) == (5, ())
+    assert (len(one), one.remarks, one.complaints) == (5, (), ())
 
 
 def test_a_pattern_must_match_the_whole_name_with_or_without_its_domain() -> None:
@@ -211,6 +218,34 @@ def test_names_suggested_for_a_pattern_are_patterns_that_match_them() -> None:
     assert sample.steps == 4
 
 
+def test_steps_that_each_epoch_numbers_anew_are_suggested_as_one_pattern() -> None:
+    ranges = [
+        *(Range(start=1000 * e, end=1000 * e + 900, name=f"epoch {e}") for e in range(2)),
+        *(
+            Range(start=1000 * e + 100 * n, end=1000 * e + 100 * n + 90, name=f"step {n}")
+            for e in (0, 1)
+            for n in range(6)
+        ),
+    ]
+    assert suggested(build(ranges=ranges))[:2] == [r"step \d+", r"epoch \d+"]
+
+
+def test_numbers_that_recur_in_each_step_are_not_taken_for_the_steps() -> None:
+    ranges = [
+        *(Range(start=1000 * n, end=1000 * n + 900, name="train") for n in range(6)),
+        *(
+            Range(start=1000 * n + 100 * k, end=1000 * n + 100 * k + 90, name=f"fwd {k}")
+            for n in range(6)
+            for k in range(3)
+        ),
+    ]
+    assert suggested(build(ranges=ranges)) == ["train", "fwd 0", "fwd 1", "fwd 2"]
+    many = [
+        Range(start=1000 * n + 50 * k, end=1000 * n + 50 * k + 40, name=f"fwd {k}") for n in range(6) for k in range(9)
+    ]
+    assert suggested(build(ranges=[*ranges[:6], *many]))[:3] == [r"fwd \d+", "train", "fwd 0"]
+
+
 def suggested(timeline: Timeline) -> list[str]:
     """What is suggested where no pattern matches, in the order told."""
     with pytest.raises(StepsNotFound) as raised:
@@ -272,7 +307,7 @@ def test_a_capture_without_ranges_says_so_with_the_readers_reason() -> None:
     assert str(raised.value) == (
         "drawn.sqlite: the capture holds no NVTX range (the table NVTX_EVENTS is not there), so none is named 'step'. "
         "Each step is one NVTX range."
-        "\nSee that the loop marks its steps and that nsys hears its NVTX: perfgate doctor"
+        "\nSee that the loop draws a range around each step, and that nsys hears its NVTX: perfgate doctor"
     )
 
 
@@ -339,3 +374,54 @@ def test_a_range_of_the_steps_name_within_a_warm_up_turn_is_no_step() -> None:
     one = found(build(ranges=[*warm, *inside, *measured]), steps=4)
     assert one.starts.tolist() == [300, 400, 500, 600]
     assert one.remarks == ()
+
+
+def test_of_a_marked_loop_only_its_own_steps_are_measured() -> None:
+    start = Range(start=3_000_000, end=3_010_000, name=START_RANGE)
+    own = [Range(start=3_100_000 + 1_000_000 * n, end=3_900_000 + 1_000_000 * n) for n in range(4)]
+    foreign = [
+        *(Range(start=10_000 * n, end=10_000 * n + 5_000) for n in range(20)),  # the project's own loop, before
+        *(Range(start=3_100_000 + 200_000 * n, end=3_250_000 + 200_000 * n, thread=2) for n in range(20)),  # beside
+        *(Range(start=3_300_000 + 1_000_000 * n, end=3_400_000 + 1_000_000 * n) for n in range(4)),  # within
+        Range(start=3_800_000, end=4_300_000, push_pop=False),
+        *(Range(start=8_000_000 + 10_000 * n, end=8_005_000 + 10_000 * n) for n in range(3)),  # after
+        *(Range(start=3_100_000 + 10_000 * n, end=3_105_000 + 10_000 * n, pid=7) for n in range(4)),  # a loader's
+    ]
+    (sample,) = measure(build(ranges=[start, *own, *foreign]), step="step", steps=4)
+    assert (sample.pid, sample.steps, sample.nvtx_step_ms) == (100, 4, 0.8)
+    assert sample.periods_ms == (1.0, 1.0)
+    assert sample.complaints == ()
+    assert "process 7 holds 4 step ranges, none of them perfgate's" in sample.remarks
+
+
+def test_what_follows_a_loop_stands_in_for_no_step_that_was_left_open() -> None:
+    start = Range(start=0, end=1, name=START_RANGE)
+    own = [Range(start=10 * n, end=10 * n + 5 if n != 2 else 99, closed=n != 2) for n in range(1, 5)]
+    after = [Range(start=60, end=65)]
+    assert found(build(ranges=[start, *own, *after]), steps=4).starts.tolist() == [10, 30, 40]
+    own_closed = [Range(start=10 * n, end=10 * n + 5) for n in range(1, 5)]
+    still_open = [Range(start=70, end=99, closed=False)]
+    assert len(found(build(ranges=[start, *own_closed, *after, *still_open]), steps=4)) == 4
+
+
+def test_steps_of_other_processes_stand_in_for_none_of_a_marked_loop() -> None:
+    foreign = [Range(start=10 * n, end=10 * n + 5, pid=7) for n in range(4)]
+    with pytest.raises(StepsNotFound) as raised:
+        measure(build(ranges=[Range(start=0, end=1, name=START_RANGE), *foreign]), step="step", steps=4)
+    assert str(raised.value) == (
+        "drawn.sqlite: no step of the loop itself is in the capture. "
+        "What bears that name is another's: process 7 holds 4 step ranges, none of them perfgate's."
+        "\nRun it again; if that does not help: perfgate doctor"
+    )
+
+
+def test_more_steps_at_once_than_declared_are_a_complaint_where_the_loop_is_not_marked() -> None:
+    own = [Range(start=1_000_000 * n, end=1_000_000 * n + 900_000) for n in range(4)]
+    beside = [Range(start=300_000 * n, end=300_000 * n + 200_000, thread=2) for n in range(9)]
+    (sample,) = measure(build(ranges=[*own, *beside]), step="step", steps=4)
+    assert sample.complaints == (too_many(13, 4),)
+
+
+def test_the_ranges_that_perfgate_draws_around_its_steps_match_no_pattern() -> None:
+    timeline = build(ranges=[Range(start=0, end=1, name=START_RANGE), Range(start=2, end=9, name="Batch 1")])
+    assert found(timeline, ".*", is_pattern=True).starts.tolist() == [2]

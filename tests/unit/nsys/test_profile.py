@@ -373,6 +373,21 @@ def test_a_missing_capture_is_called_by_its_reason(
             "nsys did not find the workload's program sh. Correct the command, or install it.",
         ),
         (
+            'Unknown executable format. Is the "#!" sequence missing?',
+            (
+                "nsys did not start the workload's program sh: Unknown executable format. "
+                'Is the "#!" sequence missing? '
+                "Begin it with a line like #!/bin/sh, or put its interpreter before it in the command."
+            ),
+        ),
+        (
+            "Illegal --duration argument: 1e9.\n\n\nusage: nsys profile [<args>] [application]",
+            (
+                "nsys 2024.2.3 ({nsys}) did not start the workload: Illegal --duration argument: 1e9. "
+                "Correct its capture window."
+            ),
+        ),
+        (
             'std::exception::what: boost::filesystem::temp_directory_path: Not a directory [system:20]: "/a,b"',
             "nsys cannot use the folder /a,b. Set TMPDIR to one that exists and can be written.",
         ),
@@ -384,6 +399,20 @@ def test_a_workload_that_was_never_started_has_no_status(fake: Fake, said: str, 
     assert outcome.exit_status is None
     assert outcome.tail == ()
     assert outcome.problem == problem.format(nsys=tool.path)
+
+
+@pytest.mark.parametrize(
+    "said", ["Unknown executable format.", "Illegal --delay argument: 1e9. Delay set to 0 seconds."]
+)
+def test_a_workload_that_left_a_capture_was_started_whatever_was_printed(fake: Fake, said: str) -> None:
+    assert outcome_of(fake.make(profile=f"echo '{said}'; {CAPTURES}; exit 3"), fake).exit_status == 3
+
+
+def test_a_delay_that_nsys_sets_to_none_is_no_refusal(fake: Fake) -> None:
+    outcome = outcome_of(
+        fake.make(profile="echo 'Illegal --delay argument: 1e9. Delay set to 0 seconds.'; exit 3"), fake
+    )
+    assert outcome.exit_status == 3
 
 
 def test_a_run_out_of_time_has_no_captures_and_leaves_nothing_running(fake: Fake) -> None:

@@ -433,6 +433,23 @@ def test_gpu_operations_without_calls_and_ranges_are_told(path: Path) -> None:
     }
 
 
+def test_a_warning_about_another_nvtx_function_is_no_reason_for_missing_ranges(path: Path) -> None:
+    warnings = [
+        "NVTX function nvtxDomainDestroy was called with wrong domain ID argument.",
+        "NVTX function nvtxDomainRangePop was called with wrong domain ID argument.",
+    ]
+    rows = [Row("DIAGNOSTIC_EVENT", severity=2, text=text) for text in warnings]
+    told = read_timeline(write_export(path, Kernel("k", 0, 1), *rows)).missing["ranges"]
+    assert told == f'no NVTX ranges were recorded: "{warnings[1]}"'
+
+
+def test_marks_without_ranges_are_told(path: Path) -> None:
+    warning = Row("DIAGNOSTIC_EVENT", severity=2, text="NVTX payload extension is incompatible.")
+    marks = [Range("step", 10 * n, None, event=34) for n in range(3)]
+    timeline = read_timeline(write_export(path, Kernel("k", 0, 1), *marks, warning))
+    assert timeline.missing["ranges"] == "only NVTX marks were recorded, 3 of them, and a mark has no length"
+
+
 # --- how it is read --------------------------------------------------------------------------------------------------
 
 

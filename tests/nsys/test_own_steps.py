@@ -1,0 +1,93 @@
+"""Loops under a real nsys whose project calls ranges of its own `step`: only perfgate's are measured."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import perfgate
+from perfgate.model.machine import Machine
+from perfgate.model.metric import Metric
+from perfgate.model.settings import Settings
+from perfgate.model.workload import CaptureMode, Workload
+from perfgate.nsys.tool import NsysTool
+from perfgate.runner import Bench, Measured, measure_run, outlasting_crashes
+
+pytestmark = pytest.mark.nsys
+
+LOOPS = """\
+import multiprocessing, threading, time
+import nvtx
+from perfgate import workload
+
+def marked(times, seconds=0.001):
+    for _ in range(times):
+        with nvtx.annotate("step"):
+            time.sleep(seconds)
+
+@workload(steps=6, warmup=2)
+def behind_others(steps):
+    marked(9)
+    for _ in steps:
+        time.sleep(0.02)
+    marked(3)
+
+@workload(steps=6, warmup=0)
+def beside_others(steps):
+    marked(9)
+    over = threading.Event()
+    def work():
+        while not over.is_set():
+            marked(1)
+    beside = threading.Thread(target=work)
+    beside.start()
+    for _ in steps:
+        marked(2, 0.01)
+    over.set()
+    beside.join()
+
+@workload(steps=6, warmup=2)
+def before_a_child(steps):
+    for _ in steps:
+        time.sleep(0.02)
+    child = multiprocessing.get_context("spawn").Process(target=marked, args=(6,))
+    child.start()
+    child.join()
+"""
+
+
+@pytest.mark.parametrize(("name", "warmup"), [("behind_others", 2), ("beside_others", 0), ("before_a_child", 2)])
+def test_steps_that_the_project_marks_itself_are_not_measured(
+    nsys_tool: NsysTool, tmp_path: Path, name: str, warmup: int
+) -> None:
+    root, folder = tmp_path / "project", tmp_path / "run"
+    (root / "workloads").mkdir(parents=True)
+    (root / "pyproject.toml").write_text("[tool.pytest.ini_options]\n", encoding="utf-8")
+    (root / "workloads" / "loops.py").write_text(LOOPS, encoding="utf-8")
+    bench = Bench(
+        root=root,
+        settings=Settings(),
+        tool=nsys_tool,
+        machine=Machine(),
+        env={**os.environ, "PYTHONPATH": f"{root / 'workloads'}:{Path(perfgate.__file__).parents[1]}"},
+        python=sys.executable,
+        pytest_options=(f"--rootdir={root}", "--import-mode=importlib", "-c", str(root / "pyproject.toml")),
+    )
+    file = "workloads/loops.py"
+    workload = Workload(id=name, source=file, nodeid=f"{file}::{name}", steps=6, warmup=warmup, capture=CaptureMode.ALL)
+
+    def make(_fresh: Callable[[Path], Path]) -> Measured:
+        shutil.rmtree(folder, ignore_errors=True)
+        return measure_run(bench, workload, folder)
+
+    run = outlasting_crashes(make).run
+    (process,) = run.processes
+    assert process.steps == 6
+    assert process.values[Metric.STEP_MS] >= 20
+    assert run.complaints == ()
+    assert not any("threads hold steps" in remark or "were declared" in remark for remark in run.remarks)
