@@ -42,7 +42,7 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "gate": frozenset({"model", "judge", "explain"}),
     "repeats": frozenset({"model"}),
     "blessing": frozenset({"model", "explain", "repeats"}),
-    "duet": frozenset({"model", "git"}),
+    "duet": frozenset({"model", "git", "workload_file"}),  # of another commit, which declares what is run there
     "runner": frozenset({"model", "duet", "git", "machine", "metrics", "nsys"}),
     "calibration": frozenset({"model", "judge", "blessing", "repeats"}),
     "history": frozenset({"model", "git", "store"}),
