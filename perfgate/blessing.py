@@ -380,6 +380,13 @@ def _refuse_same_occasion(baseline: Baseline, result: Result, others: Sequence[R
 def _refuse_stale(result: Result, code_now: Mapping[str, str]) -> None:
     told = result.workload.id
     again = f"Measure what is there now: pytest --perfgate {_selector(result)}"
+    if not result.code and not result.runs:
+        raise BlessRefused(
+            subject=told,
+            fact=f"the last gate measured nothing: it was {result.verdict.outcome}",
+            expectation="A baseline is made of runs",
+            next_step=again,
+        )
     if not result.code:
         raise BlessRefused(
             subject=told,

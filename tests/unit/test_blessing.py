@@ -192,6 +192,14 @@ def test_result_that_names_no_code_is_refused() -> None:
     )
 
 
+def test_what_a_gate_kept_that_could_not_even_begin_is_told() -> None:
+    kept = records.result(Outcome.INCOMPARABLE, code={}, measured=())
+    assert refusal(kept) == (
+        "mlp: the last gate measured nothing: it was INCOMPARABLE. A baseline is made of runs.\n"
+        f"Measure what is there now: {MEASURE}"
+    )
+
+
 def test_four_runs_are_refused_and_five_are_not() -> None:
     assert refusal(*at_hours(0, runs=4)) == (
         "mlp: 4 runs over 1 occasion can be blessed. "
