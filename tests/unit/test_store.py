@@ -255,8 +255,8 @@ def test_baseline_to_look_at_must_be_there_and_whole(store: Store, tmp_path: Pat
         store.read_baseline(tmp_path / "theirs.json")
     assert str(broken.value) == (
         "theirs.json: the baseline is broken: it is empty.\n"
-        "Restore it (git checkout HEAD -- theirs.json, or from an older commit), or delete it, gate once more and bless "
-        'anew: perfgate bless WORKLOAD --reason "..."'
+        "Restore it (git checkout HEAD -- theirs.json, or from an older commit), or delete it, gate once more and "
+        'bless anew: perfgate bless WORKLOAD --reason "..."'
     )
 
 
