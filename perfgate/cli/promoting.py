@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cached_property
@@ -14,6 +14,7 @@ from perfgate import blessing, git
 from perfgate.cli.common import Project, latest, project, screen
 from perfgate.model.baseline import Baseline, Result
 from perfgate.model.errors import BlessRefused, ConfigInvalid, PerfgateError, ResultMissing, ResultUnreadable
+from perfgate.model.metric import Metric
 from perfgate.plugin.listing import collected_workloads
 from perfgate.render.records import bless_text, occasion_text
 from perfgate.runner import code_now
@@ -50,6 +51,8 @@ def bless(workloads: tuple[str, ...], reason: str, *, accept_regression: bool, o
     by, commit = git.author(here.root), git.read_commit(here.root, baselines=here.baselines)
     in_ci = os.environ.get("CI", "").lower() in {"1", "true", "yes"}
 
+    budgets: dict[str, Mapping[Metric, float]] = {}
+
     def plan(name: str) -> tuple[Baseline | None, Baseline]:
         results = _blessable(here.store, name)
         if (why := gone.why(results[0])) is not None:
@@ -60,6 +63,7 @@ def bless(workloads: tuple[str, ...], reason: str, *, accept_regression: bool, o
                 next_step="See which there are (pytest --perfgate --collect-only -q) and measure what it has become: "
                 "pytest --perfgate",
             )
+        budgets[name] = {**here.settings.budgets, **results[0].workload.budgets}
         old = here.store.load_baseline(results[0].machine.slug, name)
         at = datetime.now(UTC)
         if occasion:
@@ -81,7 +85,7 @@ def bless(workloads: tuple[str, ...], reason: str, *, accept_regression: bool, o
 
     for old, new in _all_or_nothing(names, plan):
         shown = os.path.relpath(here.store.save_baseline(new, replacing=old))
-        rows, costs = blessing.differences(old, new), blessing.costs(new)
+        rows, costs = blessing.differences(old, new), blessing.costs(new, budgets[new.workload])
         told = (
             occasion_text(old, new, rows, width=width, colour=colour, costs=costs, path=shown)
             if occasion and old is not None

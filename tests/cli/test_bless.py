@@ -66,7 +66,7 @@ loop: first baseline on NVIDIA H200
 
   anchor      best step ever blessed here 12.34 ms: this one
   runs        5 runs over 1 occasion: the smallest slowdown of step_ms that a gate of 3 runs can
-              show is 2.7 %; with 10 over 5 it would be 2.1 %.
+              show is 2.5 %; with 10 over 5 it would be 2 %.
   remark      It was not measured at a commit, so no gate can run it again: there will be no duet
               with it.
   file        baselines/nvidia-h200/loop.json
