@@ -222,6 +222,10 @@ def test_blessing_over_an_unlike_baseline_says_what_is_unlike() -> None:
     told = bless_text(unlike, new(), blessing.differences(unlike, new()), width=120, colour=False)
     assert "  not alike   the old was captured by nsys 2023.4.4, the new by nsys 2024.2.3\n" in told
     assert "  not alike   steps is 10 in the old, 30 in the new\n" in told
+    assert (
+        "  not alike   So the two were not held against one another: a loss between them is not seen, and the anchor "
+        "starts anew.\n"
+    ) in told
 
 
 def test_metric_that_comes_or_goes_is_told() -> None:
