@@ -242,10 +242,18 @@ class Store:
             replacing: the baseline that was loaded from there before, None where there was none.
 
         Raises:
-            StoreFailed: the disk did not take it, or the file there is no longer `replacing`. Nothing has changed.
+            StoreFailed: the disk did not take it, the file there is no longer `replacing`, or is a link. Nothing has
+                changed.
             BaselineUnreadable: the file that would be replaced is broken; it is left as it is.
         """
         path = self.baseline_path(baseline.machine.slug, baseline.workload)
+        if path.is_symlink():
+            raise StoreFailed(
+                subject=self._told(path),
+                fact="it is a link",
+                expectation="What it leads to may be others' too, so it is neither written nor replaced",
+                next_step="Put a copy of that file in its place, or delete the link; then bless again.",
+            )
         self._make_folder(path.parent)
         with self._alone_in(path.parent):
             current = self.load_baseline(baseline.machine.slug, baseline.workload)

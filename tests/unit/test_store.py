@@ -448,6 +448,22 @@ def test_listing_names_a_workload_whose_name_was_cut(store: Store) -> None:
     assert [entry.workload for entry in store.baselines()] == [name]
 
 
+def test_a_link_in_a_baselines_place_is_neither_replaced_nor_written_through(store: Store, tmp_path: Path) -> None:
+    old = records.baseline()
+    path = store.save_baseline(old, replacing=None)
+    shared = path.rename(tmp_path / "shared.json")
+    path.symlink_to(shared)
+    text = shared.read_text()
+    with pytest.raises(StoreFailed) as refused:
+        store.save_baseline(records.baseline([{}] * 6), replacing=old)
+    assert str(refused.value) == (
+        "baselines/nvidia-h200/mlp.json: it is a link. What it leads to may be others' too, so it is neither written "
+        "nor replaced.\nPut a copy of that file in its place, or delete the link; then bless again."
+    )
+    assert path.is_symlink()
+    assert shared.read_text() == text
+
+
 def test_link_to_nowhere_is_listed_with_its_error(store: Store) -> None:
     path = store.baseline_path(SLUG, "mlp")
     path.parent.mkdir(parents=True)
