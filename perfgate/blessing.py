@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import math
 import shlex
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from statistics import fmean, median
+from functools import partial
+from statistics import median
 from typing import Final
 
-from scipy.special import stdtrit
-
 from perfgate.explain.breakdown import breakdown_of, kept
+from perfgate.judge.forecast import expected_smallest
+from perfgate.judge.rows import Terms
+from perfgate.judge.stages import STORED_PLAN
+from perfgate.judge.words import percent
 from perfgate.model.baseline import (
     FEWEST_RUNS,
     Anchor,
@@ -25,7 +27,7 @@ from perfgate.model.baseline import (
     code_digest,
 )
 from perfgate.model.errors import BlessRefused
-from perfgate.model.metric import GATED_CLOCKS, METRICS, Basis, Kind, Metric
+from perfgate.model.metric import METRICS, Basis, Kind, Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import Run
 from perfgate.model.verdict import MetricVerdict
@@ -39,11 +41,7 @@ MOST_RUNS: Final = 30
 MOST_MILESTONES: Final = 20
 """Blessings in the path from the anchor; of a longer one the latest."""
 
-_ALPHA: Final = 0.01
-_PRIOR_DF: Final = 2
-_STORED_LOOKS: Final = 4
-_FIRST_LOOK: Final = 3
-"""DECISION: alpha per gate, weight of the prior SD, looks of the stored-only rule, runs of the first."""
+_FIRST_LOOK: Final = STORED_PLAN.fewest_to_fail
 
 
 def bless(
@@ -224,58 +222,28 @@ def differences(old: Baseline | None, new: Baseline) -> tuple[MetricVerdict, ...
     return tuple(rows)
 
 
-def costs(baseline: Baseline) -> str:
-    """Say in a sentence what the number of runs and occasions costs: the smallest slowdown that the gate can show."""
+def costs(baseline: Baseline, budgets: Mapping[Metric, float] | None = None) -> str:
+    """Say in a sentence what the number of runs and occasions costs: the smallest slowdown that the gate can show.
+
+    `budgets` are the project's and the workload's, as fractions.
+    """
     runs, occasions = len(baseline.runs), len(baseline.occasions)
     told = f"{_counted(runs, 'run')} over {_counted(occasions, 'occasion')}"
     if not baseline.values(Metric.STEP_MS):
         return f"{told}, without {Metric.STEP_MS}: only counts can be judged."
-    spread = baseline.calibration.get(Metric.STEP_MS)
-    clock = METRICS[Metric.STEP_MS].clock
-    assert clock is not None
-    run_sd, occasion_sd = (
-        (spread.run_sd, spread.occasion_sd)
-        if spread is not None
-        else (_run_sd(baseline, clock.prior_sd), clock.occasion_sd)
+    smallest = partial(
+        expected_smallest, baseline, Metric.STEP_MS, runs=_FIRST_LOOK, terms=Terms(budgets=budgets or {})
     )
-    here = smallest_slowdown(runs=runs, occasions=occasions, run_sd=run_sd, occasion_sd=occasion_sd)
+    here = smallest()
+    if here is None:
+        return f"{told}, with step times that nothing can be compared with."
     gate = f"a gate of {_FIRST_LOOK} runs"
-    shown = f"{told}: the smallest slowdown of {Metric.STEP_MS} that {gate} can show is {_percent(here)}"
+    shown = f"{told}: the smallest slowdown of {Metric.STEP_MS} that {gate} can show is {percent(here)} %"
     if runs >= WANTED_RUNS and occasions >= WANTED_OCCASIONS:
         return f"{shown}."
-    best = smallest_slowdown(
-        runs=max(runs, WANTED_RUNS),
-        occasions=max(occasions, WANTED_OCCASIONS),
-        run_sd=run_sd,
-        occasion_sd=occasion_sd,
-    )
-    wanted = f"{max(runs, WANTED_RUNS)} over {max(occasions, WANTED_OCCASIONS)}"
-    return f"{shown}; with {wanted} it would be {_percent(best)}."
-
-
-def _run_sd(baseline: Baseline, prior_sd: float) -> float:
-    """The SD between runs that few runs and a prior tell, never below the prior: five that agree may do so by luck.
-
-    As the judge weighs them (DECISION): s^2 = (d0 s0^2 + SS) / (d0 + d), of the logarithms within occasions.
-    """
-    occasions = [[math.log(run.values[Metric.STEP_MS]) for run in one.runs] for one in baseline.occasions]
-    squares = math.fsum((value - fmean(one)) ** 2 for one in occasions for value in one)
-    freedom = sum(len(one) - 1 for one in occasions)
-    return max(prior_sd, math.sqrt((_PRIOR_DF * prior_sd**2 + squares) / (_PRIOR_DF + freedom)))
-
-
-def smallest_slowdown(*, runs: int, occasions: int, run_sd: float, occasion_sd: float) -> float:
-    """Return the smallest relative slowdown of step_ms that three runs can show against a baseline of this size.
-
-    DECISION, "Comparing two sets of runs", step 3, at the level of one look of the stored-only rule, alpha/(4 M) over
-    the M gated clocks: SE^2 = v (1/nb + 1/nc) + tau^2 (1 + 1/S), Satterthwaite's degrees of freedom. Half of all
-    slowdowns of this size are found.
-    """
-    within = run_sd**2 * (1 / runs + 1 / _FIRST_LOOK)
-    whole = within + occasion_sd**2 * (1 + 1 / occasions)
-    freedom = (_PRIOR_DF + runs + _FIRST_LOOK - 2) * (whole / within) ** 2 if within else math.inf
-    level = 1 - _ALPHA / (_STORED_LOOKS * len(GATED_CLOCKS))
-    return float(stdtrit(min(freedom, 1e6), level)) * math.sqrt(whole)
+    wanted_runs, wanted_occasions = max(runs, WANTED_RUNS), max(occasions, WANTED_OCCASIONS)
+    best = smallest(blessed_runs=wanted_runs, occasions=wanted_occasions)
+    return shown + (f"; with {wanted_runs} over {wanted_occasions} it would be {percent(best)} %." if best else ".")
 
 
 def _refuse_formally(result: Result, *, reason: str, in_ci: bool, allow_ci: bool) -> None:
@@ -380,6 +348,13 @@ def _refuse_same_occasion(baseline: Baseline, result: Result, others: Sequence[R
 def _refuse_stale(result: Result, code_now: Mapping[str, str]) -> None:
     told = result.workload.id
     again = f"Measure what is there now: pytest --perfgate {_selector(result)}"
+    if not result.code and not result.runs:
+        raise BlessRefused(
+            subject=told,
+            fact=f"the last gate measured nothing: it was {result.verdict.outcome}",
+            expectation="A baseline is made of runs",
+            next_step=again,
+        )
     if not result.code:
         raise BlessRefused(
             subject=told,

@@ -273,7 +273,10 @@ def _remarks(
             far = ", ".join(f"{distance:+.1%}".replace("%", " %") for distance in clock.set_aside)
             whole = " of a step" if _basis(clock.metric) is Basis.STEP else ""
             runs = "run" if len(clock.set_aside) == 1 else "runs"
-            told.append(f"{len(clock.set_aside)} {runs} set aside as an outlier of {clock.metric}: {far}{whole}.")
+            told.append(
+                f"{len(clock.set_aside)} {runs} set aside as an outlier of {clock.metric}: {far}{whole}. Its SDs are "
+                f"of {clock.spread.runs} of the {found.runs} runs."
+            )
     told += [f"{metric} is not calibrated: it is 0 in some run, or out of all bounds." for metric in skipped]
     if found.left_out:
         reasons = ", ".join(f"{count} {why}" for why, count in found.left_out.items())

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import getpass
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Collection, Iterator, Mapping
@@ -42,6 +43,9 @@ ABOUT_ANOTHER_REPOSITORY: Final = frozenset(
 )
 """What git sets for its hooks: a gate started from one must ask about `root`. GIT_CONFIG_* stays: CI passes
 safe.directory by it."""
+
+
+_SHA: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -158,12 +162,15 @@ def resolve(root: Path, revision: str, *, env: Mapping[str, str] | None = None) 
         done = _run(root, env, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
         if done.returncode == 0:
             return os.fsdecode(done.stdout).strip()
+    named = _SHA.fullmatch(revision) is None
     raise RevisionMissing(
         subject=f"commit {revision or repr(revision)}",
         fact="it is not in this clone, which is shallow" if shallow else "it is not in this clone",
         expectation="A commit has to be there to be run again",
         next_step="Fetch the whole history: git fetch --unshallow; in GitHub Actions, set fetch-depth: 0 of checkout."
         if shallow
+        else "Look for its name (git branch --all, git tag), or fetch it: git fetch --all --tags"
+        if named
         else "Fetch it (git fetch --all), or bless anew if the history was rewritten.",
     )
 

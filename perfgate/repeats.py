@@ -92,12 +92,12 @@ def why_no_repeat(baseline: Baseline, result: Result) -> str | None:
     """
     if result.workload.id != baseline.workload or result.workload.digest() != baseline.digest:
         return "of other parameters"
+    if result.verdict.outcome is Outcome.NOT_MEASURED or not result.runs:
+        return f"that is {Outcome.NOT_MEASURED}"
     if result.machine != baseline.machine:
         return f"of another machine ({', '.join(_differing(baseline.machine, result.machine))})"
     if not of_blessed_code(baseline, result):
         return "of other code" if baseline.code is not None else "not shown to be of the blessed code"
-    if result.verdict.outcome is Outcome.NOT_MEASURED or not result.runs:
-        return f"that is {Outcome.NOT_MEASURED}"
     complaining = any(run.complaints or run.conditions.complaints for run in result.runs)
     if result.verdict.outcome is Outcome.INVALID or complaining:
         return f"that is {Outcome.INVALID}"

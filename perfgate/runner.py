@@ -22,6 +22,7 @@ from uuid import uuid4
 from perfgate import git
 from perfgate.duet.environment import (
     check_there,
+    declared_there,
     environment_there,
     interpreter,
     missing_there,
@@ -203,6 +204,7 @@ def measure_run(
         StepsNotFound: no capture of the run holds a step.
         StoreFailed: the disk did not take the run.
         RevisionMissing: the commit that the bench is of did not have the workload yet.
+        WorktreeFailed: that commit declares it in a way that cannot be compared.
         CodeUnproven: it is not shown that the run was of that commit's code.
     """
     run_id = uuid4().hex
@@ -523,6 +525,8 @@ def _ordered(
 ) -> Iterator[_Ordered]:
     """Make the folder of one run with its order, and leave in it only what is to be kept."""
     raw, witnesses, order_file = folder / "nsys", folder / WITNESSES, folder / "order.json"
+    if bench.tree is not None:
+        workload = declared_there(workload, bench.tree, bench.settings)
     given = _as_activated(bench, workload)
     if bench.tree is not None:
         check_there(workload, bench.tree, bench.env)

@@ -7,7 +7,7 @@ import json
 import reprlib
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Final
 
 from pydantic import ValidationError
@@ -18,6 +18,8 @@ from perfgate.model.settings import Settings
 
 TABLE: Final = "[tool.perfgate]"
 BUDGET: Final = "--perfgate-budget"
+NOT_FOR_BASELINES: Final = frozenset({".git", ".perfgate"})
+"""Folders of the project's root that are others' own, and in no commit."""
 
 _IN_OUR_WORDS: Final = (
     ("Input should", "It should"),
@@ -113,6 +115,7 @@ def load_settings(root: Path, options: Mapping[str, object]) -> Settings:
         name = str(first["loc"][0]).removesuffix("_s").replace("_", "-")
         raise invalid_value(first, subject=f"--perfgate-{name}") from None
     check_budgets(written.budgets, subject=f"{file.name} {TABLE} budgets")
+    _check_folders(written, subject=f"{file.name} {TABLE}")
     if settings.max_runs < settings.runs:
         raise ConfigInvalid(
             subject="runs",
@@ -121,6 +124,37 @@ def load_settings(root: Path, options: Mapping[str, object]) -> Settings:
             next_step="Raise max_runs (--perfgate-max-runs) or lower runs (--perfgate-runs).",
         )
     return settings
+
+
+def _check_folders(written: Settings, *, subject: str) -> None:
+    """Refuse folders in which nothing would be found, or whose changes git could not be asked to pass over.
+
+    Raises:
+        ConfigInvalid: names the first of them.
+    """
+    workloads, baselines = PurePath(written.workloads), PurePath(written.baselines)
+    texts = {name: getattr(written, name) for name in ("workloads", "baselines", "nsys", "duet_python", "duet_setup")}
+    for name, value in texts.items():
+        if any("\0" in text for text in ((value,) if isinstance(value, str) else value or ())):
+            raise ConfigInvalid(
+                subject=f"{subject} {name}", fact="it holds a NUL, which no path or word can", next_step="Remove it."
+            )
+    if ".." in workloads.parts:
+        raise ConfigInvalid(
+            subject=f"{subject} workloads",
+            fact=f"the value is {_shown(written.workloads)}",
+            expectation="It should be a folder, without '..' on the way to it",
+            next_step="Correct it.",
+        )
+    elsewhere = ".." in baselines.parts or baselines.is_absolute()
+    others = not baselines.parts or baselines.parts[0] in NOT_FOR_BASELINES or workloads.is_relative_to(baselines)
+    if elsewhere or others:
+        raise ConfigInvalid(
+            subject=f"{subject} baselines",
+            fact=f"the value is {_shown(written.baselines)}",
+            expectation="It should be a folder of its own in the project: what changes there is not taken for code",
+            next_step='Correct it, for example: baselines = "baselines"',
+        )
 
 
 def budgets_of_options(told: object) -> dict[Metric, float]:

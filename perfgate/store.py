@@ -242,10 +242,18 @@ class Store:
             replacing: the baseline that was loaded from there before, None where there was none.
 
         Raises:
-            StoreFailed: the disk did not take it, or the file there is no longer `replacing`. Nothing has changed.
+            StoreFailed: the disk did not take it, the file there is no longer `replacing`, or is a link. Nothing has
+                changed.
             BaselineUnreadable: the file that would be replaced is broken; it is left as it is.
         """
         path = self.baseline_path(baseline.machine.slug, baseline.workload)
+        if path.is_symlink():
+            raise StoreFailed(
+                subject=self._told(path),
+                fact="it is a link",
+                expectation="What it leads to may be others' too, so it is neither written nor replaced",
+                next_step="Put a copy of that file in its place, or delete the link; then bless again.",
+            )
         self._make_folder(path.parent)
         with self._alone_in(path.parent):
             current = self.load_baseline(baseline.machine.slug, baseline.workload)
@@ -399,7 +407,8 @@ class Store:
         return baseline
 
     def _restore(self, path: Path, workload: str | None) -> str:
-        return f"Restore it (git checkout -- {shlex.quote(self._told(path))}), or delete it and {_anew(workload)}"
+        told = shlex.quote(self._told(path))
+        return f"Restore it (git checkout HEAD -- {told}, or from an older commit), or delete it, {_anew(workload)}"
 
     def _opened(self, path: Path, raw: bytes, workload: str | None) -> Baseline:
         """Return the baseline in a file's bytes; `workload` is what messages call it, None where that is not known."""
@@ -417,7 +426,8 @@ class Store:
                 subject=told,
                 fact=f"the file holds merge-conflict markers (line {_line(raw, conflict.start())})",
                 expectation="Two baselines cannot be merged: each is one measurement",
-                next_step=f"Keep one of them: git checkout --ours -- {quoted} (or --theirs)",
+                next_step=f"Keep one of them: git checkout --ours -- {quoted} (or --theirs). Where the markers are "
+                f"committed, take it from a commit without them: git checkout COMMIT -- {quoted}",
             )
         try:
             content = _parsed(raw)
@@ -439,7 +449,7 @@ class Store:
                 subject=told,
                 fact=f"the baseline has format {number}",
                 expectation=f"This perfgate reads format {BASELINE_FORMAT}",
-                next_step=f"Upgrade perfgate, or delete the file and {_anew(workload)}" if newer else restore,
+                next_step=f"Upgrade perfgate, or delete the file, {_anew(workload)}" if newer else restore,
             )
         seal = content.pop(SEAL, None)
         try:
@@ -589,7 +599,7 @@ _CAUSES: Mapping[int, tuple[str, str]] = {
 
 
 def _anew(workload: str | None) -> str:
-    return f'bless anew: perfgate bless {shlex.quote(workload or "WORKLOAD")} --reason "..."'
+    return f'gate once more and bless anew: perfgate bless {shlex.quote(workload or "WORKLOAD")} --reason "..."'
 
 
 def _seal(baseline: Baseline | None) -> str | None:

@@ -417,8 +417,8 @@ __ loop __
 loop: INCOMPARABLE
   baselines/nvidia-h200/loop.json: the baseline is broken: its JSON ends too early (line 9: Unterminated
       string starting at).
-  next        Restore it (git checkout -- baselines/nvidia-h200/loop.json), or delete it and bless anew:
-      perfgate bless loop --reason "..."
+  next        Restore it (git checkout HEAD -- baselines/nvidia-h200/loop.json, or from an older commit), or
+      delete it, gate once more and bless anew: perfgate bless loop --reason "..."
   files       .perfgate/results/nvidia-h200/loop/TIME
 INCOMPARABLE  loop  baselines/nvidia-h200/loop.json: the baseline is broken: its JSON ends too early (line 9:
     Unterminated string starting at).
@@ -432,8 +432,8 @@ GATE SHUT: 1 INCOMPARABLE of 1 workload
 __ loop __
 loop: INCOMPARABLE
   baselines/nvidia-h200/loop.json: the baseline is broken: it is empty.
-  next        Restore it (git checkout -- baselines/nvidia-h200/loop.json), or delete it and bless anew:
-      perfgate bless loop --reason "..."
+  next        Restore it (git checkout HEAD -- baselines/nvidia-h200/loop.json, or from an older commit), or
+      delete it, gate once more and bless anew: perfgate bless loop --reason "..."
   files       .perfgate/results/nvidia-h200/loop/TIME
 INCOMPARABLE  loop  baselines/nvidia-h200/loop.json: the baseline is broken: it is empty.
 GATE SHUT: 1 INCOMPARABLE of 1 workload
@@ -446,7 +446,8 @@ GATE SHUT: 1 INCOMPARABLE of 1 workload
 __ loop __
 loop: INCOMPARABLE
   baselines/nvidia-h200/loop.json: the baseline has format 2. This perfgate reads format 1.
-  next        Upgrade perfgate, or delete the file and bless anew: perfgate bless loop --reason "..."
+  next        Upgrade perfgate, or delete the file, gate once more and bless anew: perfgate bless loop
+      --reason "..."
   files       .perfgate/results/nvidia-h200/loop/TIME
 INCOMPARABLE  loop  baselines/nvidia-h200/loop.json: the baseline has format 2. This perfgate reads format 1.
 GATE SHUT: 1 INCOMPARABLE of 1 workload
@@ -460,8 +461,8 @@ __ loop __
 loop: INCOMPARABLE
   baselines/nvidia-h200/loop.json: the baseline was changed after it was blessed. Its seal must match its
       content: a baseline is measured and blessed, never edited.
-  next        Restore it (git checkout -- baselines/nvidia-h200/loop.json), or delete it and bless anew:
-      perfgate bless loop --reason "..."
+  next        Restore it (git checkout HEAD -- baselines/nvidia-h200/loop.json, or from an older commit), or
+      delete it, gate once more and bless anew: perfgate bless loop --reason "..."
   files       .perfgate/results/nvidia-h200/loop/TIME
 INCOMPARABLE  loop  baselines/nvidia-h200/loop.json: the baseline was changed after it was blessed. Its seal
     must match its content: a baseline is measured and blessed, never edited.
@@ -475,8 +476,8 @@ GATE SHUT: 1 INCOMPARABLE of 1 workload
 __ loop __
 loop: INCOMPARABLE
   baselines/nvidia-h200/loop.json: the baseline is broken: it holds NaN, which is not a number.
-  next        Restore it (git checkout -- baselines/nvidia-h200/loop.json), or delete it and bless anew:
-      perfgate bless loop --reason "..."
+  next        Restore it (git checkout HEAD -- baselines/nvidia-h200/loop.json, or from an older commit), or
+      delete it, gate once more and bless anew: perfgate bless loop --reason "..."
   files       .perfgate/results/nvidia-h200/loop/TIME
 INCOMPARABLE  loop  baselines/nvidia-h200/loop.json: the baseline is broken: it holds NaN, which is not a
     number.
@@ -1455,8 +1456,8 @@ __ loop __
 loop: INCOMPARABLE
   baselines/nvidia-h200/loop.json: the baseline was changed after it was blessed. Its seal must match its
       content: a baseline is measured and blessed, never edited.
-  next        Restore it (git checkout -- baselines/nvidia-h200/loop.json), or delete it and bless anew:
-      perfgate bless loop --reason "..."
+  next        Restore it (git checkout HEAD -- baselines/nvidia-h200/loop.json, or from an older commit), or
+      delete it, gate once more and bless anew: perfgate bless loop --reason "..."
   files       .perfgate/results/nvidia-h200/loop/TIME
 INCOMPARABLE  loop  baselines/nvidia-h200/loop.json: the baseline was changed after it was blessed. Its seal
     must match its content: a baseline is measured and blessed, never edited.

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
+from functools import cached_property
 
 import click
 
 from perfgate import blessing, git
-from perfgate.cli.common import latest, project, screen
+from perfgate.cli.common import Project, latest, project, screen
 from perfgate.model.baseline import Baseline, Result
-from perfgate.model.errors import PerfgateError, ResultMissing
+from perfgate.model.errors import BlessRefused, ConfigInvalid, PerfgateError, ResultMissing, ResultUnreadable
+from perfgate.model.metric import Metric
+from perfgate.plugin.listing import collected_workloads
 from perfgate.render.records import bless_text, occasion_text
 from perfgate.runner import code_now
 from perfgate.store import Store
@@ -33,19 +37,33 @@ def bless(workloads: tuple[str, ...], reason: str, *, accept_regression: bool, o
         raise click.UsageError("--occasion adds repeats of what is blessed: leave --accept-regression out.")
     here = project()
     width, colour = screen()
-    names = tuple(dict.fromkeys(workloads)) or here.store.kept_workloads()
+    gone = _Gone(here)
+    names = tuple(dict.fromkeys(workloads)) or _still_there(here.store, gone)
     if not names:
         raise ResultMissing(
             subject="bless",
-            fact="no result is kept in this project",
+            fact="no result that could be blessed is kept in this project"
+            if here.store.kept_workloads()
+            else "no result is kept in this project",
             expectation="It makes a baseline of what a gate has measured",
             next_step="Measure first: pytest --perfgate",
         )
     by, commit = git.author(here.root), git.read_commit(here.root, baselines=here.baselines)
     in_ci = os.environ.get("CI", "").lower() in {"1", "true", "yes"}
 
+    budgets: dict[str, Mapping[Metric, float]] = {}
+
     def plan(name: str) -> tuple[Baseline | None, Baseline]:
         results = _blessable(here.store, name)
+        if (why := gone.why(results[0])) is not None:
+            raise BlessRefused(
+                subject=name,
+                fact=f"the workload is gone: {why}",
+                expectation="A baseline is of a workload that a gate can measure",
+                next_step="See which there are (pytest --perfgate --collect-only -q) and measure what it has become: "
+                "pytest --perfgate",
+            )
+        budgets[name] = {**here.settings.budgets, **results[0].workload.budgets}
         old = here.store.load_baseline(results[0].machine.slug, name)
         at = datetime.now(UTC)
         if occasion:
@@ -67,7 +85,7 @@ def bless(workloads: tuple[str, ...], reason: str, *, accept_regression: bool, o
 
     for old, new in _all_or_nothing(names, plan):
         shown = os.path.relpath(here.store.save_baseline(new, replacing=old))
-        rows, costs = blessing.differences(old, new), blessing.costs(new)
+        rows, costs = blessing.differences(old, new), blessing.costs(new, budgets[new.workload])
         told = (
             occasion_text(old, new, rows, width=width, colour=colour, costs=costs, path=shown)
             if occasion and old is not None
@@ -84,6 +102,43 @@ def bless(workloads: tuple[str, ...], reason: str, *, accept_regression: bool, o
         )
         click.echo(told, nl=False)
     click.echo("Commit the baselines in a commit of their own.")
+
+
+class _Gone:
+    """Tells workloads that were renamed or deleted since they were measured from those that are there."""
+
+    def __init__(self, here: Project) -> None:
+        self._here = here
+
+    def why(self, result: Result) -> str | None:
+        """Say in a phrase why there is no such workload any more; None where there is one, or nobody knows."""
+        workload, root = result.workload, self._here.root
+        if not (root / workload.source).is_file():
+            return f"there is no {workload.source}"
+        is_collected = (root / workload.source).is_relative_to(root / self._here.settings.workloads)
+        if not is_collected or code_now(result.code, root) == result.code or self._ids is None:
+            return None
+        return None if workload.id in self._ids else f"{workload.source} holds no {workload.id}"
+
+    @cached_property
+    def _ids(self) -> frozenset[str] | None:
+        """All workloads of the project; None where they cannot be collected, which the next gate will tell."""
+        try:
+            return frozenset(workload.id for workload in collected_workloads(self._here.root))
+        except ConfigInvalid:
+            return None
+
+
+def _still_there(store: Store, gone: _Gone) -> tuple[str, ...]:
+    """The workloads with kept results but for those that are gone, of which it is said so."""
+    names = []
+    for name in store.kept_workloads():
+        with suppress(ResultUnreadable):  # to be told as a refusal
+            if (why := gone.why(latest(store, name).result)) is not None:
+                click.echo(f"{name}: left out, the workload is gone: {why}")
+                continue
+        names.append(name)
+    return tuple(names)
 
 
 def _all_or_nothing(

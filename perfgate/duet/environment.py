@@ -13,8 +13,10 @@ from typing import Final
 from perfgate import git
 from perfgate.duet.witness import FOLDER, ON_SIGTERM
 from perfgate.duet.worktree import Worktree
-from perfgate.model.errors import RepositoryUnreadable, RevisionMissing, WorktreeFailed
+from perfgate.model.errors import ConfigInvalid, RepositoryUnreadable, RevisionMissing, WorktreeFailed
+from perfgate.model.settings import Settings
 from perfgate.model.workload import CaptureWindow, Workload
+from perfgate.workload_file import read_workload_file
 
 PACKAGE: Final = Path(__file__).resolve().parents[1]
 """The perfgate that runs this gate, and must be the one inside its workers."""
@@ -73,6 +75,46 @@ def interpreter(tree: Worktree, python: str) -> Path:
     )
 
 
+def declared_there(workload: Workload, tree: Worktree, settings: Settings) -> Workload:
+    """A command with the words, folder and variables that the commit's own file gives it; a function as it is.
+
+    What is run is of there, how it is measured of the project. Of a decorated workload perfgate tells both sides how
+    many steps to take; a script takes as many as its own words say, so there the two files must agree.
+
+    Raises:
+        RevisionMissing: the commit does not have the file.
+        WorktreeFailed: the file cannot be read, or has it measured otherwise.
+    """
+    if workload.command is None:
+        return workload
+    named = Path(workload.source)
+    file = tree.counterpart(named) if named.is_absolute() else tree.root / named
+    if file is None:  # no commit holds it
+        return workload
+    if not file.is_file():
+        raise missing_there(workload, tree, f"there is no {workload.source}")
+    try:
+        there = read_workload_file(file, root=tree.root, settings=settings)
+    except ConfigInvalid as invalid:
+        raise WorktreeFailed(
+            subject=f"{workload.id} at {tree.subject}",
+            fact=f"its file cannot be used: {invalid.subject}: {invalid.fact}",
+            expectation="What is run there is what that commit declares",
+            next_step="Compare with a commit whose file this perfgate reads.",
+        ) from invalid
+    then, now = there.comparable_parameters(), workload.comparable_parameters()
+    for name in ("step", "steps", "warmup", "capture"):
+        if then[name] != now[name]:
+            raise WorktreeFailed(
+                subject=f"{workload.id} at {tree.subject}",
+                fact=f"{name} was {then[name]} there, and is {now[name]}",
+                expectation="A script is compared by the same steps of the same capture",
+                next_step="Change how it is measured in a commit of its own, and compare with that.",
+            )
+    update = {name: getattr(there, name) for name in ("command", "cwd", "env", "pass_env")}
+    return workload.model_copy(update=update)
+
+
 def check_there(workload: Workload, tree: Worktree, env: Mapping[str, str]) -> None:
     """Refuse a workload whose files the commit does not have.
 
@@ -101,7 +143,8 @@ def missing_there(workload: Workload, tree: Worktree, why: str) -> RevisionMissi
         subject=workload.id,
         fact=f"the workload did not exist at {tree.subject}: {why}",
         expectation="A duet runs it at both commits",
-        next_step="Bless a baseline that was measured at a commit that has it.",
+        next_step="Name a younger commit in --perfgate-against; where the baseline's is run again, "
+        f"bless one that was measured at a commit that has it.{tree.submodule_advice}",
     )
 
 

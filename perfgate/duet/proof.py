@@ -98,7 +98,7 @@ def prove_command(workload: Workload, tree: Worktree, witnesses: Sequence[Witnes
 
 SILENCE: Final = (
     "A program that is not Python says nothing, nor does python -I, -S or -E, nor one that is killed",
-    "Leave such options out of the command, or set duet = false in [tool.perfgate] to judge by stored values.",
+    'Leave such options out of the command, or judge by stored values: without --perfgate-against, with duet = "off".',
 )
 ENVIRONMENT: Final = (
     "The baseline's code was to be measured",

@@ -164,7 +164,8 @@ def worktree(
                 subject=tree.subject,
                 fact=f"it has no folder {within}",
                 expectation="The project's root is there today",
-                next_step="Bless a baseline at a commit that has it.",
+                next_step="Name a younger commit in --perfgate-against; where the baseline's is run again, bless one "
+                "that was measured at a commit that has it.",
             )
         if setup:
             _set_up(tree, setup, env=env, run=run, on_line=on_line, timeout_s=setup_timeout_s)

@@ -343,6 +343,7 @@ class _Checking:
             _INTERLEAVED_PRIORS if plan.in_pairs else {} if screened is None else screened.priors
         )
         terms = self._terms(plan, max_runs=most, priors=priors)
+        terms = replace(terms, against=duel.revision if stored is None else None)
         own = self.interleaved_runs if plan.in_pairs else self.runs
         before = len(own)
         wanted = plan.fewest_to_fail

@@ -53,11 +53,20 @@ def smallest_loss(
     return rule.smallest(_comparison(rule, run_sd=run_sd, baseline_runs=baseline_runs, candidate_runs=candidate_runs))
 
 
-def expected_smallest(baseline: Baseline, metric: Metric, *, runs: int, terms: Terms) -> float | None:
+def expected_smallest(
+    baseline: Baseline,
+    metric: Metric,
+    *,
+    runs: int,
+    terms: Terms,
+    blessed_runs: int | None = None,
+    occasions: int | None = None,
+) -> float | None:
     """Return the smallest loss that so many runs, or pairs of a duet, can be expected to show of one metric.
 
-    What the runs will differ by is taken from the baseline's own, moderated as in a comparison. None where the
-    baseline does not hold the metric, or holds nothing to compare with.
+    What the runs will differ by is taken from the baseline's own, moderated as in a comparison; `blessed_runs` and
+    `occasions` ask the same of a fuller baseline whose runs differ as these do. None where the baseline does not hold
+    the metric, or holds nothing to compare with.
     """
     spec = METRICS[metric].clock
     blessed = baseline.values(metric)
@@ -78,7 +87,8 @@ def expected_smallest(baseline: Baseline, metric: Metric, *, runs: int, terms: T
     own = x[kept]
     df = rule.prior.df + len(own) - 1
     run_sd = math.sqrt((rule.prior.df * rule.prior.sd**2 + float(np.sum(np.square(own - np.mean(own))))) / df)
-    against = runs if terms.plan.is_duet else len(own)
+    against = runs if terms.plan.is_duet else blessed_runs or len(own)
+    rule = replace(rule, occasions=occasions or rule.occasions)
     return rule.smallest(_comparison(rule, run_sd=run_sd, baseline_runs=against, candidate_runs=runs))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -49,7 +50,7 @@ def tell(
                 f"Measure up to {_runs(wanted, terms.plan)} and judge again.",
             )
         case Outcome.INCONCLUSIVE:
-            return _tell_inconclusive(judged, baseline, runs, terms.plan)
+            return _tell_inconclusive(judged, baseline, runs, terms)
         case _:  # PASSED: rows never come to the gate's own outcomes, such as NO_BASELINE
             parts = [
                 plural(len(kind), name) for kind, name in ((judged.clocks, "clock"), (judged.counts, "count")) if kind
@@ -145,13 +146,13 @@ def _tell_not_measured(judged: Rows, runs: Sequence[Run], bless: str) -> tuple[s
     )
 
 
-def _tell_inconclusive(judged: Rows, baseline: Baseline, runs: Sequence[Run], plan: Plan) -> tuple[str, str]:
+def _tell_inconclusive(judged: Rows, baseline: Baseline, runs: Sequence[Run], terms: Terms) -> tuple[str, str]:
     """Say how small a change this workload can show, and how many runs more would do."""
-    worst = _worst(judged.of(Outcome.INCONCLUSIVE))
+    worst, plan = _worst(judged.of(Outcome.INCONCLUSIVE)), terms.plan
     if len(runs) < plan.fewest_to_fail:
         return (
             f"{worst.metric} {worst.reason}: {_runs(len(runs), plan)} can pass a clock, never fail it.",
-            f"Allow at least {_runs(plan.fewest_to_fail, plan)}: {_allowing(plan.fewest_to_fail, plan)}",
+            f"Allow at least {_runs(plan.fewest_to_fail, plan)}: {_allowing(plan.fewest_to_fail, terms)}",
         )
     clock = next((clock for clock in judged.clocks if clock.row is worst), None)
     if clock is None or clock.comparison is None:
@@ -167,7 +168,7 @@ def _tell_inconclusive(judged: Rows, baseline: Baseline, runs: Sequence[Run], pl
     needed = _runs_needed(judged.clocks, len(runs), plan)
     if needed is not None and needed <= plan.most_runs:
         more = _runs(needed - len(runs), plan)
-        return f"{told} About {more} more would settle it.", f"Allow {_runs(needed, plan)}: {_allowing(needed, plan)}"
+        return f"{told} About {more} more would settle it.", f"Allow {_runs(needed, plan)}: {_allowing(needed, terms)}"
     if needed is not None:
         told += f" It would take about {_runs(needed, plan)}, more than the {plan.most_runs} of one gate."
     if comparison.occasion_sd > clock.rule.occasion_sd:
@@ -196,9 +197,11 @@ def _tell_inconclusive(judged: Rows, baseline: Baseline, runs: Sequence[Run], pl
     return told, f"Its runs differ by {spread} % (SD): steady the workload, or set a wider budget for {worst.metric}."
 
 
-def _allowing(runs: int, plan: Plan) -> str:
-    """Write the command that allows so many runs, or pairs after a screen."""
-    most = runs if not plan.is_duet else 2 * runs + SCREEN_PLAN.fewest_to_fail
+def _allowing(runs: int, terms: Terms) -> str:
+    """Write the command that allows so many runs, or pairs: alone where a user names what to compare with."""
+    if terms.against is not None:
+        return f"pytest --perfgate --perfgate-against={shlex.quote(terms.against)} --perfgate-max-runs={2 * runs}"
+    most = runs if not terms.plan.is_duet else 2 * runs + SCREEN_PLAN.fewest_to_fail
     return f"pytest --perfgate --perfgate-max-runs={most}"
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import ClassVar, Final
 
 from perfgate import runner
+from perfgate.duet.environment import declared_there
 from perfgate.gate import NOT_MEASURED_BY, Pair
 from perfgate.machine import wait_until_idle
 from perfgate.model.baseline import code_digest
@@ -120,6 +121,7 @@ class WorktreeDuel:
         return WorktreeDuel.pair(self, 0, 1)
 
     def _reference(self, index: int, title: str) -> Run:
+        self._refuse_other_words()
         try:
             measured = measure(
                 self.bench, self.workload, self._reference_folder(index), self.progress, f"{title}, {self._shown}"
@@ -141,11 +143,30 @@ class WorktreeDuel:
         if not isinstance(failed, NOT_MEASURED_BY):
             return failed
         fact, _, more = str(failed).removeprefix(f"{self.workload.id}: ").partition("\n")
+        tree = None if self.bench.settings.duet_setup else self.bench.tree  # what a setup checks out is there
+        submodules = "" if tree is None else tree.submodule_advice.strip()
         return WorktreeFailed(
             subject=f"{self.workload.id} at {self._shown}",
             fact=f"it does not run there: {fact.rstrip('.')}",
-            next_step=more,
+            next_step="\n".join(told for told in (submodules, more) if told),
         )
+
+    def _refuse_other_words(self) -> None:
+        """Hold a command as the commit declares it to the one that was blessed: its code may be the same.
+
+        Raises:
+            CodeUnproven: its file there was blessed with uncommitted changes.
+        """
+        tree = self.bench.tree
+        if self.blessed_code is None or tree is None:
+            return
+        if declared_there(self.workload, tree, self.bench.settings).digest() != self.workload.digest():
+            raise CodeUnproven(
+                subject=f"{self.workload.id} at {self._shown}",
+                fact=f"its command or variables there ({self.workload.source}) are not those that were blessed",
+                expectation="They were measured with uncommitted changes",
+                next_step="Bless from a commit without changes, so that it can be run again.",
+            )
 
     def _as_blessed(self, measured: runner.Measured) -> Run:
         """A run of the other commit, held to what was blessed."""

@@ -129,6 +129,13 @@ def bless_text(
         page.prose(f"blessed {before}: {old.blessing.reason}", label="replaces")
         for warning in unlike(Side.of_baseline("the old", old), Side.of_baseline("the new", new)):
             page.prose(warning, label="not alike", style="yellow")
+        if old.digest != new.digest or old.machine.differences_that_forbid_comparison(new.machine):
+            page.prose(
+                "So the two were not held against one another: a loss between them is not seen, and the anchor starts "
+                "anew.",
+                label="not alike",
+                style="yellow",
+            )
     page.blank()
     difference_table(page, rows, titles=("before", "after") if old is not None else ("", "now"))
     page.blank()

@@ -66,7 +66,7 @@ loop: first baseline on NVIDIA H200
 
   anchor      best step ever blessed here 12.34 ms: this one
   runs        5 runs over 1 occasion: the smallest slowdown of step_ms that a gate of 3 runs can
-              show is 2.7 %; with 10 over 5 it would be 2.1 %.
+              show is 2.5 %; with 10 over 5 it would be 2 %.
   remark      It was not measured at a commit, so no gate can run it again: there will be no duet
               with it.
   file        baselines/nvidia-h200/loop.json
@@ -92,6 +92,41 @@ def test_without_names_all_kept_results_are_blessed(here: Project) -> None:
     ]
     assert blessed(here)
     assert blessed(here, "other")
+
+
+def test_without_names_what_was_renamed_or_deleted_is_left_out(here: Project) -> None:
+    for name in ("file", "function"):
+        here.workload(LOOP.replace("def loop", f"def {name}"), file=f"{name}s.py")
+        measure(here, name=name)
+    measure(here)
+    (here.root / "workloads" / "files.py").unlink()
+    here.workload(LOOP.replace("def loop", "def renamed"), file="functions.py")
+    seen = here.perfgate("bless", "--reason", "what is there")
+    assert (seen.status, seen.err) == (0, "")
+    assert seen.out.splitlines()[:3] == [
+        "file: left out, the workload is gone: there is no workloads/files.py",
+        "function: left out, the workload is gone: workloads/functions.py holds no function",
+        "loop: first baseline on NVIDIA H200",
+    ]
+    assert (blessed(here, "file"), blessed(here, "function")) == (None, None)
+    assert refused(here, "function", "--reason", "x") == (
+        (
+            "perfgate: function: the workload is gone: workloads/functions.py holds no function. A baseline is of a "
+            "workload that a gate can measure.\nSee which there are (pytest --perfgate --collect-only -q) and measure "
+            "what it has become: pytest --perfgate\n"
+        ),
+        22,
+    )
+    (here.root / "workloads" / "loops.py").unlink()
+    assert (
+        "bless: no result that could be blessed is kept in this project." in here.perfgate("bless", "--reason", "x").err
+    )
+
+
+def test_workloads_that_cannot_be_collected_are_not_taken_for_gone(here: Project) -> None:
+    measure(here)
+    here.workload("import nothing_of_that_name\n" + LOOP)
+    assert "workloads/loops.py changed since it was measured" in here.perfgate("bless", "--reason", "x").err
 
 
 def test_one_refusal_leaves_every_file_as_it_is(here: Project) -> None:

@@ -20,6 +20,7 @@ from perfgate.model.settings import Settings
 from perfgate.model.workload import CaptureMode, CaptureWindow, Workload
 from perfgate.nsys.tool import NsysTool
 from perfgate.runner import Bench, Measured, at_commit, measure_run, outlasting_crashes
+from perfgate.workload_file import read_workload_file
 
 pytestmark = pytest.mark.nsys
 
@@ -61,7 +62,8 @@ def function(name: str = "loop", *, file: str = "workloads/loops.py") -> Workloa
 
 
 def command(*words: str, **more: object) -> Workload:
-    told = {"id": "train", "source": "workloads/train.yaml", "command": words, "steps": 4, "warmup": 0, "step": "step"}
+    """A command that no commit declares in another way: its file is not in the repository."""
+    told = {"id": "train", "source": "/nowhere/train.yaml", "command": words, "steps": 4, "warmup": 0, "step": "step"}
     return Workload.model_validate(told | {"capture": CaptureMode.ALL} | more)
 
 
@@ -137,6 +139,28 @@ def test_a_run_at_a_commit_is_of_its_code_and_told_as_if_it_were_in_the_project(
     assert {path.name for path in (tmp_path / "then").iterdir()} <= kept
 
 
+@pytest.mark.parametrize("repository", ["flat"], indirect=True)
+def test_a_command_is_run_with_the_words_and_variables_of_its_commits_own_file(
+    bench: Bench, repository: Repository, tmp_path: Path
+) -> None:
+    declared = 'command: [python, say.py, {word}]\nenv: {{LOUD: "{loud}"}}\nstep: step\nsteps: 4\ncapture: all\n'
+    script = SCRIPT.replace("import time", "import os, sys, time").replace(
+        "core.WORD", 'sys.argv[1], os.environ["LOUD"]'
+    )
+    repository.commit({"say.py": script, "workloads/say.yaml": declared.format(word="then", loud="no")})
+    repository.commit({"workloads/say.yaml": declared.format(word="now", loud="yes")})
+    workload = read_workload_file(
+        repository.root / "workloads" / "say.yaml", root=repository.root, settings=bench.settings
+    )
+    assert measured(bench, workload, tmp_path / "now")[0] == "proj says now yes"
+    with at_commit(bench, "HEAD~1") as there:
+        assert measured(there, workload, tmp_path / "then")[0] == "proj says then no"
+    error = refused(bench, workload, tmp_path / "younger", "HEAD~2")
+    assert isinstance(error, RevisionMissing)
+    assert "the workload did not exist" in str(error)
+    assert "there is no workloads/say.yaml" in str(error)
+
+
 def refused(bench: Bench, workload: Workload, folder: Path, revision: str = "HEAD~1") -> PerfgateError:
     with at_commit(bench, revision) as there, pytest.raises((CodeUnproven, RevisionMissing)) as caught:
         outlasting_crashes(lambda fresh: measure_run(there, workload, fresh(folder)))
@@ -176,7 +200,8 @@ def test_a_workload_younger_than_the_commit_is_told_from_one_that_fails(
     assert isinstance(error, RevisionMissing)
     assert str(error) == (
         f"{workload.id}: the workload did not exist at commit {sha}: {why}. A duet runs it at both commits.\n"
-        "Bless a baseline that was measured at a commit that has it."
+        "Name a younger commit in --perfgate-against; where the baseline's is run again, bless one that was "
+        "measured at a commit that has it."
     )
 
 
@@ -196,7 +221,8 @@ def test_a_command_without_a_witness_is_unproven(
     assert str(error) == (
         f"train at commit {sha[:12]}: no Python process of its command said which code it loaded. A program that is "
         "not Python says nothing, nor does python -I, -S or -E, nor one that is killed.\n"
-        "Leave such options out of the command, or set duet = false in [tool.perfgate] to judge by stored values."
+        "Leave such options out of the command, or judge by stored values: without --perfgate-against, with "
+        'duet = "off".'
     )
 
 

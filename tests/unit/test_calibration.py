@@ -266,6 +266,7 @@ def unlike(*measured: Run, **options: object) -> Result:
         (records.result(Outcome.INVALID), "that is INVALID"),
         (records.result(Outcome.NOT_MEASURED), "that is NOT_MEASURED"),
         (records.result(measured=()), "that is NOT_MEASURED"),
+        (records.result(on=records.machine().model_copy(update={"torch": None}), measured=()), "that is NOT_MEASURED"),
         (unlike(records.run(throttled=["heat"])), "that is INVALID"),
         (unlike(records.run().model_copy(update={"complaints": ("steps were lost",)})), "that is INVALID"),
         (unlike(records.run(), records.run({Metric.SYNCS: 2})), "with other counts"),
@@ -344,7 +345,7 @@ def test_an_outlier_is_set_aside_and_told() -> None:
     assert step.spread.runs == 8
     (distance,) = step.set_aside
     assert distance == pytest.approx(14.0 / 12.345 - 1, abs=1e-4)
-    assert "1 run set aside as an outlier of step_ms: +13.4 %." in found.remarks
+    assert "1 run set aside as an outlier of step_ms: +13.4 %. Its SDs are of 8 of the 9 runs." in found.remarks
 
 
 def test_a_budget_is_held_against_what_runs_and_a_duet_can_show() -> None:

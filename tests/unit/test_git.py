@@ -262,9 +262,13 @@ def test_a_revision_is_whatever_names_a_commit(root: Path, env: Env) -> None:
     ],
 )
 def test_a_revision_that_names_no_commit_is_told(root: Path, env: Env, revision: str, subject: str) -> None:
-    assert missing(root, env, revision) == (
-        f"commit {subject}: it is not in this clone. A commit has to be there to be run again.\n"
+    advice = (
         "Fetch it (git fetch --all), or bless anew if the history was rewritten."
+        if revision == "0123456789" * 4
+        else "Look for its name (git branch --all, git tag), or fetch it: git fetch --all --tags"
+    )
+    assert missing(root, env, revision) == (
+        f"commit {subject}: it is not in this clone. A commit has to be there to be run again.\n{advice}"
     )
 
 

@@ -41,8 +41,8 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "worker": frozenset({"model"}),
     "gate": frozenset({"model", "judge", "explain"}),
     "repeats": frozenset({"model"}),
-    "blessing": frozenset({"model", "explain", "repeats"}),
-    "duet": frozenset({"model", "git"}),
+    "blessing": frozenset({"model", "explain", "judge", "repeats"}),  # says what the next gate will: by its own rule
+    "duet": frozenset({"model", "git", "workload_file"}),  # of another commit, which declares what is run there
     "runner": frozenset({"model", "duet", "git", "machine", "metrics", "nsys"}),
     "calibration": frozenset({"model", "judge", "blessing", "repeats"}),
     "history": frozenset({"model", "git", "store"}),
@@ -90,7 +90,7 @@ HOMES: Mapping[str, frozenset[str]] = {
     "pytest": frozenset({"plugin"}),
     "requests": frozenset({"github"}),
     "rich": frozenset({"render", "plugin"}),
-    "scipy": frozenset({"judge", "blessing"}),
+    "scipy": frozenset({"judge"}),
     "sqlite3": frozenset({"nsys"}),
     "subprocess": frozenset({"nsight", "nsys", "git", "doctor", "pytest_door"}),
     "torch": frozenset({"worker", "selftest", "scaffold"}),

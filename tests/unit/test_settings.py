@@ -212,6 +212,24 @@ WRONG = {
     "pass_env = [3]": " pass_env.0: the value is 3. It should be text.\nCorrect it.",
     'workloads = ""': " workloads: the value is ''. It should not be empty.\nCorrect it.",
     'baselines = ""': " baselines: the value is ''. It should not be empty.\nCorrect it.",
+    **{
+        f"baselines = {told!r}": (
+            f" baselines: the value is {told!r}. It should be a folder of its own in the project: what changes there "
+            'is not taken for code.\nCorrect it, for example: baselines = "baselines"'
+        )
+        for told in (".", "./", ".git", ".git/x", ".perfgate", "../other", "a/../b", "/tmp/b", "workloads")
+    },
+    "workloads = '../deco/workloads'": (
+        " workloads: the value is '../deco/workloads'. It should be a folder, without '..' on the way to it.\n"
+        "Correct it."
+    ),
+    **{
+        f"{name} = {value}": f" {name}: it holds a NUL, which no path or word can.\nRemove it."
+        for name, value in {
+            **dict.fromkeys(("workloads", "baselines", "nsys", "duet_python"), '"a\\u0000b"'),
+            "duet_setup": '["uv", "a\\u0000b"]',
+        }.items()
+    },
     "workloads = 3": " workloads: the value is 3. It should be text.\nCorrect it.",
     "budgets = 0.02": " budgets: the value is 0.02. It should be a mapping.\nCorrect it.",
     'budgets = {step_ms = "2"}': " budgets.step_ms: the value is '2'. It should be a number.\nCorrect it.",

@@ -25,8 +25,8 @@ from perfgate.model.metric import Metric
 from perfgate.store import Store, baseline_content, baseline_text, file_name, seal_of, workload_of
 
 SLUG = "nvidia-h200"
-AGAIN = 'or delete it and bless anew: perfgate bless mlp --reason "..."'
-RESTORE = f"Restore it (git checkout -- baselines/nvidia-h200/mlp.json), {AGAIN}"
+AGAIN = 'or delete it, gate once more and bless anew: perfgate bless mlp --reason "..."'
+RESTORE = f"Restore it (git checkout HEAD -- baselines/nvidia-h200/mlp.json, or from an older commit), {AGAIN}"
 
 
 @pytest.fixture
@@ -148,7 +148,8 @@ def test_merge_conflict_is_named_with_its_line(store: Store) -> None:
     assert refusal(store) == (
         f"baselines/nvidia-h200/mlp.json: the file holds merge-conflict markers (line {line}). "
         "Two baselines cannot be merged: each is one measurement.\n"
-        "Keep one of them: git checkout --ours -- baselines/nvidia-h200/mlp.json (or --theirs)"
+        "Keep one of them: git checkout --ours -- baselines/nvidia-h200/mlp.json (or --theirs). Where the markers are "
+        "committed, take it from a commit without them: git checkout COMMIT -- baselines/nvidia-h200/mlp.json"
     )
 
 
@@ -201,7 +202,7 @@ def test_newer_format_wants_an_upgrade(store: Store) -> None:
     written(store, edited(lambda content: content.update(format=2, novelty=1), sealed=True))
     assert refusal(store) == (
         "baselines/nvidia-h200/mlp.json: the baseline has format 2. This perfgate reads format 1.\n"
-        'Upgrade perfgate, or delete the file and bless anew: perfgate bless mlp --reason "..."'
+        'Upgrade perfgate, or delete the file, gate once more and bless anew: perfgate bless mlp --reason "..."'
     )
 
 
@@ -254,7 +255,8 @@ def test_baseline_to_look_at_must_be_there_and_whole(store: Store, tmp_path: Pat
         store.read_baseline(tmp_path / "theirs.json")
     assert str(broken.value) == (
         "theirs.json: the baseline is broken: it is empty.\n"
-        'Restore it (git checkout -- theirs.json), or delete it and bless anew: perfgate bless WORKLOAD --reason "..."'
+        "Restore it (git checkout HEAD -- theirs.json, or from an older commit), or delete it, gate once more and "
+        'bless anew: perfgate bless WORKLOAD --reason "..."'
     )
 
 
@@ -444,6 +446,22 @@ def test_listing_names_a_workload_whose_name_was_cut(store: Store) -> None:
     name = "mlp[" + "x" * 300 + "]"
     store.save_baseline(records.baseline(name=name), replacing=None)
     assert [entry.workload for entry in store.baselines()] == [name]
+
+
+def test_a_link_in_a_baselines_place_is_neither_replaced_nor_written_through(store: Store, tmp_path: Path) -> None:
+    old = records.baseline()
+    path = store.save_baseline(old, replacing=None)
+    shared = path.rename(tmp_path / "shared.json")
+    path.symlink_to(shared)
+    text = shared.read_text()
+    with pytest.raises(StoreFailed) as refused:
+        store.save_baseline(records.baseline([{}] * 6), replacing=old)
+    assert str(refused.value) == (
+        "baselines/nvidia-h200/mlp.json: it is a link. What it leads to may be others' too, so it is neither written "
+        "nor replaced.\nPut a copy of that file in its place, or delete the link; then bless again."
+    )
+    assert path.is_symlink()
+    assert shared.read_text() == text
 
 
 def test_link_to_nowhere_is_listed_with_its_error(store: Store) -> None:

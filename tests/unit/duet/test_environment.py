@@ -14,6 +14,7 @@ from support.repository import Repository
 from perfgate.duet.environment import (
     PACKAGE,
     check_there,
+    declared_there,
     environment_there,
     interpreter,
     options_there,
@@ -22,8 +23,10 @@ from perfgate.duet.environment import (
 )
 from perfgate.duet.worktree import Worktree, worktree
 from perfgate.model.errors import RevisionMissing, WorktreeFailed
+from perfgate.model.settings import Settings
 from perfgate.model.workload import CaptureWindow, Workload
 from perfgate.nsys.process import run_process
+from perfgate.workload_file import read_workload_file
 
 FUNCTION = Workload(id="mlp", source="workloads/mlp.py", nodeid="workloads/mlp.py::mlp", steps=4, warmup=1)
 WITNESSES = Path("/run/witnesses")
@@ -218,6 +221,66 @@ def test_a_function_is_left_as_it_is(tree: Worktree) -> None:
     assert workload_there(FUNCTION, tree) is FUNCTION
 
 
+def declared(then: str | None, now: str, repository: Repository) -> tuple[Workload, Workload]:
+    """A command as the project declares it, and as it is run at the commit before."""
+    repository.commit({} if then is None else {"workloads/slow.yaml": then})
+    repository.commit({"workloads/slow.yaml": now})
+    settings = Settings()
+    workload = read_workload_file(repository.root / "workloads" / "slow.yaml", root=repository.root, settings=settings)
+    with worktree(repository.root, "HEAD~1", folder=repository.folder, env=repository.env, run=run_process) as tree:
+        return workload, declared_there(workload, tree, settings)
+
+
+YAML = 'command: [python, s.py, "0.004"]\nstep: step\nsteps: 12\nwarmup: 2\n'
+
+
+def test_a_command_is_what_the_commits_own_file_says(repository: Repository) -> None:
+    now = YAML.replace("0.004", "0.008") + "env: {SL: '2'}\ncwd: conf\npass_env: [KEY]\ntimeout_s: 7\n"
+    workload, there = declared(YAML + "env: {SL: '1'}\n", now, repository)
+    assert there.command == ("python", "s.py", "0.004")
+    assert (there.env, there.cwd, there.pass_env) == ({"SL": "1"}, None, ())
+    assert there.timeout_s == workload.timeout_s == 7
+
+
+def test_a_command_whose_file_is_younger_did_not_exist(repository: Repository) -> None:
+    with pytest.raises(RevisionMissing, match=r"did not exist at commit \w+: there is no workloads/slow\.yaml"):
+        declared(None, YAML, repository)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [
+        ("steps: 12", "steps: 14", "steps was 12 there, and is 14"),
+        ("warmup: 2", "warmup: 3", "warmup was 2 there, and is 3"),
+        ("step: step", "step: batch", "step was step there, and is batch"),
+        ("warmup: 2", "warmup: 2\ncapture: all", "capture was cudaProfilerApi there, and is all"),
+    ],
+)
+def test_a_command_that_is_measured_otherwise_at_the_commit_is_not_compared(
+    repository: Repository, before: str, after: str, told: str
+) -> None:
+    with pytest.raises(WorktreeFailed) as caught:
+        declared(YAML, YAML.replace(before, after), repository)
+    sha = repository.git("rev-parse", "HEAD~1")[:12]
+    assert str(caught.value) == (
+        f"slow at commit {sha}: {told}. A script is compared by the same steps of the same capture.\n"
+        "Change how it is measured in a commit of its own, and compare with that."
+    )
+
+
+def test_a_file_of_the_commit_that_cannot_be_read_is_told(repository: Repository) -> None:
+    with pytest.raises(WorktreeFailed, match=r"its file cannot be used: workloads/slow\.yaml: unknown key 'stpes'"):
+        declared(YAML + "stpes: 3\n", YAML, repository)
+
+
+def test_a_function_and_a_command_that_no_commit_declares_are_left_as_they_are(
+    tree: Worktree, repository: Repository
+) -> None:
+    elsewhere = command("python", "train.py").model_copy(update={"source": str(repository.top.parent / "train.yaml")})
+    assert declared_there(FUNCTION, tree, Settings()) is FUNCTION
+    assert declared_there(elsewhere, tree, Settings()) is elsewhere
+
+
 @pytest.mark.parametrize(
     "workload",
     [
@@ -253,5 +316,6 @@ def test_a_workload_that_the_commit_does_not_have_is_told(
         check_there(workload, tree, repository.env)
     assert str(caught.value) == (
         f"{workload.id}: the workload did not exist at {tree.subject}: {why}. A duet runs it at both commits.\n"
-        "Bless a baseline that was measured at a commit that has it."
+        "Name a younger commit in --perfgate-against; where the baseline's is run again, bless one that was "
+        "measured at a commit that has it."
     )

@@ -24,7 +24,7 @@ ENVIRONMENT = (
 )
 SILENCE = (
     "A program that is not Python says nothing, nor does python -I, -S or -E, nor one that is killed.\n"
-    "Leave such options out of the command, or set duet = false in [tool.perfgate] to judge by stored values."
+    'Leave such options out of the command, or judge by stored values: without --perfgate-against, with duet = "off".'
 )
 
 

@@ -87,7 +87,8 @@ def test_a_project_younger_than_the_commit_is_told(tmp_path: Path) -> None:
     repository.commit({"train.py": "new\n"})
     assert str(refusal(repository)) == (
         f"commit {sha[:12]}: it has no folder services/train. The project's root is there today.\n"
-        "Bless a baseline at a commit that has it."
+        "Name a younger commit in --perfgate-against; where the baseline's is run again, bless one that was "
+        "measured at a commit that has it."
     )
 
 

@@ -563,6 +563,16 @@ def test_against_a_commit_no_baseline_is_needed() -> None:
     assert checked.verdict.duet.screen_runs == 0
 
 
+def test_against_a_commit_what_would_settle_it_is_told_as_pairs_with_that_commit() -> None:
+    noisy = [records.run({Metric.STEP_MS: 12.34 * (1 + wobble / 100)}) for wobble in (0, 1.2, -1.2)]
+    checked = check(expect(None), Policy(max_runs=7), screen(0.0), Recorded(noisy, noisy[::-1]), against=True)
+    assert outcome_of(checked) == (Outcome.INCONCLUSIVE, Stage.DUET, 3, 3)
+    assert checked.verdict.next_step == (
+        "Allow 4 pairs: pytest --perfgate --perfgate-against='the baseline'\"'\"'s commit 0123456789ab' "
+        "--perfgate-max-runs=8"
+    )
+
+
 def test_against_a_commit_a_count_that_rose_ends_it_after_two_pairs() -> None:
     other = Recorded([slower(0)], [records.run({Metric.SYNCS: 2})])
     checked = check(expect(None), Policy(), screen(0.0), other, against=True)

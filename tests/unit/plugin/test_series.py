@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 from support import records
 
 from perfgate import runner
+from perfgate.duet.worktree import Worktree
 from perfgate.model.baseline import code_digest
 from perfgate.model.errors import (
     CodeUnproven,
@@ -30,6 +31,7 @@ from perfgate.nsys.tool import NsysTool, NsysVersion
 from perfgate.plugin import series as module
 from perfgate.plugin.progress import Progress
 from perfgate.plugin.series import InterleavedDuel, Series, WorktreeDuel
+from perfgate.workload_file import read_workload_file
 
 SHA = "0123456789abcdef0123456789abcdef01234567"
 CHANGED = "the workload's code changed meanwhile"
@@ -247,6 +249,55 @@ def test_another_commit_that_does_not_run_is_told_alike_in_both_forms(stand: Sta
     # What the series measures then is no change of code.
     stand.runs = [measured()]
     assert stand.series.measure(0, 3).complaints == ()
+
+
+def checkout(stand: Stand, **files: str) -> Worktree:
+    """The other commit's checkout, with some files."""
+    root = stand.folder / "checkout"
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    origin = stand.folder / "project"
+    return Worktree(top=root, root=root, commit=SHA, origin=origin, origin_top=origin)
+
+
+@pytest.mark.parametrize("setup", [(), ("git", "submodule", "update", "--init")])
+def test_another_commit_with_submodules_that_does_not_run_says_that_they_are_not_there(
+    stand: Stand, setup: tuple[str, ...]
+) -> None:
+    tree = checkout(stand, **{".gitmodules": ""})
+    stand.there = replace(stand.there, tree=tree, settings=Settings(duet_setup=setup))
+    stand.runs = [WorkloadFailed(subject="mlp", fact="it raised ImportError", next_step="See the log.\n  | last words")]
+    with pytest.raises(WorktreeFailed) as caught:
+        stand.alternate().pair(0, 1)
+    advice = (
+        "Submodules are not checked out; duet_setup can do it: git submodule update --init --recursive.\n"
+        if not setup
+        else ""
+    )
+    assert str(caught.value) == (
+        f"mlp at 0123456789ab: it does not run there: it raised ImportError.\n{advice}See the log.\n  | last words"
+    )
+
+
+def test_a_command_that_was_blessed_with_other_words_than_its_commit_has_is_no_other_side(stand: Stand) -> None:
+    declared = "command: [python, s.py, '{}']\nstep: step\nsteps: 12\n"
+    (stand.folder / "project").mkdir()
+    (stand.folder / "project" / "mlp.yaml").write_text(declared.format(2))
+    stand.workload = read_workload_file(
+        stand.folder / "project" / "mlp.yaml", root=stand.folder / "project", settings=Settings()
+    )
+    stand.there = replace(stand.there, tree=checkout(stand, **{"mlp.yaml": declared.format(1)}))
+    with pytest.raises(CodeUnproven) as caught:
+        stand.alternate(blessed_code="0123456789abcdef").pair(0, 1)
+    assert str(caught.value) == (
+        "mlp at 0123456789ab: its command or variables there (mlp.yaml) are not those that were blessed. They were "
+        "measured with uncommitted changes.\nBless from a commit without changes, so that it can be run again."
+    )
+    checkout(stand, **{"mlp.yaml": declared.format(2)})
+    stand.series = Series(bench=stand.here, workload=stand.workload, folder=stand.folder, progress=stand.progress)
+    stand.runs = [measured(), measured()]
+    stand.alternate(blessed_code=code_digest(records.CODE)).pair(1, 2)
 
 
 @pytest.mark.parametrize("kind", [CodeUnproven, RevisionMissing])
