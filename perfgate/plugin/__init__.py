@@ -25,7 +25,11 @@ OPTIONS = (
     ),
     (
         "--perfgate-budget",
-        {"metavar": "METRIC=FRACTION", "action": "append", "help": "what a clock may lose, such as step_ms=0.03, whatever is declared"},
+        {
+            "metavar": "METRIC=FRACTION",
+            "action": "append",
+            "help": "what a clock may lose at most, such as step_ms=0.03",
+        },
     ),
     ("--perfgate-timeout", {"metavar": "SECONDS", "help": "time limit of one run (default: 600)"}),
     ("--perfgate-new", {"metavar": "fail|allow", "help": "what a workload without a baseline does (default: fail)"}),
