@@ -174,6 +174,12 @@ def test_a_workload_made_by_a_helper_of_another_file_is_collected(project: Proje
             id="in a class, static",
         ),
         pytest.param(
+            "class Loops:\n    class Small:\n        @workload()\n        def method(self, steps): ...\n",
+            "@workload on Loops.Small.method: it is in a class. Workloads are plain functions, and this one would not "
+            "be measured.\nMove it out of the class.",
+            id="in a class in a class",
+        ),
+        pytest.param(
             "import functools\n\n@functools.lru_cache\n@workload()\ndef other(steps): ...\n",
             "@workload on other: a decorator above it has made a _lru_cache_wrapper of it. Workloads are plain "
             "functions, and this one would not be measured.\n"
@@ -251,6 +257,17 @@ def test_pytest_timeout_does_not_end_a_gate(project: Project, measured: list[str
     project.workload(LOOP)
     project.bless(project.baseline())
     assert project.gate().status == 0
+
+
+def test_nor_does_a_workloads_own_timeout_mark(project: Project, measured: list[str]) -> None:
+    project.workload(
+        LOOP.replace("@workload", "@pytest.mark.timeout(0.001)\n@workload").replace(
+            "import", "import pytest\nimport", 1
+        )
+    )
+    project.bless(project.baseline())
+    assert project.gate().status == 0
+    assert measured == ["loop"] * 3
 
 
 def test_doctests_and_python_files_patterns_change_nothing(project: Project, measured: list[str]) -> None:
