@@ -29,7 +29,7 @@ from perfgate.plugin.outputs import Outputs
 from perfgate.plugin.progress import Progress
 from perfgate.plugin.sharding import label_of, refuse_empty, shard_of
 from perfgate.render.document import GateDocument
-from perfgate.settings import find_root, load_settings
+from perfgate.settings import find_root, load_settings, project_around
 
 EXPECTED = pytest.StashKey[Sequence[Workload]]()
 CLOSING = pytest.StashKey[Closing]()
@@ -67,6 +67,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         raise pytest.UsageError("-p no:terminal: a gate tells its verdicts there. Leave it out; -q says least.")
     try:
         settings = load_settings(config.rootpath, options_of(config))
+        refuse_part_of_a_project(config)
     except PerfgateError as invalid:
         raise pytest.UsageError(str(invalid)) from None
     choose_arguments(config, config.rootpath / settings.workloads)
@@ -149,6 +150,30 @@ def refuse_misled_root(config: pytest.Config) -> None:
             f"{flag} {value}: pytest took {value} for a test file, looked for the project from there, and found "
             f"{config.rootpath} instead of {root}.\nJoin option and value: {flag}={value}"
         )
+
+
+def refuse_part_of_a_project(config: pytest.Config) -> None:
+    """Refuse to gate a folder of a project as if it were one: its baselines and results would be others.
+
+    pytest takes the nearest folder with a configuration of its own for the root, `workloads/pytest.ini` for one.
+
+    Raises:
+        pytest.UsageError: the root is none of a project, and lies in one that the workloads are of.
+    """
+    around = project_around(config.rootpath)
+    if around is None or config.getoption("rootdir") or config.getoption("inifilename"):
+        return
+    workloads = around / load_settings(around, {}).workloads
+    named = config.args_source is pytest.Config.ArgsSource.ARGS
+    files = [(config.invocation_params.dir / str(word).partition("::")[0]).resolve() for word in config.args]
+    if named and not any(file.is_relative_to(workloads) for file in files):
+        return
+    by = "" if config.inipath is None else f" for its {config.inipath.name}"
+    other = "" if config.inipath is None else f", or do without {config.inipath}"
+    raise pytest.UsageError(
+        f"--perfgate: pytest takes {config.rootpath} for the project{by}. It is a folder of the project {around}, "
+        f"whose settings and baselines are meant.\nStart in {around} with --rootdir=.{other}."
+    )
 
 
 def refuse_unreadable_root(config: pytest.Config) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import textwrap
+from collections.abc import Sequence
 
 import pytest
 from support import records
@@ -242,6 +243,53 @@ def test_a_subfolder_is_as_good_a_place_to_start_from(project: Project, measured
     project.gate()
     assert set(measured) == {"loop"}
     assert (project.root / ".perfgate" / "results" / "nvidia-h200" / "loop").is_dir()
+
+
+@pytest.mark.parametrize(
+    ("folder", "named", "configuring"),
+    [
+        ("workloads", ("workloads/loops.py",), "pytest.ini"),
+        ("workloads", ("workloads/loops.py::loop",), "pyproject.toml"),
+        ("tests", (), "pytest.ini"),
+    ],
+)
+def test_a_folder_of_a_project_is_not_gated_as_one(
+    project: Project, measured: list[str], folder: str, named: Sequence[str], configuring: str
+) -> None:
+    project.write("pyproject.toml", "[tool.perfgate]\nruns = 2\n")
+    project.workload(LOOP)
+    project.bless(project.baseline())
+    project.write(f"{folder}/{configuring}", "[pytest]\n" if configuring == "pytest.ini" else "")
+    if not named:
+        project.patch.chdir(project.root / folder)
+    seen = project.gate(*named)
+    assert (seen.status, measured) == (4, [])
+    assert (
+        f"ERROR: --perfgate: pytest takes /project/{folder} for the project for its {configuring}. It is a folder of "
+        "the project /project, whose settings and baselines are meant.\n"
+        f"Start in /project with --rootdir=., or do without /project/{folder}/{configuring}.\n"
+    ) in seen.err
+    project.patch.chdir(project.root)
+    assert project.gate("--rootdir=.", *named).status == 0
+
+
+def test_a_project_in_a_project_is_one_of_its_own(project: Project, measured: list[str]) -> None:
+    project.write("pyproject.toml", "[tool.perfgate]\n")
+    project.workload(LOOP)
+    project.write("sub/pytest.ini", "[pytest]\n")
+    project.write("sub/workloads/loops.py", LOOP.replace("def loop", "def other"))
+    project.gate("sub/workloads")
+    assert set(measured) == {"other"}
+    assert (project.root / "sub" / ".perfgate" / "results" / "nvidia-h200" / "other").is_dir()
+
+
+def test_a_file_outside_the_workloads_may_have_a_root_of_its_own(project: Project, measured: list[str]) -> None:
+    project.write("pyproject.toml", "[tool.perfgate]\n")
+    project.workload(LOOP)
+    project.write("sub/pytest.ini", "[pytest]\n")
+    project.write("sub/bench.py", LOOP.replace("def loop", "def other"))
+    project.gate("sub/bench.py")
+    assert set(measured) == {"other"}
 
 
 def test_the_gate_sets_up_no_fixture_itself(project: Project, measured: list[str]) -> None:
