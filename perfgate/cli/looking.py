@@ -15,6 +15,7 @@ from click.core import ParameterSource
 
 from perfgate.cli.common import Project, find_tool, latest, printable, printable_json, project, readable, screen
 from perfgate.explain.advice import advise, classify
+from perfgate.explain.attribution import moved_operations, moved_ranges
 from perfgate.explain.kernels import limited_by
 from perfgate.explain.names import short
 from perfgate.explain.sides import differences, made_up_of
@@ -152,7 +153,17 @@ def compare(a: str, b: str, *, step: str | None) -> None:
         first, second = (one.side for one in _subjects(project().store, a, b, step, held))
         captures = (_is_capture(a), _is_capture(b))
     rows = differences(first, second)
-    _print(comparison_text(first, second, rows, width=width, colour=colour, captures=captures))
+    told = comparison_text(
+        first,
+        second,
+        rows,
+        width=width,
+        colour=colour,
+        captures=captures,
+        ranges=moved_ranges(first.breakdown, second.breakdown),
+        operations=moved_operations(first.breakdown, second.breakdown),
+    )
+    _print(told)
     _leave_unless_compared(rows)
 
 

@@ -18,6 +18,7 @@ from support import records
 from support.project import LOOP, Project
 
 from perfgate import cli
+from perfgate.explain.breakdown import breakdown_of, kept
 from perfgate.model.metric import Metric
 
 
@@ -109,6 +110,30 @@ def test_compare_puts_a_baseline_beside_the_kept_result(here: Project) -> None:
     assert (seen.status, lines[0]) == (0, "a: loop (5 runs)")
     assert "  step_ms             12.34     13.00  +5.3 %" in lines
     assert "  h2d_copies              2         4  +2 (+100 %)" in lines
+
+
+def test_compare_tells_what_moved_by_the_names_that_a_baseline_keeps_in_part(here: Project) -> None:
+    here.bless(here.baseline().model_copy(update={"breakdown": kept(breakdown_of([records.run()]))}))
+    gemm, added, copied = records.KERNELS
+    slower = records.process(
+        ranges=(*records.RANGES[:2], records.RANGES[2].model_copy(update={"cpu_ms": 0.75})),
+        kernels=(gemm, added.model_copy(update={"gpu_ms": 2.5}), copied),
+    )
+    run = records.run().model_copy(update={"processes": (slower,)})
+    here.keep(records.result(of=here.declared(), measured=[run]))
+    told = here.perfgate("compare", "loop", "loop:kept").out
+    assert (
+        told[told.index("  range") :]
+        == """\
+  range, CPU ms       a       b    b - a
+  -------------  ------  ------  -------
+  data_load      0.6100  0.7500  +0.1400
+
+  kernel, copy or memset, GPU ms                             a      b    b - a
+  -----------------------------------------------------  -----  -----  -------
+  AddFunctor<float> in vectorized_elementwise_kernel<4>  1.700  2.500  +0.8000
+"""
+    )
 
 
 def test_compare_takes_files_and_folders(here: Project) -> None:
