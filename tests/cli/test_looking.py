@@ -8,7 +8,7 @@ import os
 import shutil
 import sqlite3
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import IO
@@ -18,6 +18,7 @@ from support import records
 from support.project import LOOP, Project
 
 from perfgate import cli
+from perfgate.cli.common import screen
 from perfgate.explain.breakdown import breakdown_of, kept
 from perfgate.model.metric import Metric
 
@@ -98,6 +99,32 @@ nvidia-h200 other                            unreadable: the baseline is broken:
     assert seen.status == 19
 
 
+def test_without_an_open_stdout_nothing_is_printed_and_nothing_breaks(here: Project) -> None:
+    here.bless(here.baseline())
+    with here.patch.context() as patch:
+        patch.setattr(sys, "stdout", None)
+        with pytest.raises(SystemExit) as ended:
+            cli.main(["show", "loop"])
+    assert ended.value.code == 0
+
+
+@pytest.mark.parametrize(
+    ("variables", "coloured"), [({}, True), ({"TERM": "dumb"}, False), ({"NO_COLOR": ""}, False)], ids=str
+)
+def test_a_terminal_is_coloured_unless_it_cannot_be_or_is_not_to_be(
+    monkeypatch: pytest.MonkeyPatch, variables: Mapping[str, str], coloured: bool
+) -> None:
+    terminal = io.StringIO()
+    monkeypatch.setattr(terminal, "isatty", lambda: True)
+    monkeypatch.setattr(sys, "stdout", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    _, colour = screen()
+    assert colour is coloured
+
+
 # compare
 
 
@@ -176,6 +203,24 @@ def test_compare_of_two_captures_says_where_they_differ_nowhere(project: Project
             18,
         ),
         (
+            "",
+            (
+                "perfgate: '': there is neither such a file nor such a workload with a baseline. It takes a "
+                "baseline's file, a kept result, a capture, WORKLOAD or WORKLOAD:kept.\n"
+                "See what there is: perfgate show\n"
+            ),
+            18,
+        ),
+        (
+            "workloads",
+            (
+                "perfgate: workloads: no kept result is in this folder: there is no result.json. It takes a "
+                "baseline's file, a kept result, a capture, WORKLOAD or WORKLOAD:kept.\n"
+                "See what there is: perfgate show\n"
+            ),
+            20,
+        ),
+        (
             "loop:kept",
             "perfgate: loop: no result of it is kept. Kept are: none.\nMeasure it first: pytest --perfgate\n",
             20,
@@ -185,6 +230,29 @@ def test_compare_of_two_captures_says_where_they_differ_nowhere(project: Project
 def test_compare_says_what_it_does_not_find(here: Project, word: str, says: str, status: int) -> None:
     here.bless(here.baseline())
     assert complaint(here, "compare", "loop", word) == (says, status)
+
+
+@pytest.mark.parametrize("option", ["--perfgate-json", "--perfgate-page-data"])
+def test_what_a_gate_tells_is_no_baseline(here: Project, option: str) -> None:
+    here.bless(here.baseline())
+    here.measures(records.run())
+    here.gate(f"{option}=out.json")
+    for words in (("loop", "out.json"), ("out.json", "loop")):
+        assert complaint(here, "compare", *words) == (
+            (
+                "perfgate: out.json: this is what a gate writes for --perfgate-json or --perfgate-page-data, and no "
+                "baseline. It takes a baseline's file, a kept result, a capture, WORKLOAD or WORKLOAD:kept.\n"
+                "Name a workload of it: WORKLOAD:kept is what the gate measured last.\n"
+            ),
+            14,
+        )
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"format": 1}'])
+def test_a_broken_baseline_is_told_as_one(here: Project, text: str) -> None:
+    here.bless(here.baseline())
+    here.write("broken.json", text)
+    assert complaint(here, "compare", "loop", "broken.json")[1] == 19
 
 
 @pytest.mark.parametrize("name", ["mlp.db", "mlp.SQLITE", "mlp", "mlp.json"])
