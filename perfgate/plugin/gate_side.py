@@ -166,7 +166,7 @@ def refuse_part_of_a_project(config: pytest.Config) -> None:
     around = project_around(config.rootpath)
     if around is None or config.getoption("rootdir") or config.getoption("inifilename"):
         return
-    workloads = around / load_settings(around, {}).workloads
+    workloads = (around / load_settings(around, {}).workloads).resolve()
     named = config.args_source is pytest.Config.ArgsSource.ARGS
     files = [(config.invocation_params.dir / str(word).partition("::")[0]).resolve() for word in config.args]
     if named and not any(file.is_relative_to(workloads) for file in files):

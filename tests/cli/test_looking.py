@@ -505,6 +505,17 @@ def test_doctor_names_a_baseline_whose_workload_is_gone(here: Project) -> None:
     ]
 
 
+def test_doctor_calls_no_baseline_gone_whose_file_skips_itself(here: Project) -> None:
+    here.bless(here.baseline())
+    here.workload(f"import pytest\npytest.skip('no data', allow_module_level=True)\n{LOOP}")
+    seen = here.perfgate("doctor", columns=120)
+    assert seen.status == 1
+    assert seen.out.split("baselines\n", 1)[1].splitlines()[:2] == [
+        "      1 without a workload, which may be in what was skipped: workloads/loops.py (no data)",
+        "      do          Make ready what these files need, then run perfgate doctor again.",
+    ]
+
+
 def test_doctor_takes_the_baselines_of_a_folder_that_is_gone_for_orphans(here: Project) -> None:
     here.bless(here.baseline())
     shutil.rmtree(here.root / "workloads")
