@@ -51,6 +51,26 @@ def find_root(start: Path) -> Path:
     return start
 
 
+def project_around(root: Path) -> Path | None:
+    """The nearest project that a root lies in without being one itself; None of a root that is, or lies in none.
+
+    A project has `[tool.perfgate]` or workloads; to have others in it, the one around has `[tool.perfgate]` or
+    baselines as well.
+    """
+    default = Settings()
+    if _has_table(root) or (root / default.workloads).is_dir():
+        return None
+    for folder in root.parents:
+        if _has_table(folder) or all((folder / held).is_dir() for held in (default.workloads, default.baselines)):
+            return folder
+    return None
+
+
+def _has_table(folder: Path) -> bool:
+    file = folder / "pyproject.toml"
+    return _has_section(file, TABLE) or _has_section(file, TABLE.replace("]", "."))
+
+
 def _configures_pytest(folder: Path) -> bool:
     if any((folder / name).is_file() for name in ("pytest.toml", ".pytest.toml", "pytest.ini", ".pytest.ini")):
         return True

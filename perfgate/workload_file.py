@@ -85,6 +85,13 @@ def _validated(record: type[Validated], told: Mapping[str, object], *, subject: 
 def _check_forms(told: Mapping[str, object], source: str) -> None:
     """Refuse what pydantic would refuse in words that do not help."""
     command, capture = told.get("command"), told.get("capture")
+    if isinstance(command, str) and not any(_words(command)):
+        raise ConfigInvalid(
+            subject=f"{source} command",
+            fact="it is empty",
+            expectation="Expected a list of words",
+            next_step='Write what it runs, for example: command: ["python", "train.py"]',
+        )
     if isinstance(command, str):
         raise ConfigInvalid(
             subject=f"{source} command",

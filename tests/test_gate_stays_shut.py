@@ -54,6 +54,7 @@ OTHER = LOOP.replace("def loop", "def other")
 SKIPPED = LOOP.replace("@workload", '@pytest.mark.skip(reason="not today")\n@workload').replace(
     "import time", "import time\nimport pytest"
 )
+SKIPS_ITSELF = f'import pytest\npytest.skip("no data", allow_module_level=True)\n{LOOP}'
 XFAIL = SKIPPED.replace('skip(reason="not today")', 'xfail(reason="known to be slow")')
 SCRIPT = """\
 import time, nvtx
@@ -150,6 +151,17 @@ def renamed(project: Project) -> None:
 def deleted(project: Project) -> None:
     blessed(project)
     project.bless(project.baseline(metrics=SMALL, name="gone"))
+
+
+def beside_one_that_needs(project: Project, package: str) -> None:
+    """A good workload, and the file of another that skips itself without a package."""
+    blessed(project)
+    project.workload(f"import pytest\npytest.importorskip({package!r})\n{OTHER}", file="other.py")
+    project.bless(project.baseline(metrics=SMALL, name="other"))
+
+
+def all_skipped(project: Project) -> None:
+    blessed(project, text=SKIPS_ITSELF)
 
 
 def whole_file_deleted(project: Project) -> None:
@@ -299,6 +311,11 @@ def folder_is_a_file(project: Project) -> None:
     blessed(project)
     shutil.rmtree(project.root / "baselines")
     project.write("baselines/nvidia-h200", "")
+
+
+def skipped_beside_a_file(project: Project) -> None:
+    folder_is_a_file(project)
+    project.workload(SKIPS_ITSELF)
 
 
 def settings(project: Project, line: str) -> None:
@@ -1110,7 +1127,42 @@ GATE SHUT: 1 INVALID of 1 workload
         name="workload with a baseline is skipped by a mark",
         arrange=partial(blessed, text=SKIPPED),
         says="""
+skipped: loop (not today)
 GATE SHUT: loop: it was expected, and not measured
+""",
+    ),
+    Case(
+        name="file of a workload with a baseline skips itself",
+        arrange=partial(beside_one_that_needs, package="flash_attn"),
+        says="""
+skipped: workloads/other.py (could not import 'flash_attn': No module named 'flash_attn')
+PASSED  loop  Within budget: 1 clock and 1 count, 3 runs against 5 blessed.
+GATE SHUT: other: it has a baseline for this machine, and was not collected; it may be in what was skipped:
+    workloads/other.py (could not import 'flash_attn': No module named 'flash_attn')
+""",
+    ),
+    Case(
+        name="file skips itself beside baselines that cannot be listed",
+        arrange=skipped_beside_a_file,
+        status=5,
+        says="""
+skipped: workloads/loops.py (no data)
+no workload was collected, so nothing was measured
+baselines/nvidia-h200: the folder cannot be listed (Not a directory). Make it a folder that this user may
+    read.
+GATE SHUT: 2 reasons above
+""",
+    ),
+    Case(
+        name="all files skip themselves",
+        arrange=all_skipped,
+        status=5,
+        says="""
+skipped: workloads/loops.py (no data)
+no workload was collected, so nothing was measured
+loop: it has a baseline for this machine, and was not collected; it may be in what was skipped:
+    workloads/loops.py (no data)
+GATE SHUT: 2 reasons above
 """,
     ),
     Case(

@@ -49,9 +49,10 @@ def project() -> Project:
 
 def screen() -> tuple[int, bool]:
     """Width and colour of what is printed to."""
-    terminal = sys.stdout.isatty()
+    # Without an open stdout there is none.
+    terminal = sys.stdout is not None and sys.stdout.isatty()
     width = shutil.get_terminal_size(fallback=(100, 24)).columns
-    return width, terminal and "NO_COLOR" not in os.environ
+    return width, terminal and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
 
 
 def latest(store: Store, workload: str) -> KeptResult:

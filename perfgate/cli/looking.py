@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Sequence
@@ -15,6 +16,7 @@ from click.core import ParameterSource
 
 from perfgate.cli.common import Project, find_tool, latest, printable, printable_json, project, readable, screen
 from perfgate.explain.advice import advise, classify
+from perfgate.explain.attribution import moved_operations, moved_ranges
 from perfgate.explain.kernels import limited_by
 from perfgate.explain.names import short
 from perfgate.explain.sides import differences, made_up_of
@@ -56,6 +58,9 @@ from perfgate.render.samples import sample_text
 from perfgate.runner import Bench
 from perfgate.store import KeptResult, ListedBaseline, Store
 
+TAKEN: Final = "It takes a baseline's file, a kept result, a capture, WORKLOAD or WORKLOAD:kept"
+SEE: Final = "See what there is: perfgate show"
+"""What `compare` and `explain` compare, and where to look for it."""
 SQLITE: Final = b"SQLite format 3\0"
 """How an export begins."""
 
@@ -152,7 +157,17 @@ def compare(a: str, b: str, *, step: str | None) -> None:
         first, second = (one.side for one in _subjects(project().store, a, b, step, held))
         captures = (_is_capture(a), _is_capture(b))
     rows = differences(first, second)
-    _print(comparison_text(first, second, rows, width=width, colour=colour, captures=captures))
+    told = comparison_text(
+        first,
+        second,
+        rows,
+        width=width,
+        colour=colour,
+        captures=captures,
+        ranges=moved_ranges(first.breakdown, second.breakdown),
+        operations=moved_operations(first.breakdown, second.breakdown),
+    )
+    _print(told)
     _leave_unless_compared(rows)
 
 
@@ -318,14 +333,22 @@ def _subjects(store: Store, a: str, b: str, step: str | None, held: ExitStack) -
 
 
 def _subject(store: Store, word: str, step: str | None, held: ExitStack) -> Subject:
-    path = Path(word)
+    path = Path(word or "''")
     if _is_capture(word):
         return of_capture(path, step=step, find_tool=find_tool, held=held)
+    if path.is_dir() and not os.path.lexists(path / "result.json"):
+        raise ResultMissing(
+            subject=word,
+            fact="no kept result is in this folder: there is no result.json",
+            expectation=TAKEN,
+            next_step=SEE,
+        )
     if path.is_dir() or path.name == "result.json":
         folder = path if path.is_dir() else path.parent
         kept = KeptResult(folder=folder, result=store.load_result(path))
         return of_result(kept, runs=kept.result.runs, label=word)
     if path.suffix == ".json":
+        _refuse_document(path)
         return Subject(side=Side.of_baseline(word, store.read_baseline(path)))
     if word.endswith(":kept"):
         kept = latest(store, word.removesuffix(":kept"))
@@ -346,11 +369,30 @@ def _subject(store: Store, word: str, step: str | None, held: ExitStack) -> Subj
     if path.exists():
         raise _foreign(path)
     raise BaselineMissing(
-        subject=word,
+        subject=str(path),
         fact="there is neither such a file nor such a workload with a baseline",
-        expectation="It takes a baseline's file, a kept result, a capture, WORKLOAD or WORKLOAD:kept",
-        next_step="See what there is: perfgate show",
+        expectation=TAKEN,
+        next_step=SEE,
     )
+
+
+def _refuse_document(path: Path) -> None:
+    """Refuse what a gate tells of its workloads: values of several, and the breakdown of none.
+
+    Raises:
+        CaptureUnreadable: it is a gate's document or the data of its page.
+    """
+    try:
+        told = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return
+    if isinstance(told, dict) and "opens_gate" in told:
+        raise CaptureUnreadable(
+            subject=str(path),
+            fact="this is what a gate writes for --perfgate-json or --perfgate-page-data, and no baseline",
+            expectation=TAKEN,
+            next_step="Name a workload of it: WORKLOAD:kept is what the gate measured last.",
+        )
 
 
 def _foreign(path: Path) -> CaptureUnreadable:

@@ -20,7 +20,7 @@ from perfgate.model.errors import (
 )
 from perfgate.model.settings import Settings
 from perfgate.nsys.tool import find_nsys
-from perfgate.plugin.listing import collected_workloads
+from perfgate.plugin.listing import Collected, collect
 from perfgate.pytest_door import ending_as_on_ctrl_c
 from perfgate.render.findings import findings_text
 from perfgate.selftest.play import Runner
@@ -51,11 +51,24 @@ def doctor() -> None:
 
 
 def _orphans(root: Path, settings: Settings) -> list[str]:
-    """Files of baselines without a workload. Raises ConfigInvalid where the workloads cannot be collected."""
+    """Files of baselines without a workload.
+
+    Raises:
+        ConfigInvalid: the workloads cannot be collected, or not all of them, so that nobody knows which are gone.
+    """
     there = (root / settings.workloads).is_dir()
-    known = {workload.id for workload in collected_workloads(root)} if there else set()
+    collected = collect(root) if there else Collected()
+    known = {workload.id for workload in collected.workloads}
     listed = Store(root, settings.baselines).baselines()
-    return sorted(os.path.relpath(one.path, root) for one in listed if one.workload not in known)
+    orphans = sorted(os.path.relpath(one.path, root) for one in listed if one.workload not in known)
+    if orphans and collected.skipped_files:
+        skipped = ", ".join(f"{file} ({why})" for file, why in collected.skipped_files.items())
+        raise ConfigInvalid(
+            subject="baselines",
+            fact=f"{len(orphans)} without a workload, which may be in what was skipped: {skipped}",
+            next_step="Make ready what these files need, then run perfgate doctor again.",
+        )
+    return orphans
 
 
 @click.command()

@@ -12,6 +12,7 @@ from perfgate.explain.names import identity, short, unnumbered
 from perfgate.model.metric import METRICS, Kind, Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import OTHER_KERNELS, OTHER_RANGES, OTHER_SYNCS, Breakdown, CopySample, KernelSample
+from perfgate.model.side import Moved
 from perfgate.model.verdict import Attribution, Axis, MetricVerdict, Part
 
 NEW: Final = "new"
@@ -239,9 +240,7 @@ def _parts(metric: Metric, sides: _Sides) -> list[Part]:
     not told share by what they have now: nothing is blamed on what stayed as it was.
     """
     before, now, other = sides.before, sides.now, sides.other
-    unknown = {name: value for name, value in now.items() if name not in before and name != other}
-    pool = max(before.get(other, 0.0) - now.get(other, 0.0), 0.0)
-    taken = min(1.0, pool / whole) if (whole := sum(unknown.values())) > 0 else 0.0
+    unknown, taken = _unknown(before, now, other)
     note = NEW if other not in before and sides.complete else PERHAPS_NEW
     found = [
         Part(metric=metric, name=name, before=None, now=value, change=value * (1 - taken), note=note)
@@ -250,9 +249,64 @@ def _parts(metric: Metric, sides: _Sides) -> list[Part]:
     for name in before:
         was, value = before[name], now.get(name, 0.0)
         if name == other:
-            was -= taken * whole
+            was -= taken * sum(unknown.values())
         gone = GONE if name not in now and other not in now and was > 0 else ""
         found.append(Part(metric=metric, name=name, before=was, now=value, change=value - was, note=gone))
     if other in now and other not in before and other:
         found.append(Part(metric=metric, name=other, before=None, now=now[other], change=now[other], note=""))
     return found
+
+
+def _unknown(before: Mapping[str, float], now: Mapping[str, float], other: str) -> tuple[dict[str, float], float]:
+    """The names that before does not tell, and the share of their sum that its others have lost."""
+    unknown = {name: value for name, value in now.items() if name not in before and name != other}
+    pool, whole = max(before.get(other, 0.0) - now.get(other, 0.0), 0.0), sum(unknown.values())
+    return unknown, min(1.0, pool / whole) if whole > 0 else 0.0
+
+
+def moved_ranges(a: Breakdown, b: Breakdown) -> tuple[Moved, ...]:
+    """How the ranges' time on the CPU differs, the largest difference first; nothing where a side tells of none."""
+    before, now = (_added((row.name, row.cpu_ms) for row in side.ranges) for side in (a, b))
+    return _moved(before, now, OTHER_RANGES)
+
+
+def moved_operations(a: Breakdown, b: Breakdown) -> tuple[Moved, ...]:
+    """How the time on the GPU differs of kernels, copies and memsets; kernels as in `attributions`."""
+    # The longest last: that of a key may be cut off.
+    names = {_operation(row): row.name for row in sorted((*a.kernels, *b.kernels), key=lambda row: len(row.name))}
+    before, now = (_added((_operation(row), row.gpu_ms) for row in side.kernels) for side in (a, b))
+    found = _moved(before, now, OTHER_KERNELS)
+    return tuple(one.model_copy(update={"name": short(unnumbered(names[one.name]))}) for one in found)
+
+
+def _operation(row: KernelSample) -> str:
+    return identity(row.name) if row.kind == "kernel" and row.name != OTHER_KERNELS else row.name
+
+
+def _moved(a: Mapping[str, float], b: Mapping[str, float], other: str) -> tuple[Moved, ...]:
+    if not a or not b:
+        return ()
+    came, taken = _unknown(a, b, other)
+    went, given = _unknown(b, a, other)
+    shared = {**{name: -taken * value for name, value in came.items()}, **{n: given * v for n, v in went.items()}}
+    found = [
+        Moved(
+            name=name,
+            a=a.get(name),
+            b=b.get(name),
+            change=b.get(name, 0.0) - a.get(name, 0.0) + shared.get(name, 0.0),
+            note=_untold(name, a, b, other),
+        )
+        for name in {**a, **b}
+        if name != other
+    ]
+    if other in a or other in b:
+        change = b.get(other, 0.0) - a.get(other, 0.0) - sum(shared.values())
+        found.append(Moved(name=other, a=a.get(other), b=b.get(other), change=change))
+    moved = [one for one in found if abs(one.change) > NOTHING]
+    return tuple(sorted(moved, key=lambda one: (-abs(one.change), one.name)))
+
+
+def _untold(name: str, a: Mapping[str, float], b: Mapping[str, float], other: str) -> str:
+    sides = [label for label, side in (("a", a), ("b", b)) if name not in side and other in side]
+    return f"not among {sides[0]}'s largest" if sides else ""

@@ -39,6 +39,20 @@ def close(
     return Closing(opens=not shut, shut_by=tuple(shut))
 
 
+def close_with_skipped_files(closing: Closing, orphans: Sequence[str], *, skipped: Mapping[str, str]) -> Closing:
+    """Keep a gate shut by baselines whose workload may be in a file that skipped itself: it need not be gone.
+
+    `skipped` has why, by file.
+    """
+    files = ", ".join(f"{file} ({why})" for file, why in skipped.items())
+    hidden = (
+        f"{orphan}: it has a baseline for this machine, and was not collected; it may be in what was skipped: {files}"
+        for orphan in orphans
+    )
+    shut_by = (*closing.shut_by, *hidden)
+    return Closing(opens=not shut_by, shut_by=shut_by)
+
+
 def step_down_clocks(verdicts: Mapping[str, Verdict], *, workloads: int) -> dict[str, Verdict]:
     """Return the verdicts that change once all are known: Holm's step-down over the workloads of one gate.
 

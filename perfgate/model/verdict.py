@@ -91,6 +91,11 @@ class Attribution(Record):
     rest: float
     """What no part accounts for: medians of runs are no sums, and a step's work overlaps."""
 
+    @property
+    def tells_all(self) -> bool:
+        """Whether its axis is meant to tell all of the metric: of a step, copies tell only what no range does."""
+        return not (self.metric is Metric.STEP_MS and self.axis is Axis.COPY)
+
 
 class Dropped(Record):
     """A run set aside as a gross outlier, for the metric and by the distance that did it; its other metrics stay in."""

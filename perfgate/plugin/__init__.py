@@ -17,7 +17,7 @@ OPTIONS = (
     ),
     (
         "--perfgate-time-budget",
-        {"metavar": "SECONDS", "help": "time that the whole gate may take for runs beyond the first look"},
+        {"metavar": "SECONDS", "help": "time that the whole gate has: a workload it comes to later is NOT_MEASURED"},
     ),
     (
         "--perfgate-against",

@@ -77,4 +77,5 @@ def _is_told_by_text(value: object) -> bool:
 def spared_by_timeouts(item: pytest.Item) -> None:
     """Exempt an item from pytest-timeout: a gate is several runs, each with a time limit of its own."""
     if item.config.pluginmanager.hasplugin("timeout"):
-        item.add_marker(pytest.mark.timeout(0))
+        # In front, or a workload's own mark would win.
+        item.add_marker(pytest.mark.timeout(0), append=False)

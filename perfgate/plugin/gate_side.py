@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from perfgate import git
-from perfgate.gate import Closing
-from perfgate.model.errors import PerfgateError
+from perfgate.gate import Closing, close_with_skipped_files
+from perfgate.model.errors import BaselineUnreadable, PerfgateError
 from perfgate.model.shard import Shard
 from perfgate.model.workload import Workload
 from perfgate.pages import page_of
@@ -29,7 +29,8 @@ from perfgate.plugin.outputs import Outputs
 from perfgate.plugin.progress import Progress
 from perfgate.plugin.sharding import label_of, refuse_empty, shard_of
 from perfgate.render.document import GateDocument
-from perfgate.settings import budgets_of_options, find_root, load_settings
+from perfgate.render.text import skipped_text
+from perfgate.settings import budgets_of_options, find_root, load_settings, project_around
 
 EXPECTED = pytest.StashKey[Sequence[Workload]]()
 CLOSING = pytest.StashKey[Closing]()
@@ -41,8 +42,10 @@ COLLECTED = pytest.StashKey[dict[str, Workload]]()
 SHARD = pytest.StashKey[Shard | None]()
 ELSEWHERE = pytest.StashKey[frozenset[str]]()
 """Workloads of the other shards: not measured here, and not gone."""
-SKIPPED = pytest.StashKey[set[str]]()
-"""Workloads that a mark or condition skipped."""
+SKIPPED = pytest.StashKey[dict[str, str]]()
+"""Workloads that a mark or condition skipped, and why."""
+SKIPPED_FILES = pytest.StashKey[dict[str, str]]()
+"""Files that skipped themselves while they were imported, and why: they hide their workloads."""
 HIDDEN = pytest.StashKey[list[str]]()
 """Workloads whose failure pytest does not show: those marked xfail."""
 BROKEN = pytest.StashKey[bool]()
@@ -67,6 +70,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         raise pytest.UsageError("-p no:terminal: a gate tells its verdicts there. Leave it out; -q says least.")
     try:
         settings = load_settings(config.rootpath, options_of(config))
+        refuse_part_of_a_project(config)
     except PerfgateError as invalid:
         raise pytest.UsageError(str(invalid)) from None
     choose_arguments(config, config.rootpath / settings.workloads)
@@ -77,7 +81,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     writer = config.get_terminal_writer()
     config.stash[HIDDEN] = []
     config.stash[COLLECTED] = {}
-    config.stash[SKIPPED] = set()
+    config.stash[SKIPPED], config.stash[SKIPPED_FILES] = {}, {}
     config.stash[GATE] = PytestGate(
         root=config.rootpath,
         settings=settings,
@@ -150,6 +154,30 @@ def refuse_misled_root(config: pytest.Config) -> None:
             f"{flag} {value}: pytest took {value} for a test file, looked for the project from there, and found "
             f"{config.rootpath} instead of {root}.\nJoin option and value: {flag}={value}"
         )
+
+
+def refuse_part_of_a_project(config: pytest.Config) -> None:
+    """Refuse to gate a folder of a project as if it were one: its baselines and results would be others.
+
+    pytest takes the nearest folder with a configuration of its own for the root, `workloads/pytest.ini` for one.
+
+    Raises:
+        pytest.UsageError: the root is none of a project, and lies in one that the workloads are of.
+    """
+    around = project_around(config.rootpath)
+    if around is None or config.getoption("rootdir") or config.getoption("inifilename"):
+        return
+    workloads = (around / load_settings(around, {}).workloads).resolve()
+    named = config.args_source is pytest.Config.ArgsSource.ARGS
+    files = [(config.invocation_params.dir / str(word).partition("::")[0]).resolve() for word in config.args]
+    if named and not any(file.is_relative_to(workloads) for file in files):
+        return
+    by = "" if config.inipath is None else f" for its {config.inipath.name}"
+    other = "" if config.inipath is None else f", or do without {config.inipath}"
+    raise pytest.UsageError(
+        f"--perfgate: pytest takes {config.rootpath} for the project{by}. It is a folder of the project {around}, "
+        f"whose settings and baselines are meant.\nStart in {around} with --rootdir=.{other}."
+    )
 
 
 def refuse_unreadable_root(config: pytest.Config) -> None:
@@ -239,6 +267,23 @@ def pytest_collect_file(
     return []
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Note files that skip themselves."""
+    report = yield
+    if report.skipped:
+        collector.config.stash[SKIPPED_FILES][collector.nodeid] = why_skipped(report)
+    return report
+
+
+def why_skipped(report: pytest.CollectReport | pytest.TestReport) -> str:
+    """The reason that a mark, or a call of `pytest.skip`, gives."""
+    told = report.longrepr[2] if isinstance(report.longrepr, tuple) else getattr(report, "wasxfail", "")
+    return " ".join(told.removeprefix("Skipped: ").split())
+
+
 def pytest_itemcollected(item: pytest.Item) -> None:
     """Note it; every run has a time limit of its own."""
     spared_by_timeouts(item)
@@ -326,7 +371,7 @@ def pytest_runtest_makereport(
     """Note failures that an xfail mark hides, and what is skipped."""
     report = yield
     if report.skipped and isinstance(item, WorkloadItem | CommandItem):
-        item.config.stash[SKIPPED].add(item.workload.id)
+        item.config.stash[SKIPPED][item.workload.id] = why_skipped(report)
     if hasattr(report, "wasxfail") and call.excinfo is not None and isinstance(call.excinfo.value, GateShut):
         item.config.stash[HIDDEN].append(call.excinfo.value.verdict.workload)
     return report
@@ -340,9 +385,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if gate is None or any(config.getoption(option) for option in LOOKING):
         return
     whole = config.stash[WHOLE] and session.exitstatus in COMPLETE and asks_for_orphans(config.stash[SHARD])
-    skipped: set[str] = config.stash[SKIPPED]
-    closing = gate.close(config.stash.get(EXPECTED, ()), skipped=skipped, whole=whole)
-    closing = with_exit_status(closing, session.exitstatus)
+    closing = with_exit_status(closed(gate, config, whole=whole), session.exitstatus)
     ended = int(session.exitstatus)
 
     def documented(told: Closing) -> GateDocument:
@@ -350,6 +393,18 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
     config.stash[CLOSING] = config.stash[OUTPUTS].write(documented, closing, partial(page_of, shelf=gate.shelf))
     session.exitstatus = max(ended, config.stash[CLOSING].exit_status)
+
+
+def closed(gate: PytestGate, config: pytest.Config, *, whole: bool) -> Closing:
+    """What the gate amounts to; baselines without a workload are gone, or in a file that skipped itself."""
+    expected, files, skipped = config.stash.get(EXPECTED, ()), config.stash[SKIPPED_FILES], config.stash[SKIPPED]
+    closing = gate.close(expected, skipped=skipped, whole=whole and not files)
+    if not (whole and files):
+        return closing
+    try:
+        return close_with_skipped_files(closing, gate.orphans(expected), skipped=files)
+    except BaselineUnreadable as broken:
+        return Closing(opens=False, shut_by=(*closing.shut_by, " ".join(str(broken).split())))
 
 
 def asks_for_orphans(shard: Shard | None) -> bool:
@@ -374,8 +429,16 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, exitstatu
     told = config.stash[GATE].told(
         closing, hidden=hidden, why=why_ended(exitstatus, broken=config.stash.get(BROKEN, False))
     )
+    told = skipped_text(unmeasured(config), width=terminalreporter._tw.fullwidth) + told
     for line in told.splitlines():
         terminalreporter.write_line(line)
+
+
+def unmeasured(config: pytest.Config) -> dict[str, str]:
+    """The files and workloads that were skipped, and why."""
+    files, workloads = config.stash[SKIPPED_FILES], config.stash[SKIPPED]
+    judged = config.stash[GATE].verdicts
+    return files | {name: why for name, why in workloads.items() if name not in judged}
 
 
 def why_ended(status: int, *, broken: bool) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
@@ -164,14 +164,13 @@ def refuse_uncollectable(module: ModuleType, *, source: str) -> None:
     collected = {id(held) for held in vars(module).values() if inspect.isfunction(held)}
     for name, held in vars(module).items():
         if inspect.isclass(held):
-            for method, inner in vars(held).items():
-                if id(inner) not in collected and declaration_of(getattr(inner, "__func__", inner)) is not None:
-                    raise ConfigInvalid(
-                        subject=f"{source}: @workload on {name}.{method}",
-                        fact="it is in a class",
-                        expectation="Workloads are plain functions, and this one would not be measured",
-                        next_step="Move it out of the class.",
-                    )
+            for method in _marked_in(held, besides=collected):
+                raise ConfigInvalid(
+                    subject=f"{source}: @workload on {name}.{method}",
+                    fact="it is in a class",
+                    expectation="Workloads are plain functions, and this one would not be measured",
+                    next_step="Move it out of the class.",
+                )
         elif not inspect.isfunction(held) and _bears_mark(held):
             raise ConfigInvalid(
                 subject=f"{source}: @workload on {name}",
@@ -179,6 +178,15 @@ def refuse_uncollectable(module: ModuleType, *, source: str) -> None:
                 expectation="Workloads are plain functions, and this one would not be measured",
                 next_step="Leave that decorator out, or put it on what the workload calls.",
             )
+
+
+def _marked_in(outer: type, *, besides: Collection[int]) -> Iterator[str]:
+    """The names of what is marked in a class, and in the classes that are declared in it."""
+    for name, held in vars(outer).items():
+        if inspect.isclass(held) and held.__qualname__.startswith(f"{outer.__qualname__}."):
+            yield from (f"{name}.{inner}" for inner in _marked_in(held, besides=besides))
+        elif id(held) not in besides and declaration_of(getattr(held, "__func__", held)) is not None:
+            yield name
 
 
 def _bears_mark(held: object) -> bool:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
 from perfgate.model.errors import ConfigInvalid
 from perfgate.model.workload import Workload
-from perfgate.plugin.gate_side import EXPECTED, worker_options
+from perfgate.plugin.gate_side import EXPECTED, SKIPPED_FILES, worker_options
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,6 +23,8 @@ class Collected:
     """In the order of a gate."""
     worker_options: tuple[str, ...] = ()
     """What the pytest of a worker would share with the gate's."""
+    skipped_files: Mapping[str, str] = field(default_factory=dict)
+    """Files that skipped themselves, and why: nobody knows which workloads they hold."""
 
 
 class _Listener:
@@ -34,7 +36,10 @@ class _Listener:
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Take the expected workloads of the gate."""
         expected = session.config.stash.get(EXPECTED, ())
-        self.collected = Collected(workloads=expected, worker_options=worker_options(session.config))
+        skipped = session.config.stash.get(SKIPPED_FILES, {})
+        self.collected = Collected(
+            workloads=expected, worker_options=worker_options(session.config), skipped_files=skipped
+        )
 
 
 def collected_workloads(root: Path) -> tuple[Workload, ...]:

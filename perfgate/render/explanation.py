@@ -128,7 +128,7 @@ def _table(page: Page, attribution: Attribution, *, full: bool) -> None:
         smaller = sum(part.change for part in hidden)
         rows.append((f"({len(hidden)} smaller parts)", "", "", _signed(attribution.metric, smaller), ""))
     if abs(attribution.rest) > 1e-9:
-        rows.append(("(not accounted for)", "", "", _signed(attribution.metric, attribution.rest), ""))
+        rows.append((named_rest(attribution), "", "", _signed(attribution.metric, attribution.rest), ""))
     columns = (
         Column(title=TITLES[attribution.axis], flexible=not full),
         Column(title="a", right=True),
@@ -138,6 +138,11 @@ def _table(page: Page, attribution: Attribution, *, full: bool) -> None:
     )
     page.blank()
     page.table(columns, rows)
+
+
+def named_rest(attribution: Attribution) -> str:
+    """What to call the rest of an attribution."""
+    return "(not accounted for)" if attribution.tells_all else "(all else, copies to the GPU as well)"
 
 
 def _row(part: Part, attribution: Attribution, *, full: bool) -> Row:

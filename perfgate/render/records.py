@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from statistics import median
 from typing import Final
@@ -10,7 +10,7 @@ from typing import Final
 from perfgate.model.baseline import Baseline, Blessing, Commit, Occasion
 from perfgate.model.machine import Machine
 from perfgate.model.metric import METRICS, Basis, Metric
-from perfgate.model.side import Side
+from perfgate.model.side import Moved, Side
 from perfgate.model.verdict import MetricVerdict
 from perfgate.render import numbers
 from perfgate.render.page import Cell, Column, Page, Row, inert
@@ -75,10 +75,13 @@ def comparison_text(
     width: int,
     colour: bool,
     captures: tuple[bool, bool] = (False, False),
+    ranges: Sequence[Moved] = (),
+    operations: Sequence[Moved] = (),
 ) -> str:
-    """Return how two measurements differ: `rows` of medians, then the ranges that moved most. No judgement.
+    """Return how two measurements differ: `rows` of medians, then what moved most of ranges and of what the GPU ran.
 
-    `captures` says of each whether it is one capture, which is one run even where no metric could be measured.
+    No judgement. `captures` says of each whether it is one capture, which is one run even where no metric could be
+    measured.
     """
     page = Page(width=width, colour=colour)
     for side, told, is_capture in (("a", a, captures[0]), ("b", b, captures[1])):
@@ -91,18 +94,8 @@ def comparison_text(
         difference_table(page, rows, titles=("a", "b"))
     else:
         page.prose("Neither holds a metric that could be compared.")
-    _moved(
-        page,
-        "range, ms",
-        {row.name: row.size_ms for row in a.breakdown.ranges},
-        {row.name: row.size_ms for row in b.breakdown.ranges},
-    )
-    _moved(
-        page,
-        "kernel, copy or memset, GPU ms",
-        {row.name: row.gpu_ms for row in a.breakdown.kernels},
-        {row.name: row.gpu_ms for row in b.breakdown.kernels},
-    )
+    _moved(page, "range, CPU ms", ranges)
+    _moved(page, "kernel, copy or memset, GPU ms", operations)
     return page.text
 
 
@@ -236,27 +229,25 @@ def _of(title: str) -> str:
     return f"of {title}" if title == "a" else title
 
 
-def _moved(page: Page, title: str, before: Mapping[str, float], after: Mapping[str, float]) -> None:
-    """Write the names whose time moved most, in ms; a name that a side lacks has none there."""
-    if not before or not after:
+def _moved(page: Page, title: str, moved: Sequence[Moved]) -> None:
+    """Write those that moved most; what a side has none of, and what it only does not tell apart, are two things."""
+    if not moved:
         return
-    names = sorted({*before, *after}, key=lambda name: (-abs(after.get(name, 0.0) - before.get(name, 0.0)), name))
     rows: list[Row] = []
-    for name in names[:MOST_MOVED]:
-        moved = after.get(name, 0.0) - before.get(name, 0.0)
-        if moved == 0:
-            break
-        sides = (numbers.milliseconds(side[name]) if name in side else "none" for side in (before, after))
-        rows.append((inert(name, longest=400), *sides, ("+" if moved > 0 else "") + numbers.milliseconds(moved)))
-    if rows:
-        page.blank()
-        columns = (
-            Column(title=title, flexible=True),
-            Column(title="a", right=True),
-            Column(title="b", right=True),
-            Column(title="b - a", right=True),
-        )
-        page.table(columns, rows)
+    for one in moved[:MOST_MOVED]:
+        lacking = "" if one.note else "none"
+        sides = (lacking if side is None else numbers.milliseconds(side) for side in (one.a, one.b))
+        change = ("+" if one.change > 0 else "") + numbers.milliseconds(one.change)
+        rows.append((inert(one.name, longest=400), *sides, change, one.note))
+    page.blank()
+    columns = (
+        Column(title=title, flexible=True),
+        Column(title="a", right=True),
+        Column(title="b", right=True),
+        Column(title="b - a", right=True),
+        Column(title=""),
+    )
+    page.table(columns, rows)
 
 
 def unlike(a: Side, b: Side) -> list[str]:

@@ -154,6 +154,14 @@ def summary(
     return page.text
 
 
+def skipped_text(skipped: Mapping[str, str], *, width: int) -> str:
+    """Return what was skipped and why, a line each; `skipped` has the reason by name."""
+    page = Page(width=width, colour=False)
+    for name, why in skipped.items():
+        page.prose(f"skipped: {inert(name)}{f' ({inert(why)})' if why else ''}", indent=0)
+    return page.text
+
+
 def why_shut(shutting: Mapping[Outcome, int], others: Sequence[str], *, place: str) -> str:
     """Why a gate is shut where that is not said by its workloads alone, in a phrase; empty where it is.
 

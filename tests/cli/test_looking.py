@@ -8,7 +8,7 @@ import os
 import shutil
 import sqlite3
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import IO
@@ -18,6 +18,8 @@ from support import records
 from support.project import LOOP, Project
 
 from perfgate import cli
+from perfgate.cli.common import screen
+from perfgate.explain.breakdown import breakdown_of, kept
 from perfgate.model.metric import Metric
 
 
@@ -97,6 +99,32 @@ nvidia-h200 other                            unreadable: the baseline is broken:
     assert seen.status == 19
 
 
+def test_without_an_open_stdout_nothing_is_printed_and_nothing_breaks(here: Project) -> None:
+    here.bless(here.baseline())
+    with here.patch.context() as patch:
+        patch.setattr(sys, "stdout", None)
+        with pytest.raises(SystemExit) as ended:
+            cli.main(["show", "loop"])
+    assert ended.value.code == 0
+
+
+@pytest.mark.parametrize(
+    ("variables", "coloured"), [({}, True), ({"TERM": "dumb"}, False), ({"NO_COLOR": ""}, False)], ids=str
+)
+def test_a_terminal_is_coloured_unless_it_cannot_be_or_is_not_to_be(
+    monkeypatch: pytest.MonkeyPatch, variables: Mapping[str, str], coloured: bool
+) -> None:
+    terminal = io.StringIO()
+    monkeypatch.setattr(terminal, "isatty", lambda: True)
+    monkeypatch.setattr(sys, "stdout", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    _, colour = screen()
+    assert colour is coloured
+
+
 # compare
 
 
@@ -109,6 +137,30 @@ def test_compare_puts_a_baseline_beside_the_kept_result(here: Project) -> None:
     assert (seen.status, lines[0]) == (0, "a: loop (5 runs)")
     assert "  step_ms             12.34     13.00  +5.3 %" in lines
     assert "  h2d_copies              2         4  +2 (+100 %)" in lines
+
+
+def test_compare_tells_what_moved_by_the_names_that_a_baseline_keeps_in_part(here: Project) -> None:
+    here.bless(here.baseline().model_copy(update={"breakdown": kept(breakdown_of([records.run()]))}))
+    gemm, added, copied = records.KERNELS
+    slower = records.process(
+        ranges=(*records.RANGES[:2], records.RANGES[2].model_copy(update={"cpu_ms": 0.75})),
+        kernels=(gemm, added.model_copy(update={"gpu_ms": 2.5}), copied),
+    )
+    run = records.run().model_copy(update={"processes": (slower,)})
+    here.keep(records.result(of=here.declared(), measured=[run]))
+    told = here.perfgate("compare", "loop", "loop:kept").out
+    assert (
+        told[told.index("  range") :]
+        == """\
+  range, CPU ms       a       b    b - a
+  -------------  ------  ------  -------
+  data_load      0.6100  0.7500  +0.1400
+
+  kernel, copy or memset, GPU ms                             a      b    b - a
+  -----------------------------------------------------  -----  -----  -------
+  AddFunctor<float> in vectorized_elementwise_kernel<4>  1.700  2.500  +0.8000
+"""
+    )
 
 
 def test_compare_takes_files_and_folders(here: Project) -> None:
@@ -151,6 +203,24 @@ def test_compare_of_two_captures_says_where_they_differ_nowhere(project: Project
             18,
         ),
         (
+            "",
+            (
+                "perfgate: '': there is neither such a file nor such a workload with a baseline. It takes a "
+                "baseline's file, a kept result, a capture, WORKLOAD or WORKLOAD:kept.\n"
+                "See what there is: perfgate show\n"
+            ),
+            18,
+        ),
+        (
+            "workloads",
+            (
+                "perfgate: workloads: no kept result is in this folder: there is no result.json. It takes a "
+                "baseline's file, a kept result, a capture, WORKLOAD or WORKLOAD:kept.\n"
+                "See what there is: perfgate show\n"
+            ),
+            20,
+        ),
+        (
             "loop:kept",
             "perfgate: loop: no result of it is kept. Kept are: none.\nMeasure it first: pytest --perfgate\n",
             20,
@@ -160,6 +230,29 @@ def test_compare_of_two_captures_says_where_they_differ_nowhere(project: Project
 def test_compare_says_what_it_does_not_find(here: Project, word: str, says: str, status: int) -> None:
     here.bless(here.baseline())
     assert complaint(here, "compare", "loop", word) == (says, status)
+
+
+@pytest.mark.parametrize("option", ["--perfgate-json", "--perfgate-page-data"])
+def test_what_a_gate_tells_is_no_baseline(here: Project, option: str) -> None:
+    here.bless(here.baseline())
+    here.measures(records.run())
+    here.gate(f"{option}=out.json")
+    for words in (("loop", "out.json"), ("out.json", "loop")):
+        assert complaint(here, "compare", *words) == (
+            (
+                "perfgate: out.json: this is what a gate writes for --perfgate-json or --perfgate-page-data, and no "
+                "baseline. It takes a baseline's file, a kept result, a capture, WORKLOAD or WORKLOAD:kept.\n"
+                "Name a workload of it: WORKLOAD:kept is what the gate measured last.\n"
+            ),
+            14,
+        )
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"format": 1}'])
+def test_a_broken_baseline_is_told_as_one(here: Project, text: str) -> None:
+    here.bless(here.baseline())
+    here.write("broken.json", text)
+    assert complaint(here, "compare", "loop", "broken.json")[1] == 19
 
 
 @pytest.mark.parametrize("name", ["mlp.db", "mlp.SQLITE", "mlp", "mlp.json"])
@@ -409,6 +502,17 @@ def test_doctor_names_a_baseline_whose_workload_is_gone(here: Project) -> None:
         "      1 without a workload: baselines/nvidia-h200/gone.json",
         "      do          Bring the workload back under its name or, if it is gone for good:",
         "                    git rm baselines/nvidia-h200/gone.json",
+    ]
+
+
+def test_doctor_calls_no_baseline_gone_whose_file_skips_itself(here: Project) -> None:
+    here.bless(here.baseline())
+    here.workload(f"import pytest\npytest.skip('no data', allow_module_level=True)\n{LOOP}")
+    seen = here.perfgate("doctor", columns=120)
+    assert seen.status == 1
+    assert seen.out.split("baselines\n", 1)[1].splitlines()[:2] == [
+        "      1 without a workload, which may be in what was skipped: workloads/loops.py (no data)",
+        "      do          Make ready what these files need, then run perfgate doctor again.",
     ]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import textwrap
+from collections.abc import Sequence
 
 import pytest
 from support import records
@@ -174,6 +175,12 @@ def test_a_workload_made_by_a_helper_of_another_file_is_collected(project: Proje
             id="in a class, static",
         ),
         pytest.param(
+            "class Loops:\n    class Small:\n        @workload()\n        def method(self, steps): ...\n",
+            "@workload on Loops.Small.method: it is in a class. Workloads are plain functions, and this one would not "
+            "be measured.\nMove it out of the class.",
+            id="in a class in a class",
+        ),
+        pytest.param(
             "import functools\n\n@functools.lru_cache\n@workload()\ndef other(steps): ...\n",
             "@workload on other: a decorator above it has made a _lru_cache_wrapper of it. Workloads are plain "
             "functions, and this one would not be measured.\n"
@@ -238,6 +245,53 @@ def test_a_subfolder_is_as_good_a_place_to_start_from(project: Project, measured
     assert (project.root / ".perfgate" / "results" / "nvidia-h200" / "loop").is_dir()
 
 
+@pytest.mark.parametrize(
+    ("folder", "named", "configuring"),
+    [
+        ("workloads", ("workloads/loops.py",), "pytest.ini"),
+        ("workloads", ("workloads/loops.py::loop",), "pyproject.toml"),
+        ("tests", (), "pytest.ini"),
+    ],
+)
+def test_a_folder_of_a_project_is_not_gated_as_one(
+    project: Project, measured: list[str], folder: str, named: Sequence[str], configuring: str
+) -> None:
+    project.write("pyproject.toml", "[tool.perfgate]\nruns = 2\n")
+    project.workload(LOOP)
+    project.bless(project.baseline())
+    project.write(f"{folder}/{configuring}", "[pytest]\n" if configuring == "pytest.ini" else "")
+    if not named:
+        project.patch.chdir(project.root / folder)
+    seen = project.gate(*named)
+    assert (seen.status, measured) == (4, [])
+    assert (
+        f"ERROR: --perfgate: pytest takes /project/{folder} for the project for its {configuring}. It is a folder of "
+        "the project /project, whose settings and baselines are meant.\n"
+        f"Start in /project with --rootdir=., or do without /project/{folder}/{configuring}.\n"
+    ) in seen.err
+    project.patch.chdir(project.root)
+    assert project.gate("--rootdir=.", *named).status == 0
+
+
+def test_a_project_in_a_project_is_one_of_its_own(project: Project, measured: list[str]) -> None:
+    project.write("pyproject.toml", "[tool.perfgate]\n")
+    project.workload(LOOP)
+    project.write("sub/pytest.ini", "[pytest]\n")
+    project.write("sub/workloads/loops.py", LOOP.replace("def loop", "def other"))
+    project.gate("sub/workloads")
+    assert set(measured) == {"other"}
+    assert (project.root / "sub" / ".perfgate" / "results" / "nvidia-h200" / "other").is_dir()
+
+
+def test_a_file_outside_the_workloads_may_have_a_root_of_its_own(project: Project, measured: list[str]) -> None:
+    project.write("pyproject.toml", "[tool.perfgate]\n")
+    project.workload(LOOP)
+    project.write("sub/pytest.ini", "[pytest]\n")
+    project.write("sub/bench.py", LOOP.replace("def loop", "def other"))
+    project.gate("sub/bench.py")
+    assert set(measured) == {"other"}
+
+
 def test_the_gate_sets_up_no_fixture_itself(project: Project, measured: list[str]) -> None:
     fixture = "import pytest\n\n@pytest.fixture{}\ndef model():\n    raise MemoryError\n"
     project.workload(LOOP.replace("loop(steps)", "loop(steps, model)") + fixture.format(""))
@@ -251,6 +305,17 @@ def test_pytest_timeout_does_not_end_a_gate(project: Project, measured: list[str
     project.workload(LOOP)
     project.bless(project.baseline())
     assert project.gate().status == 0
+
+
+def test_nor_does_a_workloads_own_timeout_mark(project: Project, measured: list[str]) -> None:
+    project.workload(
+        LOOP.replace("@workload", "@pytest.mark.timeout(0.001)\n@workload").replace(
+            "import", "import pytest\nimport", 1
+        )
+    )
+    project.bless(project.baseline())
+    assert project.gate().status == 0
+    assert measured == ["loop"] * 3
 
 
 def test_doctests_and_python_files_patterns_change_nothing(project: Project, measured: list[str]) -> None:

@@ -156,6 +156,22 @@ def test_several_workloads_are_summed_up_worst_first(blessed: Project) -> None:
     ]
 
 
+def test_what_was_skipped_and_never_blessed_is_told_and_keeps_nothing_shut(blessed: Project) -> None:
+    marks = {"never": 'skip(reason="needs two\\nGPUs")', "unrun": 'xfail(reason="slow", run=False)', "mute": "skip"}
+    for name, mark in marks.items():
+        text = LOOP.replace("@workload", f"@pytest.mark.{mark}\n@workload").replace("def loop", f"def {name}")
+        blessed.workload(f"import pytest\n{text}", file=f"{name}.py")
+    blessed.workload("import pytest\npytest.skip('no data', allow_module_level=True)\n", file="zoo.py")
+    seen = blessed.gate()
+    assert seen.status == 0
+    assert seen.summary == (
+        "skipped: workloads/zoo.py (no data)\nskipped: mute (unconditional skip)\nskipped: never (needs two GPUs)\n"
+        "skipped: unrun ([NOTRUN] slow)\n"
+        "PASSED  loop  Within budget: 5 clocks and 7 counts, 3 runs against 5 blessed.\n"
+        "Among 4 workloads, clocks share the 1 % of false alarms that a gate may give (Holm).\nGATE OPEN: 1 PASSED\n"
+    )
+
+
 def test_secrets_that_were_withheld_are_named(blessed: Project) -> None:
     blessed.measures(MORE_COPIES, withheld=("HF_TOKEN", "WANDB_API_KEY"))
     assert (

@@ -382,6 +382,11 @@ REPLACED = {
         """ command: it is the text "python train.py 'a b'". Expected a list of words: no shell is involved.\n"""
         'Write command: ["python", "train.py", "a b"]'
     ),
+    **dict.fromkeys(
+        ("command:", "command: ' '", """command: "''\""""),
+        " command: it is empty. Expected a list of words.\n"
+        'Write what it runs, for example: command: ["python", "train.py"]',
+    ),
     "command: python 'train.py": (
         """ command: it is the text "python 'train.py". Expected a list of words: no shell is involved.\n"""
         """Write command: ["python", "'train.py"]"""

@@ -21,7 +21,7 @@ from perfgate.model.stepview import Lane, StepView
 from perfgate.model.told import ToldRun
 from perfgate.model.verdict import Attribution, MetricVerdict, Stage, Verdict
 from perfgate.render import numbers
-from perfgate.render.explanation import TITLES
+from perfgate.render.explanation import TITLES, named_rest
 from perfgate.render.html import plots
 from perfgate.render.html.markup import LONGEST, Td, Th, data, listed, name, prose, table, words
 from perfgate.render.page import inert
@@ -425,7 +425,8 @@ def _attribution(one: Attribution) -> str:
     if hidden:
         smaller = _signed(one.metric, sum(part.change for part in hidden))
         foot.append((f"({_plural(len(hidden), 'smaller part')})", "", "", smaller, ""))
-    foot.append(("(not accounted for)", "", "", _signed(one.metric, one.rest), "medians of runs are no sums"))
+    why = "medians of runs are no sums" if one.tells_all else ""
+    foot.append((named_rest(one), "", "", _signed(one.metric, one.rest), why))
     foot.append(("all", "", "", _signed(one.metric, one.change), ""))
     return table(f"{one.metric} {TITLES[one.axis]}", columns, rows, foot=foot, sortable=True)
 

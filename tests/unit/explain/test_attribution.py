@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import Literal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfgate.explain.attribution import attributions
+from perfgate.explain.attribution import attributions, moved_operations, moved_ranges
 from perfgate.explain.breakdown import kept
 from perfgate.explain.where import where
 from perfgate.model.metric import Metric
@@ -23,6 +24,7 @@ from perfgate.model.sample import (
     RangeSample,
     SyncSample,
 )
+from perfgate.model.side import Moved
 from perfgate.model.verdict import Attribution, Axis, MetricVerdict
 
 M = Metric
@@ -201,3 +203,74 @@ def test_kernels_too(before: dict[str, float], now: dict[str, float]) -> None:
     whole = moved(M.KERNEL_MS, sum(before.values()), sum(now.values()))
     for found in attributions(of(before), of(now), whole):
         assert abs(found.rest) < 1e-6
+
+
+# Without a metric: all that the GPU ran, and the ranges
+
+
+def operation(name: str, ms: float, kind: Literal["kernel", "nccl", "memory"] = "kernel") -> KernelSample:
+    return KernelSample(name=name, count=1, gpu_ms=ms, kind=kind)
+
+
+LONG = "void at::native::fill<(int)4>(int, float *)"
+MANY = tuple(operation(f"big_{n}", 1.0 + n) for n in range(40))
+"""As many as a baseline tells apart."""
+
+
+def told(found: tuple[Moved, ...]) -> list[tuple[str, float | None, float | None, float, str]]:
+    return [(one.name, one.a, one.b, round(one.change, 9), one.note) for one in found]
+
+
+def test_a_baselines_kernels_are_those_of_a_capture_by_their_keys() -> None:
+    a = Breakdown(
+        kernels=(operation(LONG, 1.0), operation("nccl_sum", 2.0, "nccl"), operation("memset", 3.0, "memory"))
+    )
+    b = Breakdown(
+        kernels=(operation(LONG, 1.5), operation("nccl_sum", 2.0, "nccl"), operation("memset", 3.25, "memory"))
+    )
+    assert told(moved_operations(kept(a), b)) == [("fill<4>", 1.0, 1.5, 0.5, ""), ("memset", 3.0, 3.25, 0.25, "")]
+    assert told(moved_operations(b, kept(a))) == [("fill<4>", 1.5, 1.0, -0.5, ""), ("memset", 3.25, 3.0, -0.25, "")]
+    assert moved_operations(kept(a), a) == ()
+
+
+def test_a_kernel_that_one_side_lacks_is_none_there() -> None:
+    a, b = kernels(same=(1, 1.0), old=(1, 0.5)), kernels(same=(1, 1.0), fresh=(1, 0.75))
+    assert told(moved_operations(a, b)) == [("fresh", None, 0.75, 0.75, ""), ("old", 0.5, None, -0.5, "")]
+
+
+def test_what_is_not_among_a_sides_largest_did_not_move_for_that() -> None:
+    whole = Breakdown(kernels=(*MANY, operation("small", 0.5), operation("tiny", 0.25)))
+    assert moved_operations(kept(whole), whole) == ()
+    assert moved_operations(whole, kept(whole)) == ()
+    grown = Breakdown(kernels=(*MANY, operation("small", 1.25)))
+    assert told(moved_operations(kept(whole), grown)) == [("small", None, 1.25, 0.5, "not among a's largest")]
+    assert told(moved_operations(grown, kept(whole))) == [("small", 1.25, None, -0.5, "not among b's largest")]
+
+
+def test_others_that_grew_by_more_than_the_missing_are_told() -> None:
+    a = Breakdown(kernels=(operation("k", 1.0), operation(OTHER_KERNELS, 1.0)))
+    b = Breakdown(kernels=(operation(OTHER_KERNELS, 2.5),))
+    assert told(moved_operations(a, b)) == [(OTHER_KERNELS, 1.0, 2.5, 0.5, "")]
+
+
+def test_ranges_are_told_by_their_time_on_the_cpu() -> None:
+    def took(**ms: float) -> Breakdown:
+        return Breakdown(
+            ranges=tuple(RangeSample(name=name, count=1, cpu_ms=of, values={M.GAP_MS: 9.0}) for name, of in ms.items())
+        )
+
+    assert told(moved_ranges(took(step=4.0, log=0.5), took(step=5.0, log=0.5))) == [("step", 4.0, 5.0, 1.0, "")]
+    assert moved_ranges(took(step=4.0), Breakdown()) == ()
+
+
+def test_of_a_step_kinds_of_copy_are_not_meant_to_tell_all() -> None:
+    a = Breakdown(copies=(copied("pinned", 1, direction="Device-to-Host"),), ranges=ranges(M.GAP_MS, {"log": 1.0}))
+    b = Breakdown(copies=(copied("pinned", 2, direction="Device-to-Host"),), ranges=ranges(M.GAP_MS, {"log": 1.5}))
+    rows = (*moved(M.STEP_MS, 10.0, 12.0), *moved(M.GAP_MS, 1.0, 1.5), *moved(M.D2H_COPIES, 1, 2))
+    found = attributions(a, b, rows)
+    assert {(one.metric, one.axis): one.tells_all for one in found} == {
+        (M.D2H_COPIES, Axis.COPY): True,
+        (M.GAP_MS, Axis.RANGE): True,
+        (M.STEP_MS, Axis.RANGE): True,
+        (M.STEP_MS, Axis.COPY): False,
+    }

@@ -8,7 +8,7 @@ import pytest
 
 from perfgate.explain.sides import differences, made_up_of
 from perfgate.model.metric import Metric
-from perfgate.model.sample import Breakdown, KernelSample, RangeSample, SyncSample
+from perfgate.model.sample import Breakdown, CopySample, KernelSample, RangeSample, SyncSample
 from perfgate.model.side import Side
 from perfgate.render.explanation import MOST_PARTS, explanation_text
 
@@ -78,6 +78,21 @@ step_ms +4.200 ms
   gap_ms under data_load   1.000   4.900   +3.900
   gap_ms under forward    0.5000  0.7000  +0.2000
   (not accounted for)                     +0.1000
+"""
+    )
+
+
+def test_of_a_step_what_is_no_such_copy_is_not_called_unaccounted_for() -> None:
+    def copying(ms: float) -> Breakdown:
+        return Breakdown(copies=(CopySample(direction="Device-to-Device", count=1, bytes=8, gpu_ms=ms),))
+
+    told = text(side("a", {Metric.STEP_MS: 10.0}, copying(0.1)), side("b", {Metric.STEP_MS: 12.4}, copying(0.2)))
+    assert told.endswith(
+        """
+  by kind of copy                             a       b    b - a
+  -------------------------------------  ------  ------  -------
+  Device-to-Device                       0.1000  0.2000  +0.1000
+  (all else, copies to the GPU as well)                   +2.300
 """
     )
 

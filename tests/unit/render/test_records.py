@@ -7,10 +7,11 @@ from datetime import datetime, timedelta
 from support import records
 
 from perfgate import blessing
+from perfgate.explain.attribution import moved_operations, moved_ranges
 from perfgate.explain.sides import differences, side_of_result, side_of_samples
 from perfgate.model.baseline import Anchor, Baseline, Blessing, Spread, code_digest
 from perfgate.model.metric import Metric
-from perfgate.model.side import Side
+from perfgate.model.side import Moved, Side
 from perfgate.render.records import baseline_text, bless_text, comparison_text, moment, occasion_text
 
 PATH = "baselines/nvidia-h200/mlp.json"
@@ -246,8 +247,9 @@ def test_comparison_shows_medians_and_what_moved() -> None:
     )
     a = side_of_samples("before.sqlite", [records.process()])
     b = side_of_samples("after.sqlite", [slow])
+    ranges, operations = moved_ranges(a.breakdown, b.breakdown), moved_operations(a.breakdown, b.breakdown)
     assert (
-        comparison_text(a, b, differences(a, b), width=80, colour=False)
+        comparison_text(a, b, differences(a, b), width=80, colour=False, ranges=ranges, operations=operations)
         == """\
 a: before.sqlite (1 run)
 b: after.sqlite (1 run)
@@ -270,14 +272,31 @@ b: after.sqlite (1 run)
   syncs                   1         1
   pp: percentage points of the step of a
 
-  range, ms      a      b   b - a
-  ---------  -----  -----  ------
-  data_load  2.930  4.500  +1.570
+  range, CPU ms       a      b   b - a
+  -------------  ------  -----  ------
+  data_load      0.6100  4.500  +3.890
 
-  kernel, copy or memset, GPU ms                                  a     b  b - a
-  ----------------------------------------------------------- ----- ----- ------
-  void at::native::vectorized_elementwi...AddFunctor<float>>  1.700  none -1.700
-  [CUDA memcpy Host-to-Device]                                1.389 2.500 +1.111
+  kernel, copy or memset, GPU ms                             a      b   b - a
+  -----------------------------------------------------  -----  -----  ------
+  AddFunctor<float> in vectorized_elementwise_kernel<4>  1.700   none  -1.700
+  [CUDA memcpy Host-to-Device]                           1.389  2.500  +1.111
+"""
+    )
+
+
+def test_what_a_side_does_not_tell_apart_is_not_told_as_none_there() -> None:
+    a, b = (side_of_samples(f"{name}.sqlite", []) for name in "ab")
+    moved = (
+        Moved(name="small", a=None, b=0.464, change=0.004, note="not among a's largest"),
+        Moved(name="fresh", a=None, b=0.003, change=0.003),
+    )
+    told = comparison_text(a, b, (), width=80, colour=False, operations=moved)
+    assert told.endswith(
+        """
+  kernel, copy or memset, GPU ms     a       b    b - a
+  ------------------------------  ----  ------  -------  ---------------------
+  small                                 0.4640  +0.0040  not among a's largest
+  fresh                           none  0.0030  +0.0030
 """
     )
 
