@@ -496,11 +496,10 @@ class _Checking:
 
     def _crept(self, baseline: Baseline, reference: Baseline | None = None) -> Creep | None:
         """How far it has come from the anchor: from the stored runs on by the duet's ratio, where there was one."""
-        now = _steps(self.runs)
-        there = () if reference is None else reference.values(Metric.STEP_MS)
-        if there and not self.interleaved_runs:
-            ratio = median(baseline.values(Metric.STEP_MS)) / median(there)
-            now = tuple(ratio * value for value in now[-len(there) :])
+        now, then = _steps(self.runs), baseline.values(Metric.STEP_MS)
+        there = () if reference is None or self.interleaved_runs else reference.values(Metric.STEP_MS)
+        if then and there and median(there) > 0:
+            now = tuple(median(then) / median(there) * value for value in now[-len(there) :])
         terms = self._terms(STORED_PLAN, max_runs=self._policy.max_runs)
         return creep(baseline, now, terms, anchor_budget=self._policy.anchor_budget)
 
