@@ -171,7 +171,7 @@ def resolve(root: Path, revision: str, *, env: Mapping[str, str] | None = None) 
         if shallow
         else "Look for its name (git branch --all, git tag), or fetch it: git fetch --all --tags"
         if named
-        else "Fetch it (git fetch --all), or bless anew if the history was rewritten.",
+        else f"Fetch it (git fetch origin {revision}), or bless anew if the history was rewritten.",
     )
 
 

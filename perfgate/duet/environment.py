@@ -171,7 +171,7 @@ def _cwd_there(workload: Workload, tree: Worktree) -> Path:
 
 
 def _word_there(word: str, tree: Worktree) -> str:
-    option, equals, value = word.partition("=") if word.startswith("-") else ("", "", word)
+    option, equals, value = ("", "", word) if word.startswith("/") else word.partition("=")
     if not value.startswith("/"):
         return word
     with suppress(OSError, ValueError):

@@ -263,7 +263,7 @@ def test_a_revision_is_whatever_names_a_commit(root: Path, env: Env) -> None:
 )
 def test_a_revision_that_names_no_commit_is_told(root: Path, env: Env, revision: str, subject: str) -> None:
     advice = (
-        "Fetch it (git fetch --all), or bless anew if the history was rewritten."
+        f"Fetch it (git fetch origin {revision}), or bless anew if the history was rewritten."
         if revision == "0123456789" * 4
         else "Look for its name (git branch --all, git tag), or fetch it: git fetch --all --tags"
     )

@@ -189,6 +189,7 @@ def test_pytest_is_configured_by_the_checkout_and_by_nothing_above_it(
     [
         (("python", "train.py", "4"), ("python", "train.py", "4")),
         (("python", "{o}/train.py", "--c={o}/conf/a.yaml"), ("python", "{t}/train.py", "--c={t}/conf/a.yaml")),
+        (("python", "model.conf={o}/conf/a.yaml", "a=b"), ("python", "model.conf={t}/conf/a.yaml", "a=b")),
         (("python", "--data={o}/data", "{o}/out/x.json"), ("python", "--data={o}/data", "{o}/out/x.json")),
         (("{o}/.venv/bin/python", "train.py"), ("{o}/.venv/bin/python", "train.py")),
         ((".venv/bin/python", "train.py"), ("{o}/.venv/bin/python", "train.py")),
