@@ -160,7 +160,7 @@ def launching(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def unchanged(launching: Path) -> Gate:
     """The launch-bound loop against its own commit; five pairs at most, for time's sake."""
-    return gate(launching, "--perfgate-against=HEAD", "--perfgate-max-runs=10")
+    return gate(launching, "--perfgate-against=HEAD", "--perfgate-max-runs=12")
 
 
 def check_interleaved(launching: Path, made: Gate) -> None:
@@ -168,7 +168,9 @@ def check_interleaved(launching: Path, made: Gate) -> None:
     assert made.verdict["stage"] == "interleaved"
     assert made.verdict["duet"]["commit"] == git(launching, "rev-parse", "HEAD")
     assert made.verdict["duet"]["pairs"] >= 3
-    assert made.verdict["runs"] == made.verdict["baseline_runs"] == made.verdict["duet"]["pairs"]
+    # Before the pairs, one run of either side is made alone.
+    assert made.verdict["duet"]["screen_runs"] == 1
+    assert made.verdict["runs"] == 1 + made.verdict["baseline_runs"] == 1 + made.verdict["duet"]["pairs"]
     assert any(remark.startswith("Interleaved: both sides took turns") for remark in made.verdict["remarks"])
     assert not any("left core" in remark for remark in made.verdict["remarks"])
     assert "pair 1 of 3, interleaved" in made.output
@@ -190,7 +192,7 @@ def test_a_fifth_more_host_work_is_shown_in_turns(launching: Path, unchanged: Ga
     file = launching / "workloads" / "launches.py"
     try:
         file.write_text(LAUNCHES.replace("SPINS = 0", f"SPINS = {spins}"))
-        slower = gate(launching, "--perfgate-against=HEAD", "--perfgate-max-runs=10")
+        slower = gate(launching, "--perfgate-against=HEAD", "--perfgate-max-runs=12")
     finally:
         file.write_text(LAUNCHES)
     check_interleaved(launching, slower)
