@@ -15,6 +15,7 @@ from perfgate.explain.ranks import told_ranks
 from perfgate.explain.sides import side_of_runs
 from perfgate.explain.where import where
 from perfgate.gate.comparable import parts_of, verdict_of, why_incomparable
+from perfgate.gate.spending import known_noisy
 from perfgate.gate.terms import (
     NO_DUET_BY,
     NOT_MEASURED_BY,
@@ -29,7 +30,7 @@ from perfgate.gate.terms import (
 )
 from perfgate.judge.compare import Prior
 from perfgate.judge.creep import creep
-from perfgate.judge.forecast import differs_too_much, smallest_loss
+from perfgate.judge.forecast import smallest_loss
 from perfgate.judge.judge import Judgement, judge
 from perfgate.judge.remarks import clock_moved
 from perfgate.judge.rows import Terms
@@ -176,7 +177,7 @@ class _Checking:
         noisy = False
         if forms.interleaved is not None and self._policy.stops_early and skipped is None:
             # Not where a user asked for runs: those of an interleaved duet cannot be blessed.
-            noisy = differs_too_much(baseline, self._terms(SCREEN_PLAN, max_runs=self._policy.max_runs))
+            noisy = known_noisy(self._expectation, self._policy)
             skipped = "its blessed runs differ by more than what it is held to" if noisy else None
         screened: Judgement | None = None
         if skipped is None:
@@ -239,15 +240,22 @@ class _Checking:
     # Against another commit
 
     def against(self, forms: _Forms) -> Checked:
-        """Compare with another commit, in a duet and nothing else."""
-        ((form, plan), *_) = forms.in_order()
-        try:
-            return self._duel(form, plan, None, None, why=None)
-        except _NoDuet as none:
-            reason, next_step = parts_of(none.why, subject=f"{self._expectation.workload.id}: ")
-            if isinstance(none.__cause__, RevisionMissing):
-                return self.alone(verdict_of(self._expectation, Outcome.NO_BASELINE, reason, next_step))
-            return self.checked(verdict_of(self._expectation, Outcome.NOT_MEASURED, reason, next_step, runs=self.runs))
+        """Compare with another commit, in a duet and nothing else: interleaved first where stored runs differ much."""
+        last: _NoDuet | None = None
+        for form, plan in forms.in_order(noisy=known_noisy(self._expectation, self._policy)):
+            if last is not None:
+                self._remarks.append(f"No interleaved duet: {last.why}")
+            try:
+                return self._duel(form, plan, None, None, why=None)
+            except _NoDuet as none:
+                last = none
+                if isinstance(none.__cause__, RevisionMissing):
+                    break
+        assert last is not None  # there is a form, and it came to nothing
+        reason, next_step = parts_of(last.why, subject=f"{self._expectation.workload.id}: ")
+        if isinstance(last.__cause__, RevisionMissing):
+            return self.alone(verdict_of(self._expectation, Outcome.NO_BASELINE, reason, next_step))
+        return self.checked(verdict_of(self._expectation, Outcome.NOT_MEASURED, reason, next_step, runs=self.runs))
 
     def _duel(
         self, form: OpenDuel, plan: Plan, stored: Baseline | None, screened: Judgement | None, *, why: str | None

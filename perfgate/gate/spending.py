@@ -12,6 +12,14 @@ from perfgate.model.baseline import Baseline
 from perfgate.model.metric import METRICS, Metric
 
 
+def known_noisy(expectation: Expectation, policy: Policy) -> bool:
+    """Whether the blessed runs, where they may be compared, differ so much that a duet is better interleaved."""
+    baseline = expectation.baseline
+    if baseline is None or why_incomparable(expectation) is not None:
+        return False
+    return differs_too_much(baseline, Terms(budgets=policy.budgets, workloads=policy.workloads))
+
+
 def forecast(
     expectation: Expectation,
     policy: Policy,
@@ -28,16 +36,18 @@ def forecast(
     """
     baseline = expectation.baseline
     if against is not None:
-        plan = DUET_PLAN if duet else INTERLEAVED_PLAN
-        pairs = min(policy.max_runs // 2, plan.most_runs)
-        first = f"{_spending(min(plan.fewest_to_fail, pairs), run_s, plan)} with {against}"
+        in_pairs = interleaved and (not duet or known_noisy(expectation, policy))
+        plan = INTERLEAVED_PLAN if in_pairs else DUET_PLAN
+        pairs = min(policy.max_runs // 2 - in_pairs, plan.most_runs)
+        alone = f"{_spending(1, run_s, DUET_PLAN)} and " if in_pairs else ""
+        first = f"{alone}{_spending(min(plan.fewest_to_fail, pairs), run_s, plan)} with {against}"
         more = f"if that does not do, up to {_spending(pairs, run_s, plan)}"
         return (first, more) if pairs > plan.fewest_to_fail else (first,)
     if expectation.trouble is not None:
         return ("nothing to measure while its baseline cannot be read",)
     if baseline is None or why_incomparable(expectation) is not None:
         return (f"{_spending(policy.new_runs, run_s)}, to be shown: there is nothing to compare with",)
-    if interleaved and policy.stops_early and differs_too_much(baseline, Terms(budgets=policy.budgets)):
+    if interleaved and policy.stops_early and known_noisy(expectation, policy):
         pairs = min((policy.max_runs - 1) // 2, INTERLEAVED_PLAN.most_runs)
         fewest = _spending(min(INTERLEAVED_PLAN.fewest_to_fail, pairs), run_s, INTERLEAVED_PLAN)
         first = f"{_spending(1, run_s)} and {fewest}"

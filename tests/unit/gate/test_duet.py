@@ -317,6 +317,40 @@ def test_where_no_stored_time_holds_both_sides_are_measured_alone_first() -> Non
     assert refused.verdict.reason.startswith("a step of the other commit takes 14.81 ms on one CPU core")
 
 
+def test_against_a_commit_a_loop_that_is_known_to_be_noisy_is_interleaved() -> None:
+    pair = Pair(reference=slower(0), candidate=slower(1))
+    alternate, interleaved = duel(0, 0), Recorded(moody(-15.0), moody(-12.0, wobble=2), alone=pair)
+    expected = expect(noisy_baseline())
+    checked = check(expected, Policy(), Candidate(), alternate, interleaved=interleaved, against=True)
+    assert outcome_of(checked) == (Outcome.REGRESSED, Stage.INTERLEAVED, 1, 5)
+    assert not alternate.opened
+    assert gate.forecast(expected, Policy(), run_s=10.0, duet=True, interleaved=True, against="HEAD") == (
+        "1 pair (about 20 s) and 3 interleaved pairs (about 60 s) with HEAD",
+        "if that does not do, up to 12 interleaved pairs (about 240 s)",
+    )
+    quiet = Recorded(moody(0.0), moody(0.0), alone=pair)
+    assert (
+        check(expect(FULL), Policy(), Candidate(), alternate, interleaved=quiet, against=True).verdict.stage
+        is Stage.DUET
+    )
+
+
+def test_against_a_commit_what_is_not_judged_on_one_core_is_run_alternately() -> None:
+    pair = Pair(reference=slower(0), candidate=slower(1))
+    interleaved = Recorded(moody(90.0), moody(90.0, wobble=2), alone=pair)
+    checked = check(expect(noisy_baseline()), Policy(), Candidate(), duel(0, 90), interleaved=interleaved, against=True)
+    assert (checked.verdict.outcome, checked.verdict.stage) == (Outcome.REGRESSED, Stage.DUET)
+    assert checked.verdict.remarks[0].startswith("No interleaved duet: a step of the other commit takes 23.45 ms")
+
+
+def test_a_commit_that_is_not_there_is_not_asked_for_twice() -> None:
+    opening = RevisionMissing(subject="commit 0123456789ab", fact="it is not here", next_step="git fetch")
+    alternate, interleaved = duel(0, 0), Recorded([], [], opening=opening)
+    checked = check(expect(noisy_baseline()), Policy(), screen(0.0), alternate, interleaved=interleaved, against=True)
+    assert checked.verdict.outcome is Outcome.NO_BASELINE
+    assert not alternate.opened
+
+
 def test_another_torch_is_judged_by_what_was_blessed() -> None:
     """Both sides of a duet would run with the new one."""
     updated = records.machine().model_copy(update={"torch": "2.99.0"})
@@ -724,7 +758,7 @@ def test_a_noisy_loop_is_promised_what_interleaved_pairs_show() -> None:
     quiet = gate.forecast(expect(FULL), Policy(), run_s=None, duet=True, interleaved=True)
     assert quiet[1].startswith("if that does not do, up to 8 pairs ")
     assert gate.forecast(expect(None), Policy(), run_s=None, duet=False, interleaved=True, against="HEAD") == (
-        "3 interleaved pairs with HEAD",
+        "1 pair and 3 interleaved pairs with HEAD",
         "if that does not do, up to 12 interleaved pairs",
     )
 
