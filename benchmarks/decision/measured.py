@@ -85,7 +85,7 @@ class RecordedGate(Record):
     interleaved: tuple[RecordedRun, ...] = ()
     """The candidate's runs in an interleaved duet, as many as there are of the reference."""
     runs: int = Field(ge=1)
-    """Processes started."""
+    """Processes started, but for the one of the other side that an interleaved duet with a commit runs alone."""
 
     @model_validator(mode="after")
     def _adds_up(self) -> Self:
