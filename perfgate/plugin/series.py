@@ -112,20 +112,19 @@ class WorktreeDuel:
         title = f"pair {index + 1} of {planned}"
         if index % 2:
             candidate = self.series.measure_as(f"{title}, candidate")
-            return Pair(reference=self._reference(index, title), candidate=candidate)
-        reference = self._reference(index, title)
+            return Pair(reference=self._reference(self._reference_folder(index), title), candidate=candidate)
+        reference = self._reference(self._reference_folder(index), title)
         return Pair(reference=reference, candidate=self.series.measure_as(f"{title}, candidate"))
 
     def alone(self) -> Pair:
         """Make one run of either side, one after the other; raises what `pair` does."""
-        return WorktreeDuel.pair(self, 0, 1)
+        reference = self._reference(self.folder / "reference-alone", "alone")
+        return Pair(reference=reference, candidate=self.series.measure_as("alone, candidate"))
 
-    def _reference(self, index: int, title: str) -> Run:
+    def _reference(self, folder: Path, title: str) -> Run:
         self._refuse_other_words()
         try:
-            measured = measure(
-                self.bench, self.workload, self._reference_folder(index), self.progress, f"{title}, {self._shown}"
-            )
+            measured = measure(self.bench, self.workload, folder, self.progress, f"{title}, {self._shown}")
         except NOT_MEASURED_BY as failed:
             raise self._failed_there(failed) from failed
         return self._as_blessed(measured)

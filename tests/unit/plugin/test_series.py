@@ -208,6 +208,20 @@ def test_the_other_commit_begins_in_every_other_interleaved_pair(stand: Stand) -
     assert (duel.revision, duel.commit) == ("HEAD~1", SHA)
 
 
+def test_either_side_runs_alone_in_a_folder_of_its_own_before_interleaved_pairs(stand: Stand) -> None:
+    stand.runs, stand.pairs = [measured(1), measured(2)], [(measured(3), measured(4))]
+    duel = stand.interleaved()
+    alone = duel.alone()
+    assert [run.measured()[Metric.STEP_MS] for run in (alone.reference, alone.candidate)] == [1, 2]
+    duel.pair(0, 3)
+    assert stand.folders == [
+        "checkout: reference-alone",
+        "project: run-1",
+        "interleaved-reference-1 | run-2",
+    ]
+    assert stand.lines[:2] == ["alone, 0123456789ab", "alone, candidate"]
+
+
 def test_the_candidate_of_a_pair_is_a_run_of_its_series(stand: Stand) -> None:
     other = {**records.CODE, "model.py": "c" * 64}
     stand.runs = [measured()]
