@@ -12,6 +12,7 @@ import importlib
 import os
 import select
 import sys
+import time
 import weakref
 from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass
@@ -296,6 +297,8 @@ class MeasuredSteps:
         """Whether the loop ran to the end."""
         self.marked_by: str | None = None
         self.captured_by: str | None = None
+        self.cores: float | None = None
+        """CPU cores kept busy over the measured steps, on average; None in turns with another process."""
         self.kept_core: int | None = None
         """The core that it was ordered to, if it was still there after its last step."""
 
@@ -362,6 +365,7 @@ class MeasuredSteps:
                 self._turns.hand_over()
             capture.start()
             try:
+                busy = Busy() if self._turns is None else None
                 marker.push(START_RANGE)
                 marker.pop()
                 for number in range(self._steps):
@@ -369,6 +373,8 @@ class MeasuredSteps:
                         self._wait(marker, capture)
                     yield from self._one(marker, STEP_RANGE, self._warmup + number)
                 capture.synchronise()
+                if busy is not None:
+                    self.cores = busy.cores()
                 if self._turns is not None:
                     self._turns.end()
                 if pinned is not None:
@@ -458,6 +464,33 @@ class Pinned:
         return stayed
 
 
+class Busy:
+    """Counts the CPU time that this process and all that it has started take from now on."""
+
+    def __init__(self) -> None:
+        self._before = _cpu_ns()
+        self._began_ns = time.perf_counter_ns()
+
+    def cores(self) -> float:
+        """CPU cores kept busy since then, on average; processes that have ended meanwhile do not count."""
+        passed_ns, now = time.perf_counter_ns() - self._began_ns, _cpu_ns()
+        used_ns = sum(max(used - self._before.get(process, 0), 0) for process, used in now.items())
+        return used_ns / max(passed_ns, 1)
+
+
+def _cpu_ns() -> dict[int, int]:
+    """CPU time so far, by process, of this one and of all that it has started, as far as /proc tells."""
+    used = {os.getpid(): time.process_time_ns()}
+    for child in _family() - used.keys():
+        total = 0
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            for task in Path(f"/proc/{child}/task").iterdir():
+                with contextlib.suppress(OSError):
+                    total += int((task / "schedstat").read_text().split()[0])
+        used[child] = total
+    return used
+
+
 def stay_near(core: int, *, nodes: Path = MEMORY_NODES) -> None:
     """Keep this thread, and all that it is yet to start, to those of its CPUs that share their memory with the core.
 
@@ -494,16 +527,21 @@ def _move(cores: set[int], wanted: Callable[[set[int]], bool]) -> int:
 
 def _threads() -> list[int]:
     """The threads of this process and of all that it has started, as far as /proc tells."""
+    threads: list[int] = []
+    for process in _family():
+        with contextlib.suppress(OSError):
+            threads += [int(task.name) for task in Path(f"/proc/{process}/task").iterdir()]
+    return threads
+
+
+def _family() -> set[int]:
+    """This process and all that it has started, as far as /proc tells."""
     family, found = {os.getpid()}, 0
     parents = _parents()
     while len(family) > found:
         found = len(family)
         family |= {child for child, parent in parents.items() if parent in family}
-    threads: list[int] = []
-    for process in family:
-        with contextlib.suppress(OSError):
-            threads += [int(task.name) for task in Path(f"/proc/{process}/task").iterdir()]
-    return threads
+    return family
 
 
 def _parents() -> dict[int, int]:
@@ -547,6 +585,7 @@ def tell(
         marked_by=steps.marked_by,
         captured_by=steps.captured_by,
         core=steps.kept_core,
+        cores=steps.cores,
         code=_as_loaded(before or {}, loaded_code(Path(order.root))),
     )
     Path(order.account).write_text(account.model_dump_json(indent=2), encoding="utf-8")

@@ -57,8 +57,10 @@ from perfgate.model.sample import Run
 from perfgate.model.side import Side
 from perfgate.model.verdict import Creep, Duet, MetricVerdict, Verdict
 
+BUSY_CORES = 1.1
+"""Steps that keep more CPU cores than this busy do several things at once."""
 SLOWER_ON_ONE_CORE = 1.1
-"""A step that takes so many times as long on the one core of an interleaved duet as alone does several things at once.
+"""And lose by it, where one takes so many times as long on the one core of an interleaved duet as alone.
 
 Launch-bound loops are faster there (`benchmarks/moods`: 17 %), since their threads take turns anyway.
 """
@@ -276,7 +278,7 @@ class _Checking:
             )
         try:
             with form() as duel:
-                most = self._affordable_pairs(plan, stored)
+                most = self._affordable_pairs(plan)
                 alone = self._alone(duel, stored) if plan.in_pairs else None
                 screen_runs = len(self.runs)
                 judgement, reference = self._pairs(duel, plan, stored, screened, most=most, alone=alone)
@@ -297,7 +299,7 @@ class _Checking:
         )
         return self._final(judgement.verdict, stored, reference=reference, duet=told)
 
-    def _affordable_pairs(self, plan: Plan, stored: Baseline | None) -> int:
+    def _affordable_pairs(self, plan: Plan) -> int:
         """How many pairs there may be.
 
         Raises:
@@ -305,7 +307,7 @@ class _Checking:
         """
         first, before = plan.fewest_to_fail, len(self.runs)
         if plan.in_pairs:
-            before += 2 if not self._known_alone(stored) else 0 if self.runs else 1
+            before += 2  # alone
         most = min((self._policy.max_runs - before) // 2, plan.most_runs)
         if most < first:
             needed = before + 2 * first
@@ -315,27 +317,19 @@ class _Checking:
             )
         return most
 
-    def _known_alone(self, stored: Baseline | None) -> tuple[float, ...]:
-        """What the other side's step takes alone, ms, as far as stored runs of this machine tell."""
-        if stored is None or _why_no_screen(stored, self._series.machine) is not None:
-            return ()
-        return tuple(stored.values(Metric.STEP_MS))
-
     def _alone(self, duel: Duel, stored: Baseline | None) -> _Alone:
-        """What a step takes on either side where it is alone and may use all cores; measured where it is not known.
+        """What a step takes on either side where it is alone and may use all cores.
 
         Raises:
             _NoDuet: the other commit cannot be run.
         """
-        then = self._known_alone(stored)
-        if not then:
-            pair = self._guarded(INTERLEAVED_PLAN, duel.alone)
-            self._take(pair.candidate)
-            _check_reference(pair.reference, self._expectation, stored, pair.candidate)
-            then = _steps([pair.reference])
-        elif not self.runs:
-            self._take(self._run(1))
-        return _Alone(then=then, now=_steps(self.runs))
+        pair = self._guarded(INTERLEAVED_PLAN, duel.alone)
+        self._take(pair.candidate)
+        _check_reference(pair.reference, self._expectation, stored, pair.candidate)
+        then = _steps([pair.reference])
+        if stored is not None and _why_no_screen(stored, self._series.machine) is None:
+            then = (*then, *stored.values(Metric.STEP_MS))
+        return _Alone(then=then, now=_steps(self.runs), cores=pair.cores)
 
     def _pairs(
         self,
@@ -527,10 +521,11 @@ class _Checking:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Alone:
-    """What a step of both sides takes alone, ms, by runs."""
+    """What a step of the other side and of the candidate takes alone, ms, by runs, and how many cores it keeps busy."""
 
     then: tuple[float, ...]
     now: tuple[float, ...]
+    cores: tuple[float | None, float | None]
 
     def check(self, reference: Sequence[float], candidate: Sequence[float]) -> None:
         """Hold the steps of an interleaved duet, on one core, against these.
@@ -538,16 +533,17 @@ class _Alone:
         What several cores do at once is lost there on both sides, and a change that loses it would not show.
 
         Raises:
-            _NoDuet: either side is slower there than in any of its runs alone. The candidate's may also differ as much
-                as the other side's.
+            _NoDuet: a side that keeps several busy is slower there than in any of its runs alone.
         """
-        now = self.now if max(self.now, default=0.0) < min(self.then, default=0.0) else (*self.now, *self.then)
-        for whose, alone, there in (("the other commit", self.then, reference), ("the candidate", now, candidate)):
-            if alone and there and median(there) > SLOWER_ON_ONE_CORE * max(alone):
+        sides = (("the other commit", self.then, reference), ("the candidate", self.now, candidate))
+        for (whose, alone, there), cores in zip(sides, self.cores, strict=True):
+            if cores is None or cores <= BUSY_CORES or not alone or not there:
+                continue
+            if median(there) > SLOWER_ON_ONE_CORE * max(alone):
                 raise _NoDuet(
                     f"a step of {whose} takes {milliseconds(median(there))} ms on one CPU core and at most "
-                    f"{milliseconds(max(alone))} ms on all: it does several things at once, and losing that would not "
-                    "show there"
+                    f"{milliseconds(max(alone))} ms alone, where it keeps {cores:.2g} busy: it does several things at "
+                    "once, and losing that would not show"
                 )
 
 

@@ -167,6 +167,8 @@ class Pair:
 
     reference: Run
     candidate: Run
+    cores: tuple[float | None, float | None] = (None, None)
+    """CPU cores that the reference's and the candidate's steps kept busy, where each ran alone and that is known."""
 
 
 class Duel(Protocol):

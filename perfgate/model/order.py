@@ -76,5 +76,7 @@ class Account(Record):
     """`torch`, `libcuda`, or None where no CUDA profiler API exists."""
     core: int | None = None
     """The one core that it was ordered to, if it still kept to that after its last step."""
+    cores: float | None = None
+    """CPU cores that it and its children kept busy, on average over the measured steps; not measured in turns."""
     code: Mapping[str, str] = {}
     """SHA-256 by path (POSIX, relative to the root) of the project's files that were loaded."""

@@ -51,6 +51,11 @@ class Series:
             update={"torch": account.torch, "cuda": account.cuda or machine.cuda, "nvtx": account.nvtx}
         )
 
+    @property
+    def cores(self) -> float | None:
+        """CPU cores that the run made last kept busy, as its worker tells."""
+        return None if self._account is None else self._account.cores
+
     def measure(self, index: int, planned: int) -> Run:
         """Make one run and tell of it."""
         return self.measure_as(f"run {index + 1} of {planned}")
@@ -118,16 +123,25 @@ class WorktreeDuel:
 
     def alone(self) -> Pair:
         """Make one run of either side, one after the other; raises what `pair` does."""
-        reference = self._reference(self.folder / "reference-alone", "alone")
-        return Pair(reference=reference, candidate=self.series.measure_as("alone, candidate"))
+        there = self._measured_there(self.folder / "reference-alone", "alone")
+        reference = self._as_blessed(there)
+        candidate = self.series.measure_as("alone, candidate")
+        account = there.account
+        return Pair(
+            reference=reference,
+            candidate=candidate,
+            cores=(None if account is None else account.cores, self.series.cores),
+        )
 
     def _reference(self, folder: Path, title: str) -> Run:
+        return self._as_blessed(self._measured_there(folder, title))
+
+    def _measured_there(self, folder: Path, title: str) -> runner.Measured:
         self._refuse_other_words()
         try:
-            measured = measure(self.bench, self.workload, folder, self.progress, f"{title}, {self._shown}")
+            return measure(self.bench, self.workload, folder, self.progress, f"{title}, {self._shown}")
         except NOT_MEASURED_BY as failed:
             raise self._failed_there(failed) from failed
-        return self._as_blessed(measured)
 
     @property
     def _shown(self) -> str:

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -24,6 +25,7 @@ from perfgate.model.order import Account, Bouts, Ending, Order
 from perfgate.worker import (
     SETTLING_TURNS,
     Abandoned,
+    Busy,
     Deaf,
     MeasuredSteps,
     NotPinned,
@@ -1053,7 +1055,9 @@ def test_the_account_tells_how_it_ended_and_with_what(
     steps = made(calls)
     list(steps)
     tell(order, steps, Ending.FINISHED)
-    assert account_of(order) == Account(
+    account = account_of(order)
+    assert account.cores is not None
+    assert account.model_copy(update={"cores": None}) == Account(
         ending=Ending.FINISHED,
         turns=5,
         pid=77,
@@ -1139,6 +1143,26 @@ def sha(text: str) -> str:
 
 
 Load = Callable[[str, object], None]
+
+
+def test_cores_kept_busy_are_those_of_all_threads_and_children() -> None:
+    """Two children that compute, beside this process, which waits."""
+    alone = Busy()
+    time.sleep(0.1)
+    assert alone.cores() < 0.5
+    spin = "print(flush=True)\nwhile True: pass"
+    with ExitStack() as held:
+        children = [held.enter_context(subprocess.Popen([sys.executable, "-c", spin], stdout=-1)) for _ in range(2)]
+        for child in children:
+            held.callback(child.kill)
+            assert child.stdout is not None
+            child.stdout.readline()
+        busy, began = Busy(), time.monotonic()
+        # However little a busy machine lets them have, it is more than this process takes.
+        while (cores := busy.cores()) < 0.2 or time.monotonic() < began + 0.2:
+            assert time.monotonic() < began + 60
+            time.sleep(0.05)
+    assert 0.2 <= cores < 2.5
 
 
 def test_loaded_code_is_the_projects_files_among_the_modules(tmp_path: Path, load: Load) -> None:

@@ -93,8 +93,7 @@ class Recorded:
 
     def alone(self) -> Pair:
         self.alone_asked += 1
-        assert self._alone is not None
-        return self._alone
+        return self._alone or Pair(reference=slower(0), candidate=slower(0, 1), cores=(1.0, 1.0))
 
 
 def duel(there: float, here: float) -> Recorded:
@@ -215,7 +214,7 @@ def test_runs_that_differ_too_much_are_interleaved() -> None:
     checked = check(expect(noisy_baseline()), Policy(), Candidate(*moody(2.5)), alternate, interleaved=interleaved)
     assert outcome_of(checked) == (Outcome.REGRESSED, Stage.INTERLEAVED, 1, 5)
     assert len(checked.interleaved_runs) == 5
-    assert interleaved.alone_asked == 0  # what the baseline holds says what the other side takes alone
+    assert interleaved.alone_asked == 1
     assert not alternate.opened
     assert [planned for _, planned in interleaved.asked] == [3, 3, 3, 5, 5]
     assert checked.verdict.runs == 6
@@ -235,7 +234,7 @@ def test_runs_that_were_asked_for_are_made_before_a_noisy_loop_is_interleaved() 
     interleaved = Recorded(moody(0.0), moody(0.0, wobble=2))
     policy = Policy(runs=5, stops_early=False)
     checked = check(expect(noisy_baseline()), policy, Candidate(*moody(2.5)), duel(0, 0), interleaved=interleaved)
-    assert outcome_of(checked) == (Outcome.PASSED, Stage.INTERLEAVED, 5, 5)
+    assert outcome_of(checked) == (Outcome.PASSED, Stage.INTERLEAVED, 6, 5)
 
 
 def test_quiet_runs_are_not_interleaved() -> None:
@@ -280,33 +279,50 @@ def test_a_form_of_the_duet_that_came_to_nothing_leaves_nothing_to_the_next() ->
 def test_interleaving_is_all_there_is_where_it_was_asked_for() -> None:
     interleaved = duel(0, 2.5)
     checked = check(expect(FULL), Policy(), screen(2.5), None, interleaved=interleaved)
-    assert outcome_of(checked) == (Outcome.REGRESSED, Stage.INTERLEAVED, 3, 5)
+    assert outcome_of(checked) == (Outcome.REGRESSED, Stage.INTERLEAVED, 4, 5)
 
 
 def test_a_loop_that_needs_several_cores_is_not_judged_on_one() -> None:
     """Two threads became one: 90 % slower alone, and no slower on the one core that both sides then have."""
-    interleaved = Recorded(moody(90.0), moody(86.0, wobble=2))
+    alone = Pair(reference=slower(0), candidate=slower(90), cores=(1.9, 1.0))
+    interleaved = Recorded(moody(90.0), moody(86.0, wobble=2), alone=alone)
     alternate = Recorded(moody(0.0), moody(90.0))
     checked = check(expect(noisy_baseline()), Policy(), Candidate(*moody(90.0)), alternate, interleaved=interleaved)
     assert outcome_of(checked) == (Outcome.REGRESSED, Stage.DUET, 4, 3)
     assert checked.verdict.remarks[0].startswith(
-        "No interleaved duet: a step of the other commit takes 23.45 ms on one CPU core and at most 13.08 ms on all"
+        "No interleaved duet: a step of the other commit takes 23.45 ms on one CPU core and at most 13.08 ms alone, "
+        "where it keeps 1.9 busy: "
     )
     assert len(interleaved.asked) == 1
 
 
+def test_a_loop_of_one_core_is_judged_on_one_whatever_the_mood_of_its_runs_alone() -> None:
+    alone = Pair(reference=slower(-30), candidate=slower(-30), cores=(1.05, 1.0))
+    interleaved = Recorded(moody(20.0), moody(20.0, wobble=2), alone=alone)
+    checked = check(expect(noisy_baseline()), Policy(), Candidate(), duel(0, 0), interleaved=interleaved)
+    assert outcome_of(checked) == (Outcome.PASSED, Stage.INTERLEAVED, 1, 5)
+
+
+def test_a_loop_of_several_cores_that_loses_nothing_on_one_is_judged_there() -> None:
+    """A thread that spins while it waits keeps a core busy to no purpose."""
+    alone = Pair(reference=slower(0), candidate=slower(0), cores=(2.0, 2.0))
+    interleaved = Recorded(moody(-17.0), moody(-17.0, wobble=2), alone=alone)
+    checked = check(expect(noisy_baseline()), Policy(), Candidate(), duel(0, 0), interleaved=interleaved)
+    assert outcome_of(checked) == (Outcome.PASSED, Stage.INTERLEAVED, 1, 5)
+
+
 def test_a_candidate_that_came_to_use_several_cores_is_not_judged_on_one() -> None:
     faster = moody(-45.0)
-    interleaved = Recorded(moody(0.0), moody(3.0, wobble=2))
-    checked = check(
-        expect(noisy_baseline()), Policy(), Candidate(*faster), Recorded(moody(0.0), faster), interleaved=interleaved
-    )
+    alone = Pair(reference=slower(0), candidate=slower(-45), cores=(1.0, 1.9))
+    interleaved = Recorded(moody(0.0), moody(3.0, wobble=2), alone=alone)
+    alternate = Recorded(moody(0.0), faster)
+    checked = check(expect(noisy_baseline()), Policy(), Candidate(*faster), alternate, interleaved=interleaved)
     assert checked.verdict.outcome is Outcome.IMPROVED
     assert "a step of the candidate takes" in checked.verdict.remarks[0]
 
 
-def test_where_no_stored_time_holds_both_sides_are_measured_alone_first() -> None:
-    pair = Pair(reference=slower(0), candidate=slower(1))
+def test_against_a_commit_both_sides_are_measured_alone_first() -> None:
+    pair = Pair(reference=slower(0), candidate=slower(1), cores=(2.0, 2.0))
     interleaved = Recorded(moody(-15.0), moody(-15.0, wobble=2), alone=pair)
     checked = check(expect(), Policy(), Candidate(), None, interleaved=interleaved, against=True)
     assert outcome_of(checked) == (Outcome.PASSED, Stage.INTERLEAVED, 1, 5)
@@ -336,7 +352,7 @@ def test_against_a_commit_a_loop_that_is_known_to_be_noisy_is_interleaved() -> N
 
 
 def test_against_a_commit_what_is_not_judged_on_one_core_is_run_alternately() -> None:
-    pair = Pair(reference=slower(0), candidate=slower(1))
+    pair = Pair(reference=slower(0), candidate=slower(1), cores=(1.9, 1.9))
     interleaved = Recorded(moody(90.0), moody(90.0, wobble=2), alone=pair)
     checked = check(expect(noisy_baseline()), Policy(), Candidate(), duel(0, 90), interleaved=interleaved, against=True)
     assert (checked.verdict.outcome, checked.verdict.stage) == (Outcome.REGRESSED, Stage.DUET)
@@ -400,7 +416,8 @@ def test_interleaved_runs_say_nothing_of_the_anchor_and_are_not_blessed() -> Non
         interleaved=Recorded(shorter, shorter),
     )
     assert checked.verdict.outcome is Outcome.PASSED
-    assert {run.value(Metric.STEP_MS) for run in checked.runs} == {run.value(Metric.STEP_MS) for run in moody(2.5)[:3]}
+    alone = [*moody(2.5)[:3], slower(0, 1)]
+    assert [run.value(Metric.STEP_MS) for run in checked.runs] == [run.value(Metric.STEP_MS) for run in alone]
 
 
 # Straight to the duet
@@ -744,7 +761,7 @@ def test_what_a_run_takes_is_left_out_where_nobody_knows_it() -> None:
 
 def test_a_noisy_loop_is_promised_what_interleaved_pairs_show() -> None:
     assert gate.forecast(expect(noisy_baseline()), Policy(), run_s=10.0, duet=True, interleaved=True) == (
-        "1 run (about 10 s) and 3 interleaved pairs (about 60 s) with the baseline's commit",
+        "1 pair (about 20 s) and 3 interleaved pairs (about 60 s) with the baseline's commit",
         (
             "if that does not do, up to 12 interleaved pairs (about 240 s): "
             "can show 1.2 % of step_ms and 0.5 % of kernel_ms"
@@ -752,7 +769,7 @@ def test_a_noisy_loop_is_promised_what_interleaved_pairs_show() -> None:
     )
     asked = gate.forecast(expect(noisy_baseline()), Policy(stops_early=False), run_s=None, duet=False, interleaved=True)
     assert asked[0].startswith("3 runs: can show ")
-    assert asked[1].startswith("if that does not do, up to 12 interleaved pairs with the baseline's commit: can show ")
+    assert asked[1].startswith("if that does not do, up to 11 interleaved pairs with the baseline's commit: can show ")
     alternately = gate.forecast(expect(noisy_baseline()), Policy(), run_s=None, duet=True)
     assert alternately[1].startswith("if that does not do, up to 8 pairs with the baseline's commit: can show ")
     quiet = gate.forecast(expect(FULL), Policy(), run_s=None, duet=True, interleaved=True)

@@ -39,11 +39,16 @@ Made = runner.Measured | BaseException
 
 
 def measured(
-    step_ms: float = 12.34, *, code: Mapping[str, str] = records.CODE, torch: str = "2.6.0", withheld: str | None = None
+    step_ms: float = 12.34,
+    *,
+    code: Mapping[str, str] = records.CODE,
+    torch: str = "2.6.0",
+    cores: float | None = None,
+    withheld: str | None = None,
 ) -> runner.Measured:
     return runner.Measured(
         run=records.run({Metric.STEP_MS: step_ms}),
-        account=Account(ending=Ending.FINISHED, pid=1, torch=torch, cuda="12.4", nvtx="0.2.11"),
+        account=Account(ending=Ending.FINISHED, pid=1, torch=torch, cuda="12.4", nvtx="0.2.11", cores=cores),
         code=code,
         withheld=() if withheld is None else (withheld,),
     )
@@ -209,9 +214,10 @@ def test_the_other_commit_begins_in_every_other_interleaved_pair(stand: Stand) -
 
 
 def test_either_side_runs_alone_in_a_folder_of_its_own_before_interleaved_pairs(stand: Stand) -> None:
-    stand.runs, stand.pairs = [measured(1), measured(2)], [(measured(3), measured(4))]
+    stand.runs, stand.pairs = [measured(1, cores=1.5), measured(2, cores=0.9)], [(measured(3), measured(4))]
     duel = stand.interleaved()
     alone = duel.alone()
+    assert alone.cores == (1.5, 0.9)
     assert [run.measured()[Metric.STEP_MS] for run in (alone.reference, alone.candidate)] == [1, 2]
     duel.pair(0, 3)
     assert stand.folders == [
