@@ -468,26 +468,27 @@ class Busy:
     """Counts the CPU time that this process and all that it has started take from now on."""
 
     def __init__(self) -> None:
-        self._before = _cpu_ns()
-        self._began_ns = time.perf_counter_ns()
+        self._children = _children_ns()
+        # Last, and first at the end: looking for children is no work of the steps.
+        self._own_ns, self._began_ns = time.process_time_ns(), time.perf_counter_ns()
 
     def cores(self) -> float:
         """CPU cores kept busy since then, on average; processes that have ended meanwhile do not count."""
-        passed_ns, now = time.perf_counter_ns() - self._began_ns, _cpu_ns()
-        used_ns = sum(max(used - self._before.get(process, 0), 0) for process, used in now.items())
+        used_ns, passed_ns = time.process_time_ns() - self._own_ns, time.perf_counter_ns() - self._began_ns
+        for child, used in _children_ns().items():
+            used_ns += max(used - self._children.get(child, 0), 0)
         return used_ns / max(passed_ns, 1)
 
 
-def _cpu_ns() -> dict[int, int]:
-    """CPU time so far, by process, of this one and of all that it has started, as far as /proc tells."""
-    used = {os.getpid(): time.process_time_ns()}
-    for child in _family() - used.keys():
-        total = 0
-        with contextlib.suppress(OSError, ValueError, IndexError):
+def _children_ns() -> dict[int, int]:
+    """CPU time so far, by process, of all that this one has started, as far as /proc tells."""
+    used: dict[int, int] = {}
+    for child in _family() - {os.getpid()}:
+        used[child] = 0
+        with contextlib.suppress(OSError):
             for task in Path(f"/proc/{child}/task").iterdir():
-                with contextlib.suppress(OSError):
-                    total += int((task / "schedstat").read_text().split()[0])
-        used[child] = total
+                with contextlib.suppress(OSError, ValueError, IndexError):
+                    used[child] += int((task / "schedstat").read_text().split()[0])
     return used
 
 
