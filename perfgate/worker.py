@@ -10,6 +10,7 @@ import ctypes
 import hashlib
 import importlib
 import os
+import resource
 import select
 import sys
 import time
@@ -468,28 +469,26 @@ class Busy:
     """Counts the CPU time that this process and all that it has started take from now on."""
 
     def __init__(self) -> None:
-        self._children = _children_ns()
+        self._children_ns = _children_ns()
         # Last, and first at the end: looking for children is no work of the steps.
         self._own_ns, self._began_ns = time.process_time_ns(), time.perf_counter_ns()
 
     def cores(self) -> float:
-        """CPU cores kept busy since then, on average; processes that have ended meanwhile do not count."""
+        """CPU cores kept busy since then, on average."""
         used_ns, passed_ns = time.process_time_ns() - self._own_ns, time.perf_counter_ns() - self._began_ns
-        for child, used in _children_ns().items():
-            used_ns += max(used - self._children.get(child, 0), 0)
-        return used_ns / max(passed_ns, 1)
+        return (used_ns + max(_children_ns() - self._children_ns, 0)) / max(passed_ns, 1)
 
 
-def _children_ns() -> dict[int, int]:
-    """CPU time so far, by process, of all that this one has started, as far as /proc tells."""
-    used: dict[int, int] = {}
+def _children_ns() -> int:
+    """CPU time so far of all that this process has started: what has ended, and what /proc tells of the others."""
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    used_ns = int((ended.ru_utime + ended.ru_stime) * 1e9)
     for child in _family() - {os.getpid()}:
-        used[child] = 0
         with contextlib.suppress(OSError):
             for task in Path(f"/proc/{child}/task").iterdir():
                 with contextlib.suppress(OSError, ValueError, IndexError):
-                    used[child] += int((task / "schedstat").read_text().split()[0])
-    return used
+                    used_ns += int((task / "schedstat").read_text().split()[0])
+    return used_ns
 
 
 def stay_near(core: int, *, nodes: Path = MEMORY_NODES) -> None:

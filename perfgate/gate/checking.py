@@ -255,6 +255,8 @@ class _Checking:
                     break
         assert last is not None  # there is a form, and it came to nothing
         reason, next_step = parts_of(last.why, subject=f"{self._expectation.workload.id}: ")
+        if plan.in_pairs and not next_step:
+            next_step = 'Compare runs that are alone: duet = "alternate" in [tool.perfgate].'
         if isinstance(last.__cause__, RevisionMissing):
             return self.alone(verdict_of(self._expectation, Outcome.NO_BASELINE, reason, next_step))
         return self.checked(verdict_of(self._expectation, Outcome.NOT_MEASURED, reason, next_step, runs=self.runs))
@@ -272,7 +274,7 @@ class _Checking:
         # What a form of the duet that came to nothing has left behind is not of this one.
         self.reference_runs.clear()
         self.interleaved_runs.clear()
-        if not self._may_spend(2 * plan.fewest_to_fail):
+        if not self._may_spend(2 * plan.fewest_to_fail + plan.alone_runs):
             raise _NoDuet(
                 f"the time budget leaves no room for {plan.fewest_to_fail} pairs.\nAllow more: --perfgate-time-budget"
             )
@@ -305,9 +307,7 @@ class _Checking:
         Raises:
             _NoDuet: fewer than the duet's first look takes.
         """
-        first, before = plan.fewest_to_fail, len(self.runs)
-        if plan.in_pairs:
-            before += 2  # alone
+        first, before = plan.fewest_to_fail, len(self.runs) + plan.alone_runs
         most = min((self._policy.max_runs - before) // 2, plan.most_runs)
         if most < first:
             needed = before + 2 * first

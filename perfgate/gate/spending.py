@@ -38,7 +38,7 @@ def forecast(
     if against is not None:
         in_pairs = interleaved and (not duet or known_noisy(expectation, policy))
         plan = INTERLEAVED_PLAN if in_pairs else DUET_PLAN
-        pairs = min(policy.max_runs // 2 - in_pairs, plan.most_runs)
+        pairs = min((policy.max_runs - plan.alone_runs) // 2, plan.most_runs)
         alone = f"{_spending(1, run_s, DUET_PLAN)} and " if in_pairs else ""
         first = f"{alone}{_spending(min(plan.fewest_to_fail, pairs), run_s, plan)} with {against}"
         more = f"if that does not do, up to {_spending(pairs, run_s, plan)}"
@@ -48,7 +48,7 @@ def forecast(
     if baseline is None or why_incomparable(expectation) is not None:
         return (f"{_spending(policy.new_runs, run_s)}, to be shown: there is nothing to compare with",)
     if interleaved and policy.stops_early and known_noisy(expectation, policy):
-        pairs = min(policy.max_runs // 2 - 1, INTERLEAVED_PLAN.most_runs)
+        pairs = min((policy.max_runs - INTERLEAVED_PLAN.alone_runs) // 2, INTERLEAVED_PLAN.most_runs)
         fewest = _spending(min(INTERLEAVED_PLAN.fewest_to_fail, pairs), run_s, INTERLEAVED_PLAN)
         first = f"{_spending(1, run_s, DUET_PLAN)} and {fewest}"
         up_to = f"{_spending(pairs, run_s, INTERLEAVED_PLAN)}{_can_show(baseline, policy, pairs, INTERLEAVED_PLAN)}"
@@ -67,7 +67,7 @@ def forecast(
 
 
 def _pairs(policy: Policy, plan: Plan) -> int:
-    return min((policy.max_runs - policy.runs) // 2 - plan.in_pairs, plan.most_runs)
+    return min((policy.max_runs - policy.runs - plan.alone_runs) // 2, plan.most_runs)
 
 
 def _duet_of(policy: Policy, *, alternate: bool, interleaved: bool) -> Plan | None:

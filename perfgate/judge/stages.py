@@ -91,6 +91,11 @@ class Plan:
         """Whether both sides are measured on the same occasion, in pairs."""
         return self.stage in (Stage.DUET, Stage.INTERLEAVED)
 
+    @property
+    def alone_runs(self) -> int:
+        """Runs that are made before its pairs: one of either side alone, where the pairs are interleaved."""
+        return 2 if self.in_pairs else 0
+
     def next_look(self, runs: int, *, max_runs: int) -> int:
         """Return the number of runs to judge next; `runs` itself where the budget is spent."""
         planned = next((look.runs for look in self.looks if look.runs > runs and look.losses), runs)

@@ -199,12 +199,10 @@ def _tell_inconclusive(judged: Rows, baseline: Baseline, runs: Sequence[Run], te
 
 def _allowing(runs: int, terms: Terms) -> str:
     """Write the command that allows so many runs, or pairs: alone where a user names what to compare with."""
-    alone = 2 if terms.plan.in_pairs else 0  # one run of either side, before its pairs
+    most = 2 * runs + terms.plan.alone_runs if terms.plan.is_duet else runs
     if terms.against is not None:
-        return (
-            f"pytest --perfgate --perfgate-against={shlex.quote(terms.against)} --perfgate-max-runs={2 * runs + alone}"
-        )
-    most = runs if not terms.plan.is_duet else 2 * runs + SCREEN_PLAN.fewest_to_fail + alone
+        return f"pytest --perfgate --perfgate-against={shlex.quote(terms.against)} --perfgate-max-runs={most}"
+    most += SCREEN_PLAN.fewest_to_fail if terms.plan.is_duet else 0
     return f"pytest --perfgate --perfgate-max-runs={most}"
 
 

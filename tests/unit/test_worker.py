@@ -1165,6 +1165,13 @@ def test_cores_kept_busy_are_those_of_all_threads_and_children() -> None:
     assert 0.2 <= cores < 2.5
 
 
+def test_what_a_child_that_has_ended_took_counts_as_well() -> None:
+    busy, began = Busy(), time.perf_counter()
+    burn = "import time; end = time.process_time() + 0.3\nwhile time.process_time() < end: pass"
+    subprocess.run([sys.executable, "-c", burn], check=True)
+    assert busy.cores() * (time.perf_counter() - began) > 0.3
+
+
 def test_loaded_code_is_the_projects_files_among_the_modules(tmp_path: Path, load: Load) -> None:
     for name in ("model.py", "workloads/mlp.py", "unloaded.py"):
         (tmp_path / name).parent.mkdir(exist_ok=True)

@@ -331,6 +331,7 @@ def test_against_a_commit_both_sides_are_measured_alone_first() -> None:
     refused = check(expect(), Policy(), Candidate(), None, interleaved=slow, against=True)
     assert refused.verdict.outcome is Outcome.NOT_MEASURED
     assert refused.verdict.reason.startswith("a step of the other commit takes 14.81 ms on one CPU core")
+    assert refused.verdict.next_step == 'Compare runs that are alone: duet = "alternate" in [tool.perfgate].'
 
 
 def test_against_a_commit_a_loop_that_is_known_to_be_noisy_is_interleaved() -> None:
@@ -592,6 +593,19 @@ def test_a_budget_of_time_ends_a_gate_where_it_is_spent() -> None:
     assert (checked.verdict.outcome, len(checked.runs)) == (Outcome.INCONCLUSIVE, 3)
     assert "The time budget ended this after 3 runs" in checked.verdict.remarks
     assert checked.verdict.next_step == "Allow more time: --perfgate-time-budget"
+
+
+def test_the_runs_alone_are_within_the_budget_of_time_as_well() -> None:
+    asked: list[int] = []
+
+    def affords(runs: int, _seconds: float) -> bool:
+        asked.append(runs)
+        return False
+
+    interleaved = Recorded(moody(0.0), moody(0.0))
+    check(expect(noisy_baseline()), Policy(), Candidate(*moody(0.0)), None, interleaved=interleaved, affords=affords)
+    assert asked[0] == 2 + 2 * 3
+    assert not interleaved.opened
 
 
 def test_a_budget_of_time_ends_a_duet_between_its_looks() -> None:
