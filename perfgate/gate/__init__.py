@@ -4,7 +4,7 @@ The one path that both doors walk. It runs what it is handed and asks the judge;
 """
 
 from perfgate.gate.checking import check
-from perfgate.gate.closing import close, close_with_skipped_files, step_down_clocks
+from perfgate.gate.closing import close, step_down_clocks
 from perfgate.gate.comparable import as_not_measured
 from perfgate.gate.spending import forecast
 from perfgate.gate.terms import (
@@ -36,7 +36,6 @@ __all__ = [
     "as_not_measured",
     "check",
     "close",
-    "close_with_skipped_files",
     "forecast",
     "step_down_clocks",
 ]

@@ -17,10 +17,12 @@ def close(
     policy: Policy,
     *,
     orphans: Sequence[str] = (),
+    skipped_files: Mapping[str, str] | None = None,
 ) -> Closing:
     """Say whether the gate opens: every expected workload has a verdict that opens it, and there was at least one.
 
-    `orphans` are baselines of this machine whose workload is gone: renamed or deleted, and so not measured.
+    `orphans` are baselines of this machine without a workload: it was renamed or deleted, and so not measured, unless
+    it is in one of the `skipped_files`, by which there is told why each skipped itself.
     """
     shut: list[str] = []
     if not expected:
@@ -31,26 +33,13 @@ def close(
             shut.append(f"{workload}: it was expected, and not measured")
         elif not policy.opens(verdict.outcome):
             shut.append(f"{workload}: {verdict.outcome}")
-    shut += [
-        f"{orphan}: it has a baseline for this machine, and no such workload exists any more; "
-        "if it was renamed or deleted on purpose, delete its baseline"
-        for orphan in orphans
-    ]
+    if skipped_files:
+        files = ", ".join(f"{file} ({why})" for file, why in skipped_files.items())
+        why = f"and was not collected; it may be in what was skipped: {files}"
+    else:
+        why = "and no such workload exists any more; if it was renamed or deleted on purpose, delete its baseline"
+    shut += [f"{orphan}: it has a baseline for this machine, {why}" for orphan in orphans]
     return Closing(opens=not shut, shut_by=tuple(shut))
-
-
-def close_with_skipped_files(closing: Closing, orphans: Sequence[str], *, skipped: Mapping[str, str]) -> Closing:
-    """Keep a gate shut by baselines whose workload may be in a file that skipped itself: it need not be gone.
-
-    `skipped` has why, by file.
-    """
-    files = ", ".join(f"{file} ({why})" for file, why in skipped.items())
-    hidden = (
-        f"{orphan}: it has a baseline for this machine, and was not collected; it may be in what was skipped: {files}"
-        for orphan in orphans
-    )
-    shut_by = (*closing.shut_by, *hidden)
-    return Closing(opens=not shut_by, shut_by=shut_by)
 
 
 def step_down_clocks(verdicts: Mapping[str, Verdict], *, workloads: int) -> dict[str, Verdict]:

@@ -396,8 +396,18 @@ class PytestGate:
             or os.path.lexists(self.store.baseline_path(slug, workload.id))
         )
 
-    def close(self, collected: Sequence[Workload], *, skipped: Collection[str] = (), whole: bool) -> gate.Closing:
-        """What the whole invocation amounts to; `whole` tells that every workload of the project was asked for."""
+    def close(
+        self,
+        collected: Sequence[Workload],
+        *,
+        skipped: Collection[str] = (),
+        skipped_files: Mapping[str, str] | None = None,
+        whole: bool,
+    ) -> gate.Closing:
+        """What the whole invocation amounts to; `whole` tells that every workload of the project was asked for.
+
+        `skipped_files` have why they skipped themselves: nobody knows which workloads they hold.
+        """
         self.verdicts |= gate.step_down_clocks(self.verdicts, workloads=self._sharing)
         missed, policy = self.missed(collected, skipped=skipped), self._policy(None)
         try:
@@ -405,7 +415,7 @@ class PytestGate:
         except BaselineUnreadable as broken:
             closing = gate.close(missed, self.verdicts, policy)
             return gate.Closing(opens=False, shut_by=(*closing.shut_by, str(broken).replace("\n", " ")))
-        return gate.close(missed, self.verdicts, policy, orphans=orphans)
+        return gate.close(missed, self.verdicts, policy, orphans=orphans, skipped_files=skipped_files)
 
     def told(self, closing: gate.Closing, *, hidden: Sequence[str] = (), why: str = "") -> str:
         """The terminal summary: tables that nothing above has shown, a line a workload, and what else shuts the gate.

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from perfgate import git
-from perfgate.gate import Closing, close_with_skipped_files
-from perfgate.model.errors import BaselineUnreadable, PerfgateError
+from perfgate.gate import Closing
+from perfgate.model.errors import PerfgateError
 from perfgate.model.shard import Shard
 from perfgate.model.workload import Workload
 from perfgate.pages import page_of
@@ -385,7 +385,14 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if gate is None or any(config.getoption(option) for option in LOOKING):
         return
     whole = config.stash[WHOLE] and session.exitstatus in COMPLETE and asks_for_orphans(config.stash[SHARD])
-    closing = with_exit_status(closed(gate, config, whole=whole), session.exitstatus)
+    skipped: dict[str, str] = config.stash[SKIPPED]
+    closing = gate.close(
+        config.stash.get(EXPECTED, ()),
+        skipped=skipped,
+        skipped_files=config.stash[SKIPPED_FILES],
+        whole=whole,
+    )
+    closing = with_exit_status(closing, session.exitstatus)
     ended = int(session.exitstatus)
 
     def documented(told: Closing) -> GateDocument:
@@ -393,18 +400,6 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
     config.stash[CLOSING] = config.stash[OUTPUTS].write(documented, closing, partial(page_of, shelf=gate.shelf))
     session.exitstatus = max(ended, config.stash[CLOSING].exit_status)
-
-
-def closed(gate: PytestGate, config: pytest.Config, *, whole: bool) -> Closing:
-    """What the gate amounts to; baselines without a workload are gone, or in a file that skipped itself."""
-    expected, files, skipped = config.stash.get(EXPECTED, ()), config.stash[SKIPPED_FILES], config.stash[SKIPPED]
-    closing = gate.close(expected, skipped=skipped, whole=whole and not files)
-    if not (whole and files):
-        return closing
-    try:
-        return close_with_skipped_files(closing, gate.orphans(expected), skipped=files)
-    except BaselineUnreadable as broken:
-        return Closing(opens=False, shut_by=(*closing.shut_by, " ".join(str(broken).split())))
 
 
 def asks_for_orphans(shard: Shard | None) -> bool:

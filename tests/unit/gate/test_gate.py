@@ -518,10 +518,9 @@ def test_an_orphaned_baseline_keeps_the_gate_shut() -> None:
 
 
 def test_a_baseline_whose_workload_may_be_in_a_skipped_file_keeps_the_gate_shut() -> None:
-    opened = close(["a"], verdicts(a=Outcome.PASSED), Policy())
-    skipped = {"workloads/b.py": "could not import 'flash_attn'"}
-    assert gate.close_with_skipped_files(opened, [], skipped=skipped) == opened
-    shut = gate.close_with_skipped_files(opened, ["b"], skipped=skipped)
+    passed, skipped = verdicts(a=Outcome.PASSED), {"workloads/b.py": "could not import 'flash_attn'"}
+    assert close(["a"], passed, Policy(), skipped_files=skipped) == close(["a"], passed, Policy())
+    shut = close(["a"], passed, Policy(), orphans=["b"], skipped_files=skipped)
     assert not shut.opens
     assert [line.partition("; ") for line in shut.shut_by] == [
         (
