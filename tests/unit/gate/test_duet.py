@@ -393,6 +393,16 @@ def test_another_torch_on_another_driver_is_not_passed_over_in_silence() -> None
     )
 
 
+def test_another_torch_in_an_interleaved_duet_is_not_passed_over_in_silence() -> None:
+    updated = records.machine().model_copy(update={"torch": "2.99.0"})
+    interleaved = Recorded(moody(0.0), moody(0.0, wobble=2))
+    checked = check(
+        expect(noisy_baseline(), on=updated), Policy(), Candidate(on=updated), None, interleaved=interleaved
+    )
+    assert outcome_of(checked) == (Outcome.PASSED, Stage.INTERLEAVED, 1, 5)
+    assert "torch 2.99.0: both sides ran with that, and what it costs is not in this." in checked.verdict.reason
+
+
 def test_what_the_machine_lost_since_the_anchor_is_no_creep() -> None:
     """The baseline is 2 % above its anchor, the code unchanged, and everything 4 % slower today."""
     today = 100 * (1.02 * 1.04 - 1)
