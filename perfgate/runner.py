@@ -425,6 +425,7 @@ class _Ordered:
             wall_s=ran.outcome.wall_s,
             processes=processes,
             conditions=conditions,
+            begins=None if self.bouts is None else self.bouts.begins,
             folder=self.folder.name,
             remarks=(
                 *dict.fromkeys(remark for process in processes for remark in process.remarks),

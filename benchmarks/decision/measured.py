@@ -11,6 +11,7 @@ import os
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Final, Literal, Self
@@ -37,6 +38,8 @@ FEW_BY_KERNEL: Final = f"perfgate, stored baseline and at most {FEW} runs alone,
 OWN: Final = (PERFGATE, BY_KERNEL, BY_STEP, FEW_BY_KERNEL)
 _FEWEST_RUNS: Final = 3
 _DIGITS: Final = 6
+SPENT: Final = "spin"
+"""The range of the CPU-bound loop in which planted work is done."""
 Values = Mapping[Metric, float]
 
 
@@ -69,6 +72,9 @@ class RecordedGate(Record):
     """Planted in the loop, as a fraction of its step; 0 is an unchanged loop."""
     planted_ms: float = Field(default=0.0, ge=0)
     """The same in ms, as it was meant to come out."""
+    planted_step: float | None = None
+    """What it came to by the loop's own range around it: candidate less reference, as a fraction of its step; None
+    where the work has no such range."""
     at: datetime | None = None
     """When it began."""
     took_s: float = Field(default=0.0, ge=0)
@@ -78,6 +84,8 @@ class RecordedGate(Record):
     """Whether it was asked for as a duet alone (`--perfgate-against`)."""
     regressed: tuple[Metric, ...] = ()
     """Metrics that were called slower, counts included."""
+    step_change: float | None = None
+    """Of step_ms, as perfgate estimated it for this verdict."""
     reference: tuple[RecordedRun, ...] = ()
     """Of a duet: the runs of the baseline's commit."""
     candidate: tuple[RecordedRun, ...] = ()
@@ -145,8 +153,11 @@ class Told(Record):
     """Mean of a gate."""
     step_change: float | None = None
     kernel_change: float | None = None
-    """Median over the gates of what its two sides differ by: the pairs of an interleaved duet, else the medians of an
-    alternate one's sides, else those of the blessed runs and the candidate's."""
+    """Median over the gates of what its two sides differ by: as perfgate estimated it where that was recorded, else the
+    pairs of an interleaved duet, the medians of an alternate one's sides, or those of the blessed runs and the
+    candidate's."""
+    planted_step: float | None = None
+    """Median over the gates of what the planted work came to, where that was recorded."""
 
 
 class Found(Record):
@@ -199,17 +210,40 @@ def gate_of(
     return RecordedGate(
         slowdown=slowdown,
         planted_ms=float(f"{planted_ms:.{_DIGITS}g}"),
+        planted_step=_planted_step(result) if planted_ms else None,
         at=result.measured_at,
         took_s=round(took_s, 1),
         outcome=verdict.outcome,
         stage=verdict.stage,
         against=against,
         regressed=tuple(row.metric for row in verdict.metrics if row.outcome is Outcome.REGRESSED),
+        step_change=None if (row := verdict.of(Metric.STEP_MS)) is None else _short(row.change),
         reference=tuple(map(_run_of, result.reference_runs)),
         candidate=tuple(map(_run_of, result.runs)),
         interleaved=tuple(map(_run_of, result.interleaved_runs)),
         runs=len(result.reference_runs) + verdict.runs,
     )
+
+
+def _planted_step(result: Result) -> float | None:
+    sides = (result.reference_runs, result.interleaved_runs or result.runs)
+    spent, steps = (
+        [[found for run in side if (found := value(run)) is not None] for side in sides]
+        for value in (_spent_ms, partial(Run.value, metric=Metric.STEP_MS))
+    )
+    if not all(spent) or not steps[0]:
+        return None
+    return _short((median(spent[1]) - median(spent[0])) / median(steps[0]))
+
+
+def _spent_ms(run: Run) -> float | None:
+    """What one step spends under the range `SPENT`, ms."""
+    found = [row.cpu_ms for process in run.processes for row in process.ranges if row.name == SPENT]
+    return found[0] if len(found) == 1 else None
+
+
+def _short(value: float | None) -> float | None:
+    return None if value is None else float(f"{value:.{_DIGITS}g}")
 
 
 def _run_of(run: Run) -> RecordedRun:
@@ -262,6 +296,7 @@ def tell_recording(recording: Recording) -> list[Told]:
 def _tell(parts: Sequence[RecordedLoop], slowdown: float) -> Told:
     gates = [(part, gate) for part in parts for gate in part.gates if gate.slowdown == slowdown]
     stages = [str(gate.stage) for _, gate in gates if gate.stage is not None]
+    known = [gate.planted_step for _, gate in gates if gate.planted_step is not None]
     return Told(
         loop=parts[0].name,
         kind=parts[0].kind,
@@ -273,6 +308,7 @@ def _tell(parts: Sequence[RecordedLoop], slowdown: float) -> Told:
         took_s=sum(gate.took_s for _, gate in gates) / max(len(gates), 1),
         step_change=_change(gates, Metric.STEP_MS),
         kernel_change=_change(gates, Metric.KERNEL_MS),
+        planted_step=median(known) if known else None,
     )
 
 
@@ -283,6 +319,8 @@ def _change(gates: Sequence[tuple[RecordedLoop, RecordedGate]], metric: Metric) 
 
 
 def _change_of(part: RecordedLoop, gate: RecordedGate, metric: Metric) -> float | None:
+    if metric is Metric.STEP_MS and gate.step_change is not None:
+        return gate.step_change
     if gate.interleaved:
         pairs = zip(gate.reference, gate.interleaved, strict=True)
         sides = [(one.values.get(metric), other.values.get(metric)) for one, other in pairs]

@@ -267,11 +267,13 @@ def _likeness(told: Sequence[Told]) -> Iterator[str]:
     """What the gates were like: how they went, and what the planted work came to."""
     if not told:
         return
-    yield _row("planted", "gates", "without verdict", "ended at", "runs", "time, s", "step_ms rose by", "kernel_ms by")
-    yield _row("---", *["---:"] * 2, "---", *["---:"] * 4)
+    head = ("planted", "gates", "without verdict", "ended at", "runs", "time, s")
+    yield _row(*head, "which came to", "step_ms rose by", "kernel_ms by")
+    yield _row("---", *["---:"] * 2, "---", *["---:"] * 5)
     for one in told:
         stages = ", ".join(f"{stage} {number}" for stage, number in one.stages.items())
-        changes = ("" if change is None else f"{change:+.1%}" for change in (one.step_change, one.kernel_change))
+        told_of = (one.planted_step, one.step_change, one.kernel_change)
+        changes = ("" if change is None else f"{change:+.1%}" for change in told_of)
         numbers = (f"{one.gates}", f"{one.spoilt}", stages, f"{one.runs:.1f}", f"{one.took_s:.0f}")
         yield _row("none" if not one.slowdown else f"{one.slowdown:.1%}", *numbers, *changes)
     yield ""

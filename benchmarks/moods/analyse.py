@@ -106,6 +106,16 @@ def bracketed(a: Floats, b: Floats) -> float:
     return hodges_lehmann(y[:-1] - (x[:-1] + x[1:]) / 2)
 
 
+def of_neighbours(centre: Callable[[Floats], float]) -> Callable[[Floats, Floats], float]:
+    """Centre of the log ratios of each turn to the other side's before and after it."""
+
+    def ratio(a: Floats, b: Floats) -> float:
+        x, y = np.log(np.median(a, axis=1)), np.log(np.median(b, axis=1))
+        return centre(np.concatenate([y - x, y[:-1] - x[1:]]))
+
+    return ratio
+
+
 def dropped(times: Floats, drop: int) -> Floats:
     """Without the first steps of each turn, as long as one stays."""
     return times[:, min(drop, times.shape[1] - 1) :]
@@ -131,6 +141,8 @@ ESTIMATORS = [
     Estimator(name="HL of turns, drop 1", ratio=paired(hodges_lehmann, 1)),
     Estimator(name="HL of turns, drop 2", ratio=paired(hodges_lehmann, 2)),
     Estimator(name="HL of turns, between two", ratio=bracketed),
+    Estimator(name="median of neighbours", ratio=of_neighbours(median)),
+    Estimator(name="HL of neighbours", ratio=of_neighbours(hodges_lehmann)),  # perfgate's
     Estimator(name="pooled 25 %", ratio=pooled(0.25)),
     Estimator(name="pooled 10 %", ratio=pooled(0.10)),
     Estimator(name="minimum", ratio=pooled(0.0)),

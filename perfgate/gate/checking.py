@@ -32,6 +32,7 @@ from perfgate.judge.compare import Prior
 from perfgate.judge.creep import creep
 from perfgate.judge.forecast import smallest_loss
 from perfgate.judge.judge import Judgement, judge
+from perfgate.judge.pairing import beside
 from perfgate.judge.remarks import clock_moved
 from perfgate.judge.rows import Terms
 from perfgate.judge.stages import (
@@ -291,7 +292,7 @@ class _Checking:
         if plan.in_pairs:
             self._remarks.append(
                 "Interleaved: both sides took turns of a few steps on one CPU core, where steps take another time than "
-                "alone; it is their ratio that is judged"
+                "alone; what is judged is how each turn differs from the other side's before and after it"
             )
         told = Duet(
             revision=duel.revision,
@@ -358,7 +359,10 @@ class _Checking:
             if alone is not None:
                 alone.check(_steps(self.reference_runs), _steps(own))
             reference = _as_baseline(self._expectation, self.reference_runs, stored)
-            judgement = judge(reference, own[before:], terms)
+            candidates = own[before:]
+            if plan.in_pairs:
+                candidates = [beside(*pair) for pair in zip(self.reference_runs, candidates, strict=True)]
+            judgement = judge(reference, candidates, terms)
             if len(self.reference_runs) >= wanted:
                 wanted = max(judgement.wanted_runs, len(self.reference_runs))
                 more = wanted - len(self.reference_runs)

@@ -16,7 +16,7 @@ from perfgate.metrics.steps import Names, Steps, find_steps, whole_windows
 from perfgate.metrics.tally import GRAPH_WORDS, NCCL_KERNEL, CopyWork, DeviceTally, Tally, Work, tally
 from perfgate.metrics.warmup import unsettled
 from perfgate.model.metric import COUNTS, METRICS, Metric
-from perfgate.model.sample import DeviceSample, ProcessSample
+from perfgate.model.sample import BoutSample, DeviceSample, ProcessSample
 from perfgate.model.timeline import Copies, CopyKind, Flags, Ints, Kernels, Spans, Timeline
 
 MIN_STEPS = 3
@@ -46,7 +46,8 @@ def measure(
 
     - A step is complete when its range has ended and the last GPU operation launched in it has, but not before the
       step before it. `step_ms` is the median period between completions, the first period dropped.
-    - In an interleaved duet the process waits between some steps: a period across a wait is dropped, too.
+    - In an interleaved duet the process waits between some steps: a period across a wait is dropped, too, and
+      `ProcessSample.bouts` has the periods and gaps between two waits.
     - `gap_ms` is over the windows from each completion that opens a row of periods kept to the one that closes it, per
       period: time in which no operation of any process ran on a device, summed over the devices the steps used.
     - Other clocks are means over the steps, so that a slip every n-th step shows; counts are medians over the steps.
@@ -218,6 +219,7 @@ def _measure_process(
     by_step = sum_by(segments.step[inside], totals.by_segment[Metric.KERNEL_MS][inside], count)
     nvtx_step_ms = None if steps.whole else float(np.median(steps.ends - steps.starts)) / 1e6
     by_segment = _attributable(segments, totals, devices, windows, count, values)
+    idle = [devices.idle(device) for device in totals.devices] if Metric.GAP_MS in values else []
     gpus = {gpu.device: gpu.name for gpu in timeline.gpus}
     return ProcessSample(
         pid=timeline.processes[steps.process],
@@ -228,6 +230,7 @@ def _measure_process(
         nvtx_step_ms=nvtx_step_ms,
         memory_share_h2d=memory_share,
         periods_ms=() if steps.whole or unplaced else tuple(periods.tolist()),
+        bouts=_bouts(steps, done, kept, idle) if Metric.STEP_MS in values else (),
         devices=tuple(
             DeviceSample(
                 device=device,
@@ -260,6 +263,22 @@ def _completions(steps: Steps, segments: Segments, totals: Tally) -> Ints:
     inside = segments.step >= 0
     last = max_by(segments.step[inside], totals.last_end[inside], len(steps))
     return np.maximum.accumulate(np.maximum(steps.ends, last))
+
+
+def _bouts(steps: Steps, done: Ints, kept: Flags, idle: Sequence[Idle]) -> tuple[BoutSample, ...]:
+    """What lies between two waits, where there are any; `idle` is of each device that the steps used."""
+    if not steps.resumes.any():
+        return ()
+    number = np.cumsum(steps.resumes)
+    found: list[BoutSample] = []
+    for index in range(int(number[-1]) + 1):
+        windows = _Windows.of_periods(done, own := kept & (number == index))
+        if windows is not None:
+            periods = (done[own] - done[np.flatnonzero(own) - 1]) / 1e6
+            gap_ns = [int(windows.until(windows.ends[-1:], of_device)[0]) for of_device in idle]
+            gap_ms = sum(gap_ns) / 1e6 / windows.periods if gap_ns else None
+            found.append(BoutSample(number=index, step_ms=float(np.median(periods)), gap_ms=gap_ms))
+    return tuple(found)
 
 
 def _sums(steps: Steps, segments: Segments, totals: Tally) -> dict[Metric, float]:

@@ -87,6 +87,17 @@ class DeviceSample(Record):
     values: Mapping[Metric, float] = {}
 
 
+class BoutSample(Record):
+    """What one side of an interleaved duet took, per step, between two waits for the other side."""
+
+    number: int = Field(ge=0)
+    """Counted from 0 on each side; one too short to hold a period is left out."""
+    step_ms: float
+    """Median period."""
+    gap_ms: float | None = None
+    """Mean of its periods; None where the process has none."""
+
+
 class ProcessSample(Breakdown):
     """What one process of a run measured: each rank of a job has its own steps."""
 
@@ -105,6 +116,8 @@ class ProcessSample(Breakdown):
     memory_share_h2d: float | None = None
     """Host-to-device's share of all memory operation time, 0-1, as `cuda_gpu_mem_time_sum` prints it."""
     periods_ms: tuple[float, ...] = ()
+    bouts: tuple[BoutSample, ...] = ()
+    """Of an interleaved duet; none where the process was not made to wait."""
     devices: tuple[DeviceSample, ...] = ()
     remarks: tuple[str, ...] = ()
     complaints: tuple[str, ...] = ()
@@ -118,6 +131,8 @@ class Run(Record):
     wall_s: float
     processes: tuple[ProcessSample, ...]
     conditions: Conditions = Conditions()
+    begins: bool | None = None
+    """Of an interleaved duet: whether this side had the first bout; None of a run alone."""
     folder: str | None = None
     """Where the run's captures and logs lie, relative to the kept result."""
     remarks: tuple[str, ...] = ()

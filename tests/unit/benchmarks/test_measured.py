@@ -36,7 +36,7 @@ from perfgate.model.baseline import Result
 from perfgate.model.machine import Machine
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
-from perfgate.model.sample import ProcessSample, Run
+from perfgate.model.sample import ProcessSample, RangeSample, Run
 from perfgate.model.verdict import MetricVerdict, Stage, Verdict
 from perfgate.model.workload import Workload
 
@@ -208,6 +208,37 @@ def test_of_an_interleaved_duet_each_run_is_held_against_the_other_of_its_pair()
 # The file
 
 
+def test_what_was_recorded_of_the_planted_work_and_of_its_effect_is_told_as_it_is() -> None:
+    told_there = INTERLEAVED.model_copy(update={"planted_step": 0.019, "step_change": 0.021})
+    (told,) = tell_recording(Recording(machine={}, loops=(loop(told_there, told_there, name="cpu_bound"),)))
+    assert (told.planted_step, told.step_change) == (0.019, 0.021)
+
+
+@pytest.mark.parametrize(("reference", "told"), [(0.001, (0.055 - 0.001) / 2.0), (None, None)])
+def test_what_planted_work_came_to_is_what_its_own_range_lasts(reference: float | None, told: float | None) -> None:
+    def spinning(spent_ms: float | None) -> Run:
+        ranges = [RangeSample(name="step", count=1, cpu_ms=2.0)]
+        if spent_ms is not None:
+            ranges.append(RangeSample(name="spin", count=1, cpu_ms=spent_ms))
+        process = ProcessSample(pid=1, steps=4, values={Metric.STEP_MS: 2.0}, window_ms=100, ranges=tuple(ranges))
+        return Run(started_at=NOW, wall_s=9, processes=(process,))
+
+    result = Result(
+        workload=Workload(id="cpu_bound", source="workloads/loops.py", steps=30, warmup=50),
+        machine=Machine(),
+        commit=None,
+        measured_at=NOW,
+        code={},
+        runs=(),
+        reference_runs=(spinning(reference),) * 3,
+        interleaved_runs=(spinning(0.055),) * 3,
+        verdict=Verdict(workload="cpu_bound", outcome=Outcome.PASSED, reason="alike.", runs=3, stage=Stage.INTERLEAVED),
+    )
+    found = gate_of(result, slowdown=0.02, planted_ms=0.05).planted_step
+    assert found == (None if told is None else pytest.approx(told))
+    assert gate_of(result, slowdown=0.0).planted_step is None
+
+
 def test_a_gate_is_recorded_from_what_was_kept() -> None:
     process = ProcessSample(
         pid=1,
@@ -218,7 +249,7 @@ def test_a_gate_is_recorded_from_what_was_kept() -> None:
     )
     run = Run(started_at=NOW, wall_s=9, processes=(process,))
     rows = (
-        MetricVerdict(metric=Metric.STEP_MS, outcome=Outcome.REGRESSED),
+        MetricVerdict(metric=Metric.STEP_MS, outcome=Outcome.REGRESSED, change=0.0212345678),
         MetricVerdict(metric=Metric.GAP_MS, outcome=Outcome.PASSED),
     )
     result = Result(
@@ -249,6 +280,7 @@ def test_a_gate_is_recorded_from_what_was_kept() -> None:
         outcome=Outcome.REGRESSED,
         stage=Stage.INTERLEAVED,
         regressed=(Metric.STEP_MS,),
+        step_change=0.0212346,
         reference=side,
         interleaved=side,
         runs=6,

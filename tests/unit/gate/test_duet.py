@@ -16,7 +16,7 @@ from perfgate.model.errors import CodeUnproven, PerfgateError, RevisionMissing, 
 from perfgate.model.machine import Gpu, Machine
 from perfgate.model.metric import METRICS, Kind, Metric
 from perfgate.model.outcome import Outcome
-from perfgate.model.sample import Run
+from perfgate.model.sample import BoutSample, Run
 from perfgate.model.verdict import Duet, Stage
 
 BLESS = 'perfgate bless mlp --reason "..."'
@@ -228,6 +228,30 @@ def test_an_unchanged_noisy_loop_passes_interleaved() -> None:
     interleaved = Recorded(moody(0.0), moody(0.0, wobble=2))
     checked = check(expect(noisy_baseline()), Policy(), Candidate(*moody(2.5)), duel(0, 0), interleaved=interleaved)
     assert outcome_of(checked) == (Outcome.PASSED, Stage.INTERLEAVED, 1, 5)
+
+
+def in_bouts(run: Run, steps: Sequence[float], *, begins: bool) -> Run:
+    """The run with what its bouts took, ms a step."""
+    bouts = tuple(BoutSample(number=number, step_ms=ms) for number, ms in enumerate(steps))
+    (process,) = run.processes
+    return run.model_copy(update={"processes": (process.model_copy(update={"bouts": bouts}),), "begins": begins})
+
+
+def test_interleaved_runs_are_judged_from_bout_to_bout() -> None:
+    """By their medians one side was far slower: it met the slow one of its core's two speeds more often."""
+    moods = [7.7, 7.7, 7.7, 5.1, 5.1]
+    there = [in_bouts(run, moods, begins=n % 2 == 0) for n, run in enumerate(moody(40.0))]
+    here = [in_bouts(run, moods, begins=n % 2 == 1) for n, run in enumerate(moody(0.0, wobble=2))]
+    checked = check(expect(noisy_baseline()), Policy(), Candidate(*moody(2.5)), None, interleaved=Recorded(there, here))
+    assert outcome_of(checked)[:2] == (Outcome.PASSED, Stage.INTERLEAVED)
+    row = checked.verdict.of(Metric.STEP_MS)
+    assert row is not None
+    assert row.change == pytest.approx(0.0)
+    # What was measured is kept as it was.
+    assert checked.interleaved_runs[0].value(Metric.STEP_MS) == here[0].value(Metric.STEP_MS)
+    as_wholes = Recorded(moody(40.0), moody(0.0, wobble=2))
+    checked = check(expect(noisy_baseline()), Policy(), Candidate(*moody(2.5)), None, interleaved=as_wholes)
+    assert outcome_of(checked)[:2] == (Outcome.IMPROVED, Stage.INTERLEAVED)
 
 
 def test_runs_that_were_asked_for_are_made_before_a_noisy_loop_is_interleaved() -> None:

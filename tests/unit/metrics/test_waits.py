@@ -107,6 +107,20 @@ def test_a_step_resumes_after_a_closed_wait_between_it_and_the_one_before(pictur
     assert resumes(picture) == expected
 
 
+def test_bouts_are_told_each_by_itself() -> None:
+    # The windows above, each with its own periods; the first two steps of all open none.
+    sample = only(drawn(BOUTS))
+    told = [(bout.number, bout.step_ms, bout.gap_ms) for bout in sample.bouts]
+    assert told == [(0, 9.0, 9.0 - 5.0), (1, 9.0, 9.0 - 4.0), (2, 9.0, (18.0 - 10.0) / 2)]
+    assert only(drawn("range |step| |step| |step| |step|")).bouts == ()
+
+
+def test_a_bout_without_a_period_is_left_out_and_the_next_keep_their_numbers() -> None:
+    picture = "range |step| |step| |wait| |step| |wait| |step|  |step| |wait| |step| |step|"
+    without_gpu = only(drawn(picture))
+    assert [(bout.number, bout.step_ms, bout.gap_ms) for bout in without_gpu.bouts] == [(2, 8.0, None), (3, 7.0, None)]
+
+
 def test_of_steps_that_wander_the_thread_of_the_one_that_resumes_waits() -> None:
     assert resumes("""
         range            |step|        |step|

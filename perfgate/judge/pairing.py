@@ -1,0 +1,78 @@
+"""What the two runs of an interleaved pair differ by, from bout to bout; knows no budget and no other pair."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from itertools import combinations_with_replacement
+from typing import Final
+
+from perfgate.judge.compare import middle
+from perfgate.model.metric import Metric
+from perfgate.model.sample import BoutSample, Run
+
+FEWEST_NEIGHBOURS: Final = 5
+"""Three bouts of either side have so many; of fewer, one disturbed bout would spoil half."""
+_FARTHEST_LOG: Final = 700.0
+"""exp() of more than this is no double."""
+
+_Differ = Callable[[BoutSample, BoutSample], float | None]
+"""What a bout of the candidate differs by from one of the reference; None where that has no meaning."""
+
+
+def beside(reference: Run, run: Run) -> Run:
+    """The candidate's run of a pair, with `step_ms` and `gap_ms` as if both sides had met the same moods.
+
+    Each bout is compared with the other side's just before it and just after it. The middle of these differences
+    (ratios of `step_ms`, ms of `gap_ms`) is put on top of what the reference's run took: the median of the means of any
+    two of them, each with itself too (Hodges and Lehmann 1963).
+
+    ```
+    begins      |-0-|     |-1-|     |-2-|          neighbours: 0 and 0, 0 and 1, 1 and 1, 1 and 2, 2 and 2
+    the other        |-0-|     |-1-|     |-2-|
+    ```
+
+    A mood that changes between two bouts spoils the neighbours there, and no others; the medians of both runs it can
+    leave in different moods. Measured on a host whose cores had two speeds: `benchmarks/moods`.
+
+    Whatever else was measured stays as it is, as does all of it where bouts are missing or too few.
+    """
+    sides = _in_order(reference, run)
+    values = dict(run.processes[0].values) if sides else {}
+    if not values:
+        return run
+    there = reference.processes[0].values
+    ratio = _middle(sides, _log_ratio)
+    if ratio is not None and abs(ratio) < _FARTHEST_LOG and Metric.STEP_MS in there and Metric.STEP_MS in values:
+        values[Metric.STEP_MS] = there[Metric.STEP_MS] * math.exp(ratio)
+    longer = _middle(sides, _longer_gap)
+    if longer is not None and Metric.GAP_MS in there and Metric.GAP_MS in values:
+        values[Metric.GAP_MS] = max(0.0, there[Metric.GAP_MS] + longer)
+    process = run.processes[0].model_copy(update={"values": values})
+    return run.model_copy(update={"processes": (process,)})
+
+
+def _in_order(reference: Run, run: Run) -> list[tuple[BoutSample, BoutSample]]:
+    """Neighbouring bouts, the reference's first; none unless both runs are of one process and took turns."""
+    if len(reference.processes) != 1 or len(run.processes) != 1 or {reference.begins, run.begins} != {True, False}:
+        return []
+    theirs, own = (
+        {2 * bout.number + (0 if side.begins else 1): bout for bout in side.processes[0].bouts}
+        for side in (reference, run)
+    )
+    return [(theirs[beside], own[place]) for place in own for beside in (place - 1, place + 1) if beside in theirs]
+
+
+def _middle(neighbours: list[tuple[BoutSample, BoutSample]], differ: _Differ) -> float | None:
+    halves = [told / 2 for there, here in neighbours if (told := differ(there, here)) is not None]
+    if len(halves) < FEWEST_NEIGHBOURS:
+        return None
+    return middle([one + other for one, other in combinations_with_replacement(halves, 2)])
+
+
+def _log_ratio(there: BoutSample, here: BoutSample) -> float | None:
+    return math.log(here.step_ms) - math.log(there.step_ms) if there.step_ms > 0 and here.step_ms > 0 else None
+
+
+def _longer_gap(there: BoutSample, here: BoutSample) -> float | None:
+    return None if there.gap_ms is None or here.gap_ms is None else here.gap_ms - there.gap_ms

@@ -1,0 +1,132 @@
+"""Interleaved pairs from bout to bout: what a mood of the host leaves of a difference."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.judging import MOMENT
+
+from perfgate.judge.pairing import FEWEST_NEIGHBOURS, beside
+from perfgate.model.metric import Metric
+from perfgate.model.sample import BoutSample, ProcessSample, Run
+
+KERNEL_MS = 0.7
+POSITIVE = st.floats(1e-3, 1e3)
+
+
+def side(
+    steps: Sequence[float | None], *, begins: bool | None, gaps: bool = True, values: dict[Metric, float] | None = None
+) -> Run:
+    """A run of these bouts, ms a step; None is one without a period. All but `KERNEL_MS` of a step is idle."""
+    bouts = tuple(
+        BoutSample(number=number, step_ms=step, gap_ms=step - KERNEL_MS if gaps else None)
+        for number, step in enumerate(steps)
+        if step is not None
+    )
+    middle = sorted(bout.step_ms for bout in bouts)[len(bouts) // 2] if bouts else 1.0
+    own = {Metric.STEP_MS: middle, Metric.KERNEL_MS: KERNEL_MS, Metric.GAP_MS: middle - KERNEL_MS}
+    process = ProcessSample(pid=1, steps=60, values=own if values is None else values, window_ms=1.0, bouts=bouts)
+    return Run(started_at=MOMENT, wall_s=1.0, processes=(process,), begins=begins)
+
+
+def moody(moods: Sequence[float], *, slower: float = 0.0, begins: bool = True) -> tuple[Run, Run]:
+    """A pair of 1 ms steps, the candidate's so much slower, in moods that each last for one bout of one side."""
+    first, second = [1 * mood for mood in moods[0::2]], [1 * mood for mood in moods[1::2]]
+    reference, candidate = (first, second) if begins else (second, first)
+    return side(reference, begins=begins), side([ms * (1 + slower) for ms in candidate], begins=not begins)
+
+
+def test_neighbours_in_one_mood_tell_the_difference_though_the_medians_are_of_two() -> None:
+    # Two speeds, as measured: 8 of the reference's 15 bouts met the slow one, 6 of the candidate's.
+    moods = [8.4] * 7 + [5.1] * 7 + [8.4] * 7 + [5.1] * 9
+    reference, candidate = moody(moods, slower=0.02)
+    assert reference.value(Metric.STEP_MS) == pytest.approx(8.4)
+    assert candidate.value(Metric.STEP_MS) == pytest.approx(5.1 * 1.02)
+    told = beside(reference, candidate)
+    assert told.value(Metric.STEP_MS) == pytest.approx(8.4 * 1.02)
+    # Its idle time is so much longer as the step was, in the mood that most neighbours were in.
+    gap = told.value(Metric.GAP_MS)
+    assert gap is not None
+    assert 5.1 * 0.02 <= gap - (8.4 - KERNEL_MS) <= 8.4 * 0.02
+    assert told.value(Metric.KERNEL_MS) == KERNEL_MS
+
+
+@pytest.mark.parametrize("begins", [True, False])
+def test_a_steady_drift_makes_neither_side_slower(begins: bool) -> None:
+    drift = [math.exp(0.01 * place) for place in range(30)]
+    reference, candidate = moody(drift, begins=begins)
+    ratio = (beside(reference, candidate).value(Metric.STEP_MS) or 0) / (reference.value(Metric.STEP_MS) or 1)
+    # To the neighbour before it each bout is 1 % slower, to the one after it as much faster.
+    assert ratio == pytest.approx(1.0)
+
+
+@given(
+    st.lists(st.sampled_from([1.0, 1.6]), min_size=6, max_size=30),
+    st.floats(0.5, 2.0),
+    st.floats(0.0, 0.3),
+    st.booleans(),
+)
+def test_moods_that_last_change_nothing(spells: list[float], slower: float, jump: float, begins: bool) -> None:
+    """Each mood lasts for four bouts: three of its four neighbours are told alike, the fourth is a change of mood."""
+    moods = [mood * (1 + jump) for mood in spells for _ in range(4)]
+    reference, candidate = moody(moods, slower=slower - 1, begins=begins)
+    told = beside(reference, candidate).value(Metric.STEP_MS)
+    assert told == pytest.approx((reference.value(Metric.STEP_MS) or 0) * slower)
+
+
+@given(st.lists(POSITIVE, min_size=6, max_size=20), st.lists(POSITIVE, min_size=6, max_size=20), st.booleans())
+def test_of_two_sides_exchanged_the_ratio_is_the_reciprocal(one: list[float], other: list[float], begins: bool) -> None:
+    a, b = side(one, begins=begins), side(other, begins=not begins)
+    there, back = beside(a, b).value(Metric.STEP_MS), beside(b, a).value(Metric.STEP_MS)
+    forth = math.log(there or 0) - math.log(a.value(Metric.STEP_MS) or 0)
+    assert math.log(back or 0) - math.log(b.value(Metric.STEP_MS) or 0) == pytest.approx(-forth)
+
+
+def test_a_gap_is_never_negative() -> None:
+    reference = side([1.0] * 6, begins=True, values={Metric.STEP_MS: 1.0, Metric.GAP_MS: 0.1})
+    assert beside(reference, side([0.8] * 6, begins=False)).value(Metric.GAP_MS) == 0.0
+
+
+def test_a_bout_without_a_period_is_no_neighbour() -> None:
+    reference, candidate = side([None, 1.0, 1.0, 1.0], begins=True), side([9.0, 1.1, 1.1, 1.1], begins=False)
+    # 9.0 stands beside the second of the reference alone.
+    assert beside(reference, candidate).value(Metric.STEP_MS) == pytest.approx(1.1)
+
+
+UNEQUAL = 1.5
+"""What each run's own median differs by."""
+
+
+@pytest.mark.parametrize(
+    ("reference", "candidate"),
+    [
+        pytest.param(side([1.0] * 9, begins=None), side([UNEQUAL] * 9, begins=None), id="no turns"),
+        pytest.param(side([1.0] * 9, begins=True), side([UNEQUAL] * 9, begins=True), id="both began"),
+        pytest.param(side([], begins=True), side([UNEQUAL] * 9, begins=False), id="no bouts there"),
+        pytest.param(side([1.0] * 9, begins=True), side([], begins=False), id="no bouts here"),
+        pytest.param(side([1.0] * 2, begins=True), side([UNEQUAL] * 3, begins=False), id="too few"),
+        pytest.param(side([0.0] * 9, begins=True), side([UNEQUAL] * 9, begins=False, gaps=False), id="no time"),
+        pytest.param(
+            side([1.0] * 9, begins=True, values={}), side([UNEQUAL] * 9, begins=False), id="nothing to put it on"
+        ),
+        pytest.param(side([5e-324] * 9, begins=True, gaps=False), side([1e300] * 9, begins=False), id="worlds apart"),
+        pytest.param(
+            side([1.0] * 9, begins=True).model_copy(update={"processes": ()}),
+            side([UNEQUAL] * 9, begins=False),
+            id="no process",
+        ),
+        pytest.param(side([1.0] * 9, begins=True), side([UNEQUAL] * 9, begins=False, values={}), id="nothing measured"),
+    ],
+)
+def test_what_cannot_be_compared_from_bout_to_bout_stays_as_it_was_measured(reference: Run, candidate: Run) -> None:
+    assert beside(reference, candidate).measured() == candidate.measured()
+
+
+def test_three_bouts_of_either_side_suffice() -> None:
+    assert FEWEST_NEIGHBOURS == 2 * 3 - 1
+    told = beside(side([1.5, 1.0, 1.0], begins=True), side([1.1] * 3, begins=False))
+    assert told.value(Metric.STEP_MS) == pytest.approx(1.1)
