@@ -7,7 +7,7 @@
 | workers | 8 worker processes make them, in pinned memory, which nothing on the CPU waits for: the fix |
 
 LADDER=all in the environment collects every rung, LADDER=cpu,gpu those two, otherwise only workers is.
-The batches that wait for the GPU lie in /dev/shm: 17 of 14 MB, more than a container has by default (--shm-size=1g).
+The batches that wait for the GPU lie in /dev/shm: 17 of 6.3 MB, more than a container has by default (--shm-size=1g).
 Without a GPU, or with PERFGATE_SMALL=1, batches and network are tiny; without a GPU there is no pinned memory, and
 the rung gpu keeps its batches on the CPU.
 """
@@ -34,8 +34,8 @@ CUDA = torch.cuda.is_available()
 DEVICE = "cuda" if CUDA else "cpu"
 SMALL = not CUDA or os.environ.get("PERFGATE_SMALL") == "1"
 CLASSES = 10
-BATCH, SIDE, WIDTH, WORKERS = (16, 16, 4, 2) if SMALL else (128, 96, 128, 8)
-"""So large that, once nothing waits for data, the GPU sets the pace and not the launching: a pace that repeats."""
+BATCH, SIDE, WIDTH, WORKERS = (16, 16, 4, 2) if SMALL else (128, 64, 384, 8)
+"""So wide that, once nothing waits for data, the GPU sets the pace and not the launching: a pace that repeats."""
 BATCHES = 8
 """How many different ones there are; they come again and again."""
 

@@ -52,7 +52,7 @@ class Rung:
     in_brackets: bool = False
     """Whether the source gives that number in brackets."""
     lesson: Lesson | None = None
-    """None of a first rung."""
+    """None of a first rung, and of one that is not the tutorial's."""
     against: str | None = None
     """The rung that it is compared with; by default the one before it."""
     opt_in: bool = False
@@ -124,7 +124,8 @@ RESNET50_CIFAR: Final = Ladder(
         Rung(name="grad_scaler", published=1427, in_brackets=True, lesson=FASTER_KERNELS),
         Rung(name="autocast", published=2486, lesson=FASTER_KERNELS),
         Rung(name="channels_last", published=3026, lesson=FASTER_KERNELS),
-        Rung(name="exhaustive", published=3178, lesson=FASTER_KERNELS, opt_in=True),
+        Rung(name="steady"),
+        Rung(name="exhaustive", published=3178, against="channels_last", lesson=FASTER_KERNELS, opt_in=True),
     ),
 )
 DATA_LOAD_LAB: Final = Ladder(

@@ -220,6 +220,9 @@ def test_two_commits_take_turns_on_one_core_and_both_captures_hold_all_steps(sta
         (process,) = measured.run.processes
         assert (process.steps, len(process.periods_ms)) == (10, 5)
         assert all(period < 100 for period in process.periods_ms)
+        # The last bout is of one step, which has no period.
+        assert [bout.number for bout in process.bouts] == [0, 1, 2]
+        assert measured.run.begins == (side == begins)
         assert measured.run.complaints == ()
         assert measured.run.remarks == process.remarks
         assert measured.account is not None

@@ -18,13 +18,13 @@ RUNGS = {
     "resnet18_input": ("serial", "workers", "pinned", "overlap", "prefetcher"),
     "resnet50_cifar": (
         *("naive", "detached", "pinned", "cudnn_benchmark", "compile", "max_autotune"),
-        *("grad_scaler", "autocast", "channels_last", "exhaustive"),
+        *("grad_scaler", "autocast", "channels_last", "steady", "exhaustive"),
     ),
     "data_load_lab": ("cpu", "gpu", "workers"),
 }
-DEFAULTS = {"resnet18_input": "overlap", "resnet50_cifar": "channels_last", "data_load_lab": "workers"}
+DEFAULTS = {"resnet18_input": "overlap", "resnet50_cifar": "steady", "data_load_lab": "workers"}
 STEPS = 6
-LESS_PRECISE = ("grad_scaler", "autocast", "channels_last", "exhaustive")
+LESS_PRECISE = ("grad_scaler", "autocast", "channels_last", "steady", "exhaustive")
 """Rungs under autocast: their losses differ from the others' by what float16 and bfloat16 round."""
 
 Load = Callable[..., ModuleType]
@@ -139,6 +139,7 @@ def test_inductor_knows_the_options_of_the_search_and_of_the_exhaustive_one(load
     }
     assert set(module.AUTOTUNED) - set(mode) == {"max_autotune_gemm"}
     torch.compile(torch.nn.Identity(), options=module.AUTOTUNED)
+    torch.compile(torch.nn.Identity(), options=module.STEADY)
     torch.compile(torch.nn.Identity(), options=options)
     with pytest.raises(RuntimeError, match="Unexpected optimization option no_such_option"):
         torch.compile(torch.nn.Identity(), options={"no_such_option": True})

@@ -2,7 +2,7 @@
 
 It marks what a script has of its own: a range "Batch 12" for each batch, and in it data_load, forward, backward and
 optimizer. `workloads/data_load_script.yaml` makes it a workload. The batches that wait for the GPU lie in /dev/shm: 9
-of 14 MB with 4 workers. Without a GPU, or with PERFGATE_SMALL=1, batches and network are tiny.
+of 6.3 MB with 4 workers. Without a GPU, or with PERFGATE_SMALL=1, batches and network are tiny.
 """
 
 import argparse
@@ -19,7 +19,7 @@ CUDA = torch.cuda.is_available()
 DEVICE = "cuda" if CUDA else "cpu"
 SMALL = not CUDA or os.environ.get("PERFGATE_SMALL") == "1"
 CLASSES = 10
-BATCH, SIDE, WIDTH = (16, 16, 4) if SMALL else (128, 96, 128)
+BATCH, SIDE, WIDTH = (16, 16, 4) if SMALL else (128, 64, 384)
 
 Batch = tuple[Tensor, Tensor]
 """Images and labels."""
