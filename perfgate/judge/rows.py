@@ -92,7 +92,7 @@ def rule_of(metric: Metric, spec: ClockSpec, baseline: Baseline, terms: Terms, *
     return ClockRule(
         metric=metric,
         basis=spec.basis,
-        budget=terms.budgets.get(metric, spec.budget),
+        budget=_budgets(terms)[metric],
         prior=terms.priors.get(metric, Prior(sd=run_sd)),
         occasion_sd=0.0 if terms.plan.is_duet else occasion_sd,
         occasion_guessed=not terms.plan.is_duet and (calibrated is None or calibrated.occasions < _OCCASIONS_TO_KNOW),
@@ -101,6 +101,19 @@ def rule_of(metric: Metric, spec: ClockSpec, baseline: Baseline, terms: Terms, *
         workloads=terms.workloads,
         plan=terms.plan,
     )
+
+
+def _budgets(terms: Terms) -> dict[Metric, float]:
+    """What each clock may lose, a fraction in its basis.
+
+    In turns the default for idle time is not below step_ms's: of a launch-bound loop, which is what such a duet is for,
+    idle time is the step but for its kernels, and would be held to half of what the step is.
+    """
+    budgets = {metric: spec.clock.budget for metric, spec in METRICS.items() if spec.clock is not None}
+    budgets.update(terms.budgets)
+    if terms.plan.in_pairs and Metric.GAP_MS not in terms.budgets:
+        budgets[Metric.GAP_MS] = max(budgets[Metric.GAP_MS], budgets[Metric.STEP_MS])
+    return budgets
 
 
 def _new(metric: Metric, baseline: Baseline, found: Sequence[float]) -> MetricVerdict:

@@ -10,7 +10,7 @@ from support.judging import MOMENT, Columns, blessed, measured
 from perfgate.judge.creep import creep
 from perfgate.judge.judge import Judgement, judge
 from perfgate.judge.rows import Terms
-from perfgate.judge.stages import SCREEN_PLAN
+from perfgate.judge.stages import INTERLEAVED_PLAN, SCREEN_PLAN, Plan
 from perfgate.model.baseline import Spread
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
@@ -67,6 +67,28 @@ FULLER = (
     "Bless a fuller baseline of its commit (this one has 5 runs; 10 are wanted): delete its file, "
     f"gate that commit twice, and bless: {BLESS}"
 )
+
+
+@pytest.mark.parametrize(
+    ("plan", "budgets", "expected"),
+    [
+        (SCREEN_PLAN, {}, 0.01),
+        (SCREEN_PLAN, {M.STEP_MS: 0.05}, 0.01),
+        (INTERLEAVED_PLAN, {}, 0.02),
+        (INTERLEAVED_PLAN, {M.STEP_MS: 0.05}, 0.05),
+        (INTERLEAVED_PLAN, {M.STEP_MS: 0.005}, 0.01),
+        (INTERLEAVED_PLAN, {M.GAP_MS: 0.003}, 0.003),
+    ],
+)
+def test_in_turns_idle_time_is_held_to_no_less_than_the_step(
+    plan: Plan, budgets: dict[Metric, float], expected: float
+) -> None:
+    judgement = judge(
+        blessed({m: v[:3] for m, v in BASE.items()}), measured(columns()), Terms(plan=plan, budgets=budgets)
+    )
+    row = judgement.verdict.of(M.GAP_MS)
+    assert row is not None
+    assert row.budget == expected
 
 
 @pytest.mark.parametrize("runs", [1, 2, 3, 10])
