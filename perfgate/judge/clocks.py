@@ -10,7 +10,7 @@ from typing import assert_never
 import numpy as np
 
 from perfgate.judge.compare import LARGEST, Comparison, Floats, Prior, compare, compare_pairs, middle
-from perfgate.judge.outliers import Flags, keep
+from perfgate.judge.outliers import Flags, in_opposite_modes, keep, more_by_chance
 from perfgate.judge.stages import PASS_CONFIDENCE, SHOWN_COVERAGE, STORED_PLAN, Plan
 from perfgate.judge.words import milliseconds, plural, told_change
 from perfgate.model.metric import Basis, Metric
@@ -115,6 +115,8 @@ class ClockJudgement:
     """What runs differ by, for the next stage: `comparison.run_sd`, without the outliers that had to be kept."""
     level: float | None = None
     """Of the clearest loss, where there is one: at most 1 over all that share alpha, and it is shown."""
+    may_be_modes: bool = False
+    """Whether its change proves nothing, clear as it is: a workload of two modes may have met them so by chance."""
 
 
 def judge_clock(
@@ -155,11 +157,17 @@ def _judge_values(
     kept, comparison = compared.kept, compared.comparison
     runs = len(now)
     separated = bool(np.min(after) > np.max(before[kept[0]]))
-    outcome = Outcome.INCONCLUSIVE
+    level = rule.level(comparison, runs=runs, separated=separated)
+    outcome, doubt = Outcome.INCONCLUSIVE, compared.doubt
+    may_be_modes = False
     if rule.passes(comparison):
-        outcome = Outcome.IMPROVED if rule.improves(comparison) else Outcome.PASSED
-    elif rule.fails(comparison, runs=runs, separated=separated):
-        outcome = Outcome.REGRESSED
+        may_be_modes = doubt.no_loss
+        if not may_be_modes:
+            outcome = Outcome.IMPROVED if rule.improves(comparison) and not doubt.gain else Outcome.PASSED
+    elif level is not None and level * rule.shares <= 1:
+        may_be_modes = doubt.loss
+        if not may_be_modes:
+            outcome = Outcome.REGRESSED
     change = rule.as_fraction(comparison.estimate)
     one_side = (1 + SHOWN_COVERAGE) / 2
     low, high = rule.as_fraction(comparison.lower(one_side)), rule.as_fraction(comparison.upper(one_side))
@@ -182,8 +190,22 @@ def _judge_values(
         dropped=compared.dropped,
         spread=compared.spread,
         comparison=comparison,
-        level=rule.level(comparison, runs=runs, separated=separated),
+        level=None if may_be_modes else level,
+        may_be_modes=may_be_modes,
     )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Doubt:
+    """What a workload of two modes may have feigned by meeting one of them more often on one side, by chance."""
+
+    loss: bool = False
+    gain: bool = False
+    no_loss: bool = False
+    """The candidate may only be as fast as it is by having met the faster one."""
+
+
+_NO_DOUBT = _Doubt()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -194,6 +216,7 @@ class _Compared:
     comparison: Comparison
     dropped: tuple[Dropped, ...]
     spread: float
+    doubt: _Doubt = _NO_DOUBT
 
 
 def _side_by_side(rule: ClockRule, before: Floats, after: Floats) -> _Compared:
@@ -210,7 +233,14 @@ def _side_by_side(rule: ClockRule, before: Floats, after: Floats) -> _Compared:
     dropped = (*_dropped(rule, BASELINE_SIDE, before, first), *_dropped(rule, CANDIDATE_SIDE, after, second))
     # Outliers that had to be kept would be taken for what runs differ by in all that follows.
     spread = min(comparison.run_sd, kept.scale) if kept.crowded else comparison.run_sd
-    return _Compared(kept=(first, second), comparison=comparison, dropped=dropped, spread=spread)
+    far = kept.threshold
+    middle_x = sum(float(np.mean(np.sort(side[flags]))) / 2 for side, flags in ((before, first), (after, second)))
+    doubt = _Doubt(
+        loss=more_by_chance(before, after, far, middle=middle_x),
+        gain=more_by_chance(after, before, far, middle=middle_x),
+        no_loss=in_opposite_modes(before, after, far),
+    )
+    return _Compared(kept=(first, second), comparison=comparison, dropped=dropped, spread=spread, doubt=doubt)
 
 
 def _in_pairs(rule: ClockRule, before: Floats, after: Floats) -> _Compared:

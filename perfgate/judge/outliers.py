@@ -1,4 +1,4 @@
-"""Says which runs are gross outliers of their own group; knows no metric and no side."""
+"""Says which runs are gross outliers of their group, and which differences two modes could make; knows no metric."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import hypergeom
 
 from perfgate.judge.compare import Floats, Prior
 
@@ -17,6 +18,8 @@ _SCALES = 5.0
 _BUDGETS = 2.0
 _MOST_OF_ALL = 5
 """At most every fifth of all runs is set aside."""
+_CHANCE = 0.005
+"""What a look may spend of alpha, 1 %, on modes that fell so by chance: there are three or four."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -27,6 +30,8 @@ class Kept:
     """Group by group, shape (n,) each."""
     scale: float
     """The robust SD of a run, moderated by the prior (DECISION's scale)."""
+    threshold: float
+    """Farther than this from the median of its group a run is a gross outlier."""
     crowded: bool
     """Whether a gross outlier had to be kept, since there were too many of them."""
 
@@ -50,7 +55,34 @@ def keep(groups: Sequence[Floats], *, prior: Prior, budget: float) -> Kept:
     for _, _, index, run in sorted(flagged)[: len(distance) // _MOST_OF_ALL]:
         flags[index][run] = False
     kept = np.concatenate(flags)
-    return Kept(flags=flags, scale=scale, crowded=bool(np.any(distance[kept] > threshold)))
+    return Kept(flags=flags, scale=scale, threshold=threshold, crowded=bool(np.any(distance[kept] > threshold)))
+
+
+def more_by_chance(fast: Floats, slow: Floats, threshold: float, *, middle: float) -> bool:
+    """Whether `slow` may only have met the slower of two modes more often by chance than `fast` did.
+
+    A workload of two modes, on a core of two speeds for example, has both in either group, and the outlier rule may set
+    the rarer one of each aside. So where gross outliers of a group, set aside or not, lie on the other's side of
+    `middle`, runs must keep to their own side more often than chance would have it: Fisher's exact test, one-sided.
+    """
+    strayed = int(np.sum(_far(fast, threshold) & (fast > middle)))
+    stayed = len(slow) - int(np.sum(_far(slow, threshold) & (slow < middle)))
+    if not strayed and stayed == len(slow):
+        return False
+    return float(hypergeom.sf(stayed - 1, len(fast) + len(slow), stayed + strayed, len(slow))) > _CHANCE
+
+
+def in_opposite_modes(slow: Floats, fast: Floats, threshold: float) -> bool:
+    """Whether most of `slow` lies in the slower of two modes and most of `fast` in the faster, and each met the other.
+
+    That is where a gross outlier of the one is as much faster than its group as one of the other is slower.
+    """
+    down, up = (group[_far(group, threshold)] - np.median(group) for group in (slow, fast))
+    return bool(np.any(np.abs(down[down < 0][:, None] + up[up > 0]) <= threshold))
+
+
+def _far(group: Floats, threshold: float) -> Flags:
+    return np.abs(group - np.median(group)) > threshold
 
 
 def _scale(distance: Floats, *, groups: int, prior: Prior) -> float:

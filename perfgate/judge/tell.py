@@ -161,6 +161,12 @@ def _tell_inconclusive(judged: Rows, baseline: Baseline, runs: Sequence[Run], te
             "More runs do not help while this lasts: see the runs' captures and logs for the cause.",
         )
     comparison = clock.comparison
+    if clock.may_be_modes:
+        told = (
+            f"{worst.metric} {worst.reason}; yet runs of one side took as long as the other's, as where a workload has "
+            "two modes, or its machine two speeds, and one of them was met more often by chance."
+        )
+        return told, "Gate again. If it stays so, steady the workload or its machine: what do its slow runs share?"
     told = (
         f"{worst.metric} {worst.reason}: neither shown to be within it nor beyond it. The smallest loss that "
         f"{_runs(len(runs), plan)} can show here is {percent(clock.rule.smallest(comparison))} %."

@@ -9,6 +9,7 @@ import pytest
 
 from perfgate.judge.clocks import ClockJudgement, ClockRule, judge_clock
 from perfgate.judge.compare import Prior
+from perfgate.judge.stages import DUET_PLAN
 from perfgate.model.metric import Basis, Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.verdict import Dropped
@@ -111,6 +112,35 @@ def test_what_is_shown_as_smallest_is_where_losses_begin() -> None:
     assert smallest is not None
     outcomes = [judged([10.0 * (1 + smallest * f)] * 3, blessed=[10.0] * 10).row.outcome for f in (0.999, 1.001)]
     assert outcomes == [Outcome.INCONCLUSIVE, Outcome.REGRESSED]
+
+
+FAST, SLOW = [5.30, 5.31, 5.29, 5.30, 5.32, 5.28, 5.30, 5.31], [8.20, 8.21, 8.19, 8.20, 8.22, 8.18, 8.20, 8.21]
+"""Of a core of two speeds."""
+
+
+@pytest.mark.parametrize(
+    ("blessed", "now", "outcome", "doubted"),
+    [
+        pytest.param(
+            [*FAST[:7], SLOW[0]], [*SLOW[:6], *FAST[:2]], Outcome.INCONCLUSIVE, True, id="both in both, slower"
+        ),
+        pytest.param(
+            [*SLOW[:6], *FAST[:2]], [*FAST[:7], SLOW[0]], Outcome.INCONCLUSIVE, True, id="both in both, faster"
+        ),
+        pytest.param([*FAST[:7], SLOW[0]], SLOW, Outcome.REGRESSED, False, id="one slow run before, all eight now"),
+        pytest.param([*FAST, *FAST[:1], SLOW[0]], SLOW[:3], Outcome.INCONCLUSIVE, True, id="too few to say so"),
+        pytest.param([*SLOW, *SLOW[:2]], [*FAST[:2], SLOW[0]], Outcome.PASSED, False, id="a gain that may be none"),
+        pytest.param(SLOW, FAST, Outcome.IMPROVED, False, id="a gain that is one"),
+        pytest.param([*FAST[:7], SLOW[0]], [*FAST[:7], SLOW[1]], Outcome.PASSED, False, id="the same in both"),
+    ],
+)
+def test_of_two_modes_only_what_chance_does_not_explain_is_a_change(
+    blessed: list[float], now: list[float], outcome: Outcome, doubted: bool
+) -> None:
+    rule = replace(STEP, occasion_sd=0.0, clocks=1, plan=DUET_PLAN)
+    found = judged(now, rule=rule, blessed=blessed)
+    assert (found.row.outcome, found.may_be_modes) == (outcome, doubted)
+    assert (found.level is not None) == (outcome is Outcome.REGRESSED)
 
 
 def test_a_gross_outlier_is_set_aside_and_shown_and_the_rest_decides() -> None:

@@ -10,7 +10,7 @@ from support.judging import MOMENT, Columns, blessed, measured
 from perfgate.judge.creep import creep
 from perfgate.judge.judge import Judgement, judge
 from perfgate.judge.rows import Terms
-from perfgate.judge.stages import INTERLEAVED_PLAN, SCREEN_PLAN, Plan
+from perfgate.judge.stages import DUET_PLAN, INTERLEAVED_PLAN, SCREEN_PLAN, Plan
 from perfgate.model.baseline import Spread
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
@@ -89,6 +89,18 @@ def test_in_turns_idle_time_is_held_to_no_less_than_the_step(
     row = judgement.verdict.of(M.GAP_MS)
     assert row is not None
     assert row.budget == expected
+
+
+def test_a_difference_that_two_modes_may_have_made_is_told_as_that() -> None:
+    there = {M.STEP_MS: [5.30, 5.31, 5.29, 5.30, 5.32, 5.28, 5.30, 8.21]}
+    here = {M.STEP_MS: [8.20, 8.21, 8.19, 8.20, 8.22, 8.18, 5.31, 5.30]}
+    outcome, wanted, reason, next_step = told(judge(blessed(there), measured(here), Terms(plan=DUET_PLAN, max_runs=8)))
+    assert (outcome, wanted) == (Outcome.INCONCLUSIVE, 8)
+    assert reason == (
+        "step_ms 54.7 % slower (54 to 55.4), budget 2 %; yet runs of one side took as long as the other's, as where a "
+        "workload has two modes, or its machine two speeds, and one of them was met more often by chance."
+    )
+    assert next_step == ("Gate again. If it stays so, steady the workload or its machine: what do its slow runs share?")
 
 
 @pytest.mark.parametrize("runs", [1, 2, 3, 10])

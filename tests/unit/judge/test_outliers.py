@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from perfgate.judge.compare import Prior
-from perfgate.judge.outliers import keep
+from perfgate.judge.outliers import in_opposite_modes, keep, more_by_chance
 
 QUIET = [0.0, 0.001, -0.001, 0.002, -0.002]
 
@@ -69,3 +69,55 @@ def test_outliers_that_had_to_be_kept_are_told() -> None:
     single = keep([np.zeros(10), np.array([0.0, 0.0, 0.3])], prior=Prior(sd=0.005), budget=0.02)
     assert [int((~flags).sum()) for flags in single.flags] == [0, 1]
     assert not single.crowded
+
+
+# Two modes
+
+
+FAST, SLOW = 0.0, 0.5
+THRESHOLD = 0.04
+
+
+@pytest.mark.parametrize(
+    ("fast", "slow", "by_chance"),
+    [
+        pytest.param([FAST] * 7 + [SLOW], [SLOW] * 6 + [FAST] * 2, True, id="both in both modes"),
+        pytest.param([FAST] * 10, [SLOW] * 3, False, id="each in its own"),
+        # One of ten and three of three: 4 of 286 choices.
+        pytest.param([FAST] * 9 + [SLOW], [SLOW] * 3, True, id="one stray, three runs"),
+        # One of eight and eight of eight: 9 of 12870.
+        pytest.param([FAST] * 7 + [SLOW], [SLOW] * 8, False, id="one stray, eight runs"),
+        # 45 of 12870, and 165 of them.
+        pytest.param([FAST] * 6 + [SLOW] * 2, [SLOW] * 8, False, id="two strays of eight"),
+        pytest.param([FAST] * 5 + [SLOW] * 3, [SLOW] * 8, True, id="three strays of eight"),
+        pytest.param([FAST] * 8, [SLOW] * 7 + [FAST], False, id="one stray of the slow side"),
+        pytest.param([FAST] * 7 + [-SLOW], [SLOW] * 3, False, id="an outlier that is no stray"),
+    ],
+)
+def test_a_mode_met_more_often_by_chance_is_told_from_a_change(
+    fast: list[float], slow: list[float], by_chance: bool
+) -> None:
+    assert more_by_chance(np.array(fast), np.array(slow), THRESHOLD, middle=(FAST + SLOW) / 2) == by_chance
+
+
+def test_what_overlaps_without_being_an_outlier_is_no_stray() -> None:
+    fast, slow = np.array([0.0, 0.03, -0.02]), np.array([0.01, 0.02, 0.04])
+    assert not more_by_chance(fast, slow, THRESHOLD, middle=0.015)
+
+
+@pytest.mark.parametrize(
+    ("slow", "fast", "opposite"),
+    [
+        ([SLOW, SLOW, FAST], [FAST, FAST, SLOW], True),
+        # The fast side runs 10 % longer in either mode: the modes lie as far apart.
+        ([SLOW, SLOW, FAST], [FAST + 0.1, FAST + 0.1, SLOW + 0.1], True),
+        ([SLOW, SLOW, FAST], [FAST, FAST, FAST], False),
+        ([SLOW, SLOW, SLOW], [FAST, FAST, SLOW], False),
+        ([FAST, FAST, SLOW], [FAST, FAST, SLOW], False),
+        pytest.param([SLOW, SLOW, FAST], [FAST, FAST, 0.3], False, id="an outlier of its own"),
+    ],
+)
+def test_sides_in_opposite_modes_have_met_the_other_ones_too(
+    slow: list[float], fast: list[float], opposite: bool
+) -> None:
+    assert in_opposite_modes(np.array(slow), np.array(fast), THRESHOLD) == opposite
