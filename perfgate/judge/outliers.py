@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import hypergeom
 
 from perfgate.judge.compare import Floats, Prior
 
@@ -69,7 +68,12 @@ def more_by_chance(fast: Floats, slow: Floats, threshold: float, *, middle: floa
     stayed = len(slow) - int(np.sum(_far(slow, threshold) & (slow < middle)))
     if not strayed and stayed == len(slow):
         return False
-    return float(hypergeom.sf(stayed - 1, len(fast) + len(slow), stayed + strayed, len(slow))) > _CHANCE
+    all_slow, rest = stayed + strayed, len(fast) + len(slow) - stayed - strayed
+    as_far = sum(
+        math.comb(all_slow, there) * math.comb(rest, len(slow) - there)
+        for there in range(stayed, min(all_slow, len(slow)) + 1)
+    )
+    return as_far > _CHANCE * math.comb(all_slow + rest, len(slow))
 
 
 def in_opposite_modes(slow: Floats, fast: Floats, threshold: float) -> bool:
