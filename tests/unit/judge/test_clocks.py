@@ -143,6 +143,15 @@ def test_of_two_modes_only_what_chance_does_not_explain_is_a_change(
     assert (found.level is not None) == (outcome is Outcome.REGRESSED)
 
 
+def test_what_two_modes_may_have_made_is_no_loss_either_where_other_workloads_leave_more_to_spend() -> None:
+    blessed, now = [*FAST[:7], SLOW[0]], [*SLOW[:6], *FAST[:2]]
+    many = replace(STEP, occasion_sd=0.0, clocks=1, workloads=10**100, plan=DUET_PLAN)
+    found = judged(now, rule=many, blessed=blessed)
+    assert found.comparison is not None
+    assert found.rule.level(found.comparison, runs=8, separated=False) is not None
+    assert (found.row.outcome, found.level) == (Outcome.INCONCLUSIVE, None)
+
+
 def test_a_gross_outlier_is_set_aside_and_shown_and_the_rest_decides() -> None:
     found = judged([10.0, 10.01, 13.0], blessed=[*BLESSED[:9], 7.0])
     assert found.row.outcome is Outcome.PASSED
