@@ -24,7 +24,7 @@ from perfgate.model.metric import GATED_CLOCKS, Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.record import Record
 from perfgate.model.sample import Run
-from perfgate.model.verdict import Stage
+from perfgate.model.verdict import Stage, Verdict
 
 if TYPE_CHECKING:
     from benchmarks.decision.peers import Peer  # needs the peers, which a machine that only records has not
@@ -209,7 +209,7 @@ def gate_of(
     verdict = result.verdict
     return RecordedGate(
         slowdown=slowdown,
-        planted_ms=float(f"{planted_ms:.{_DIGITS}g}"),
+        planted_ms=_short(planted_ms),
         planted_step=_planted_step(result) if planted_ms else None,
         at=result.measured_at,
         took_s=round(took_s, 1),
@@ -217,7 +217,7 @@ def gate_of(
         stage=verdict.stage,
         against=against,
         regressed=tuple(row.metric for row in verdict.metrics if row.outcome is Outcome.REGRESSED),
-        step_change=None if (row := verdict.of(Metric.STEP_MS)) is None else _short(row.change),
+        step_change=_step_change(verdict),
         reference=tuple(map(_run_of, result.reference_runs)),
         candidate=tuple(map(_run_of, result.runs)),
         interleaved=tuple(map(_run_of, result.interleaved_runs)),
@@ -242,8 +242,13 @@ def _spent_ms(run: Run) -> float | None:
     return found[0] if len(found) == 1 else None
 
 
-def _short(value: float | None) -> float | None:
-    return None if value is None else float(f"{value:.{_DIGITS}g}")
+def _step_change(verdict: Verdict) -> float | None:
+    row = verdict.of(Metric.STEP_MS)
+    return None if row is None or row.change is None else _short(row.change)
+
+
+def _short(value: float) -> float:
+    return float(f"{value:.{_DIGITS}g}")
 
 
 def _run_of(run: Run) -> RecordedRun:
@@ -367,4 +372,4 @@ def _by_few(loop: RecordedLoop, gate: RecordedGate) -> tuple[bool, int]:
 
 def _rounded(values: Values) -> dict[Metric, float]:
     """The gated clocks, which is what any rule here looks at; six digits are far below the noise."""
-    return {metric: float(f"{values[metric]:.{_DIGITS}g}") for metric in GATED_CLOCKS if metric in values}
+    return {metric: _short(values[metric]) for metric in GATED_CLOCKS if metric in values}

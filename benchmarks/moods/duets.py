@@ -43,7 +43,8 @@ def main() -> None:
             [in_turns(row.astype(float), info["bout_periods"]) for row in file[name]]
             for name in ("reference_us", "candidate_us")
         ]
-    print(f"{info['machine']}\n{info['settings']}\n{len(gates)} pairs of {len(set(gates.tolist()))} gates\n")
+    numbers = sorted(set(gates.tolist()))
+    print(f"{info['machine']}\n{info['settings']}\n{len(gates)} pairs of {len(numbers)} gates\n")
     bouts = np.concatenate([np.median(side, axis=1) for pair in zip(*sides, strict=True) for side in pair]) / 1000
     told = ", ".join(
         f"{quantile:.0%}: {np.quantile(bouts, quantile):.2f}" for quantile in (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -57,14 +58,12 @@ def main() -> None:
                 for reference, candidate, first in zip(*sides, begins, strict=True)
             ]
         )
-        errors = np.concatenate(
-            [found[gates == gate] - median(found[gates == gate]) for gate in sorted(set(gates.tolist()))]
-        )
-        middle_half = 1.4826 * median(np.abs(errors))
-        of_gates = [percent(sd(found[gates == gate])) for gate in sorted(set(gates.tolist()))]
-        rows.append((estimator.name, percent(float(np.sqrt(np.mean(errors**2)))), percent(middle_half), *of_gates))
+        of_gates = [found[gates == number] for number in numbers]
+        errors = np.concatenate([of_gate - median(of_gate) for of_gate in of_gates])
+        sizes = (float(np.sqrt(np.mean(errors**2))), 1.4826 * median(np.abs(errors)), *map(sd, of_gates))
+        rows.append((estimator.name, *map(percent, sizes)))
     head = ["estimate of a pair", "root mean square", "1.48 x median size"]
-    print(table([*head, *(f"SD, gate {gate + 1}" for gate in sorted(set(gates.tolist())))], rows))
+    print(table([*head, *(f"SD, gate {gate + 1}" for gate in numbers)], rows))
 
 
 if __name__ == "__main__":

@@ -214,6 +214,28 @@ def test_what_was_recorded_of_the_planted_work_and_of_its_effect_is_told_as_it_i
     assert (told.planted_step, told.step_change) == (0.019, 0.021)
 
 
+def interleaved(reference: Run, candidate: Run, *, outcome: Outcome, rows: tuple[MetricVerdict, ...] = ()) -> Result:
+    """What is kept of three pairs, all alike."""
+    return Result(
+        workload=Workload(id="cpu_bound", source="workloads/loops.py", steps=30, warmup=50),
+        machine=Machine(),
+        commit=None,
+        measured_at=NOW,
+        code={},
+        runs=(),
+        reference_runs=(reference,) * 3,
+        interleaved_runs=(candidate,) * 3,
+        verdict=Verdict(
+            workload="cpu_bound",
+            outcome=outcome,
+            reason="as it was.",
+            metrics=rows,
+            runs=3,
+            stage=Stage.INTERLEAVED,
+        ),
+    )
+
+
 @pytest.mark.parametrize(("reference", "told"), [(0.001, (0.055 - 0.001) / 2.0), (None, None)])
 def test_what_planted_work_came_to_is_what_its_own_range_lasts(reference: float | None, told: float | None) -> None:
     def spinning(spent_ms: float | None) -> Run:
@@ -223,17 +245,7 @@ def test_what_planted_work_came_to_is_what_its_own_range_lasts(reference: float 
         process = ProcessSample(pid=1, steps=4, values={Metric.STEP_MS: 2.0}, window_ms=100, ranges=tuple(ranges))
         return Run(started_at=NOW, wall_s=9, processes=(process,))
 
-    result = Result(
-        workload=Workload(id="cpu_bound", source="workloads/loops.py", steps=30, warmup=50),
-        machine=Machine(),
-        commit=None,
-        measured_at=NOW,
-        code={},
-        runs=(),
-        reference_runs=(spinning(reference),) * 3,
-        interleaved_runs=(spinning(0.055),) * 3,
-        verdict=Verdict(workload="cpu_bound", outcome=Outcome.PASSED, reason="alike.", runs=3, stage=Stage.INTERLEAVED),
-    )
+    result = interleaved(spinning(reference), spinning(0.055), outcome=Outcome.PASSED)
     found = gate_of(result, slowdown=0.02, planted_ms=0.05).planted_step
     assert found == (None if told is None else pytest.approx(told))
     assert gate_of(result, slowdown=0.0).planted_step is None
@@ -252,24 +264,7 @@ def test_a_gate_is_recorded_from_what_was_kept() -> None:
         MetricVerdict(metric=Metric.STEP_MS, outcome=Outcome.REGRESSED, change=0.0212345678),
         MetricVerdict(metric=Metric.GAP_MS, outcome=Outcome.PASSED),
     )
-    result = Result(
-        workload=Workload(id="cpu_bound", source="workloads/loops.py", steps=30, warmup=50),
-        machine=Machine(),
-        commit=None,
-        measured_at=NOW,
-        code={},
-        runs=(),
-        reference_runs=(run,) * 3,
-        interleaved_runs=(run,) * 3,
-        verdict=Verdict(
-            workload="cpu_bound",
-            outcome=Outcome.REGRESSED,
-            reason="slower.",
-            metrics=rows,
-            runs=3,
-            stage=Stage.INTERLEAVED,
-        ),
-    )
+    result = interleaved(run, run, outcome=Outcome.REGRESSED, rows=rows)
     gate = gate_of(result, slowdown=0.02, planted_ms=0.0543656, took_s=71.234)
     side = (RecordedRun(values={Metric.STEP_MS: 2.71828}, periods_us=(2712, 2700)),) * 3
     assert gate == RecordedGate(
