@@ -107,6 +107,7 @@ RESNET18_INPUT: Final = Ladder(
         Rung(name="pinned", published=5.91, lesson=Lesson(every=(Metric.PAGEABLE_COPIES, Metric.H2D_MS))),
         Rung(name="overlap", published=6.44, lesson=Lesson(every=(Metric.H2D_EXPOSED_MS,))),
         Rung(name="prefetcher", published=6.44, lesson=NO_DIFFERENCE),
+        Rung(name="steady"),
     ),
 )
 RESNET50_CIFAR: Final = Ladder(

@@ -42,7 +42,7 @@ IN_STEP = {
     "data_load_lab": {"data_load", "forward", "backward", "optimizer"},
 }
 RUNGS = [
-    *(f"resnet18_input[{rung}]" for rung in ("serial", "workers", "pinned", "overlap", "prefetcher")),
+    *(f"resnet18_input[{rung}]" for rung in ("serial", "workers", "pinned", "overlap", "prefetcher", "steady")),
     *(f"resnet50_cifar[{rung}]" for rung in ("naive", "detached", "pinned", "cudnn_benchmark", "compile")),
     *(f"resnet50_cifar[{rung}]" for rung in ("max_autotune", "grad_scaler", "autocast")),
     *(f"resnet50_cifar[{rung}]" for rung in ("channels_last", "steady", "exhaustive")),
@@ -178,7 +178,7 @@ def test_a_plain_gate_takes_one_rung_of_each_ladder_and_the_scripts_by_their_yam
         [
             "data_load_lab[workers]",
             "data_load_script",
-            "resnet18_input[overlap]",
+            "resnet18_input[steady]",
             "resnet50_alone",
             "resnet50_cifar[steady]",
             "resnet50_ddp",
@@ -190,7 +190,7 @@ def test_a_plain_gate_takes_one_rung_of_each_ladder_and_the_scripts_by_their_yam
 
 @pytest.mark.parametrize(
     ("name", "steps"),
-    [("data_load_lab[workers]", 100), ("resnet18_input[overlap]", 20), ("resnet50_cifar[steady]", 50)],
+    [("data_load_lab[workers]", 100), ("resnet18_input[steady]", 20), ("resnet50_cifar[steady]", 50)],
 )
 def test_a_loop_has_its_steps_and_in_each_of_them_its_ranges_once(gated: Gated, name: str, steps: int) -> None:
     [process] = gated.processes(name)

@@ -9,7 +9,8 @@ Every rank warms up, starts the profiler (the capture range of `nsys profile --c
 its steps under nested ranges, and stops the profiler when all ranks are done. The warm-up's ranges bear other names, so
 that a capture of the whole process has the same steps. Without a GPU, or with PERFGATE_SMALL=1, a tiny residual
 network trains on tiny images; without a GPU over gloo, and no profiler is started. The images that wait for the GPUs
-lie in /dev/shm: 5 batches of 39 MB over all ranks, more than a container has by default (--shm-size=1g).
+lie in /dev/shm: 5 batches over all ranks, of 39 MB each with 64 images, more than a container has by default
+(--shm-size=1g).
 """
 
 import argparse
