@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
-from benchmarks.decision.replay import against_stored
+from benchmarks.decision.replay import against_stored, in_duet
 from perfgate.model.baseline import Baseline, Result
 from perfgate.model.metric import GATED_CLOCKS, Metric
 from perfgate.model.outcome import Outcome
@@ -35,7 +35,10 @@ BY_STEP: Final = "perfgate, by step_ms"
 FEW: Final = 5
 FEW_BY_KERNEL: Final = f"perfgate, stored baseline and at most {FEW} runs alone, by kernel_ms"
 """Judged again from the candidate's first runs, as where no duet can be had."""
-OWN: Final = (PERFGATE, BY_KERNEL, BY_STEP, FEW_BY_KERNEL)
+STEP_ALONE: Final = "perfgate, duet of step_ms alone"
+"""Judged again from the pairs of a duet as if no other clock had been measured, as in the simulation's first table: a
+gate ends as soon as any clock settles it, and another may then be open that shares alpha with four."""
+OWN: Final = (PERFGATE, BY_KERNEL, BY_STEP, STEP_ALONE, FEW_BY_KERNEL)
 _FEWEST_RUNS: Final = 3
 _DIGITS: Final = 6
 SPENT: Final = "spin"
@@ -82,6 +85,8 @@ class RecordedGate(Record):
     stage: Stage | None = None
     against: bool = False
     """Whether it was asked for as a duet alone (`--perfgate-against`)."""
+    budgets: Mapping[Metric, float] = {}
+    """Other than the default ones, as it was asked for (`--perfgate-budget`)."""
     regressed: tuple[Metric, ...] = ()
     """Metrics that were called slower, counts included."""
     step_change: float | None = None
@@ -111,6 +116,7 @@ class Spoilt(Record):
     """A gate that was begun and gave no verdict on speed: it is counted, and judged by nobody."""
 
     slowdown: float = Field(ge=0)
+    budgets: Mapping[Metric, float] = {}
     why: str
 
 
@@ -200,7 +206,13 @@ def blessings_of(baseline: Baseline) -> tuple[RecordedBlessing, ...]:
 
 
 def gate_of(
-    result: Result, *, slowdown: float, planted_ms: float = 0.0, took_s: float = 0.0, against: bool = False
+    result: Result,
+    *,
+    slowdown: float,
+    planted_ms: float = 0.0,
+    took_s: float = 0.0,
+    against: bool = False,
+    budgets: Mapping[Metric, float] | None = None,
 ) -> RecordedGate:
     """One gate, from its kept result.
 
@@ -216,6 +228,7 @@ def gate_of(
         outcome=verdict.outcome,
         stage=verdict.stage,
         against=against,
+        budgets=budgets or {},
         regressed=tuple(row.metric for row in verdict.metrics if row.outcome is Outcome.REGRESSED),
         step_change=_step_change(verdict),
         reference=tuple(map(_run_of, result.reference_runs)),
@@ -258,14 +271,35 @@ def _run_of(run: Run) -> RecordedRun:
     )
 
 
+def by_budgets(recording: Recording) -> Recording:
+    """The same gates, those with budgets of their own as those of a loop that is called by them."""
+    found: list[RecordedLoop] = []
+    for loop in recording.loops:
+        made: list[RecordedGate | Spoilt] = [*loop.gates, *loop.spoilt]
+        for budgets in ({}, *(one.budgets for one in made if one.budgets)):
+            name = ", ".join((loop.name, *(f"{metric} held to {budget:.3g}" for metric, budget in budgets.items())))
+            own = {
+                "name": name,
+                "gates": tuple(gate for gate in loop.gates if gate.budgets == budgets),
+                "spoilt": tuple(spoilt for spoilt in loop.spoilt if spoilt.budgets == budgets),
+            }
+            part = loop.model_copy(update=own)
+            if part not in found:
+                found.append(part)
+    found.sort(key=lambda part: [loop.name for loop in recording.loops].index(part.name.partition(",")[0]))
+    return recording.model_copy(update={"loops": tuple(found)})
+
+
 def judge_recording(recording: Recording, peers: Sequence[Peer]) -> list[Found]:
     """Count, by loop and slowdown, what perfgate said there and then, and what each peer says of the same step times.
 
-    A loop that is there several times, each with its own baseline, is one loop here. A peer has the blessed runs and
+    A loop that is there several times, each with its own baseline, is one loop here; gates with other budgets than the
+    default ones are of a loop of their own (`by_budgets`). A peer has the blessed runs and
     the candidate's runs that may be compared with them. Where perfgate's word rests on an interleaved duet there are no
     such runs, or too few, and a peer has both sides of that duet, the same runs that perfgate had, as two groups that
     know nothing of pairs.
     """
+    recording = by_budgets(recording)
     found: dict[tuple[str, float, str], Found] = {}
     for loop in recording.loops:
         for gate in loop.gates:
@@ -289,6 +323,7 @@ def judge_recording(recording: Recording, peers: Sequence[Peer]) -> list[Found]:
 
 def tell_recording(recording: Recording) -> list[Told]:
     """What the gates were like, by loop and slowdown."""
+    recording = by_budgets(recording)
     told: list[Told] = []
     for name in dict.fromkeys(loop.name for loop in recording.loops):
         parts = [loop for loop in recording.loops if loop.name == name]
@@ -355,12 +390,21 @@ def _judge_gate(loop: RecordedLoop, gate: RecordedGate, peers: Sequence[Peer]) -
         BY_KERNEL: (regressed and Metric.KERNEL_MS in gate.regressed, gate.runs),
         BY_STEP: (regressed and Metric.STEP_MS in gate.regressed, gate.runs),
     }
+    if gate.stage is Stage.DUET:
+        own[STEP_ALONE] = _by_step_alone(gate)
     if gate.candidate:
         own[FEW_BY_KERNEL] = _by_few(loop, gate)
     return {
         **own,
         **{peer.name: (enough and peer.slower(before, after), made) for peer in peers if not peer.alongside},
     }
+
+
+def _by_step_alone(gate: RecordedGate) -> tuple[bool, int]:
+    of_duet = gate.candidate[-len(gate.reference) :]
+    sides = [[{Metric.STEP_MS: run.values[Metric.STEP_MS]} for run in side] for side in (gate.reference, of_duet)]
+    verdict = in_duet(*sides).verdict
+    return verdict.outcome is Outcome.REGRESSED, 2 * verdict.runs
 
 
 def _by_few(loop: RecordedLoop, gate: RecordedGate) -> tuple[bool, int]:

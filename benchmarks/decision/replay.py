@@ -8,6 +8,9 @@ from itertools import groupby
 from typing import Final
 
 from perfgate.gate import Checked, Expectation, Policy, check
+from perfgate.judge.judge import Judgement, judge
+from perfgate.judge.rows import Terms
+from perfgate.judge.stages import DUET_PLAN
 from perfgate.model.baseline import Baseline, BlessedRun, Blessing, Occasion
 from perfgate.model.machine import Conditions, Machine
 from perfgate.model.metric import Metric
@@ -63,3 +66,19 @@ def against_stored(blessed: Sequence[tuple[int, Values]], runs: Sequence[Values]
     expectation = Expectation(workload=WORKLOAD, machine=MACHINE, baseline=baseline_of(blessed))
     there = min(most, len(runs))
     return check(expectation, Policy(runs=min(Policy().runs, there), max_runs=there), Replayed(runs))
+
+
+def in_duet(reference: Sequence[Values], runs: Sequence[Values]) -> Judgement:
+    """What the looks of an alternate duet say of these pairs, one look after another until they are settled.
+
+    Raises ValueError for fewer pairs than the first look takes.
+    """
+    judged: Judgement | None = None
+    for look in DUET_PLAN.looks:
+        if look.runs <= min(len(reference), len(runs)) and (judged is None or not judged.settled):
+            there = baseline_of([(0, values) for values in reference[: look.runs]])
+            terms = Terms(plan=DUET_PLAN, max_runs=DUET_PLAN.most_runs)
+            judged = judge(there, [run_of(values) for values in runs[: look.runs]], terms)
+    if judged is None:
+        raise ValueError(f"a duet looks first after {DUET_PLAN.looks[0].runs} pairs")
+    return judged

@@ -238,7 +238,9 @@ def _measured(measured: Measured) -> list[str]:
             "and the candidate's. Where it rests on an interleaved duet, in which steps take another time than in the "
             "blessed runs, they have both sides of that duet as two groups that know nothing of pairs, as many runs as "
             "perfgate had there. A peer calls nothing slower on fewer than three runs a side. The budget of step_ms is "
-            "2 %, that of kernel_ms 1 %: what is within them need not be found."
+            "2 %, that of kernel_ms 1 %: what is within them need not be found. A gate ends as soon as any clock "
+            "settles it, so that another may stay open: `duet of step_ms alone` judges the pairs of the alternate "
+            "duets again as if that had been the only one."
         ),
         "",
         f"Versions: {_versions(measured.versions)}.",
@@ -250,7 +252,8 @@ def _measured(measured: Measured) -> list[str]:
         lines += _likeness([told for told in measured.told if told.loop == loop])
         lines.append(_row("rule", *("unchanged" if not s else f"{s:.1%} slower" for s in slowdowns)))
         lines.append(_row("---", *["---:"] * len(slowdowns)))
-        for rule in dict.fromkeys(one.rule for one in found):
+        rules = list(dict.fromkeys(one.rule for one in found))
+        for rule in (*(rule for rule in OWN if rule in rules), *(rule for rule in rules if rule not in OWN)):
             by_slowdown = {one.slowdown: one for one in found if one.rule == rule}
             name = f"**{rule}**" if rule in OWN else rule
             lines.append(_row(name, *(_times(by_slowdown.get(slowdown)) for slowdown in slowdowns)))

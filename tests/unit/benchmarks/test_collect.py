@@ -14,6 +14,7 @@ import pytest
 from benchmarks.decision import collect as collecting
 from benchmarks.decision.collect import (
     BLESSED_RUNS,
+    BUDGETS,
     MOST_SPOILT,
     WANTED,
     Progress,
@@ -49,11 +50,14 @@ from perfgate.model.workload import Workload
 from perfgate.store import KeptResult
 
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
+STEP_BY_DUET = "--perfgate-against=HEAD --perfgate-budget=kernel_ms=0.1"
+"""How 2 % of the GPU-bound loop are gated."""
 
 
-def recorded(slowdown: float = 0.0, *, took_s: float = 30.0) -> RecordedGate:
+def recorded(slowdown: float = 0.0, *, took_s: float = 30.0, name: str = "gpu_bound") -> RecordedGate:
     return RecordedGate(
         slowdown=slowdown,
+        budgets=BUDGETS[collecting.KINDS[name]].get(slowdown, {}),
         took_s=took_s,
         outcome=Outcome.PASSED,
         candidate=(RecordedRun(values={Metric.STEP_MS: 3.2}),) * 3,
@@ -116,7 +120,10 @@ def test_progress_counts_gates_over_all_parts_and_not_what_is_spoilt() -> None:
     assert progress.made == {0.0: 2, 0.01: 1}
     assert progress.longest_s == {0.0: 40, 0.01: 160}
     assert not progress.is_enough()
-    assert Progress.of([part(*(recorded(s) for s, number in WANTED.items() for _ in range(number)))]).is_enough()
+    enough = part(*(recorded(s) for s, number in WANTED.items() for _ in range(number)))
+    assert Progress.of([enough]).is_enough()
+    by_default = [gate.model_copy(update={"budgets": {}}) for gate in enough.gates]
+    assert Progress.of([part(*by_default)]).made == {0.0: 20, 0.01: 10, 0.03: 10}
 
 
 # Where
@@ -240,7 +247,7 @@ def only(folder: Path, loop: str = "gpu_bound") -> RecordedLoop:
 
 def test_gates_are_made_until_the_time_is_up_and_kept_after_each(made: Made, tmp_path: Path) -> None:
     collect(tmp_path, ["gpu_bound"], seconds=90 + 7 * 30 + 20, slot=0)
-    assert made.asked == [f"--perfgate-runs={BLESSED_RUNS}", "", "", "--perfgate-against=HEAD", *[""] * 4]
+    assert made.asked == [f"--perfgate-runs={BLESSED_RUNS}", "", "", STEP_BY_DUET, *[""] * 4]
     found = only(tmp_path)
     assert [gate.slowdown for gate in found.gates] == [0, 0.01, 0.02, 0.03, 0, 0, 0.01]
     assert found.gates[0].candidate[0].periods_us == (3211, 3200)
@@ -254,10 +261,9 @@ def test_where_the_screen_would_end_it_by_another_clock_a_gate_is_a_duet_alone(m
     collect(tmp_path, ["gpu_bound"], seconds=1e6, slot=0)
     gates = only(tmp_path).gates
     assert {gate.slowdown for gate in gates if gate.against} == {0.02}
-    assert {asked for asked, gate in zip(made.asked[1:], gates, strict=True) if gate.against} == {
-        "--perfgate-against=HEAD"
-    }
+    assert {asked for asked, gate in zip(made.asked[1:], gates, strict=True) if gate.against} == {STEP_BY_DUET}
     assert all(gate.against for gate in gates if gate.slowdown == 0.02)
+    assert {gate.slowdown: gate.budgets for gate in gates if gate.budgets} == {0.02: {Metric.KERNEL_MS: 0.1}}
 
 
 def test_a_second_invocation_goes_on_with_the_baseline_and_the_part(made: Made, tmp_path: Path) -> None:
@@ -360,7 +366,7 @@ def test_a_folder_with_enough_gates_starts_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for loop in collecting.KINDS:
-        gates = [recorded(slowdown) for slowdown, number in WANTED.items() for _ in range(number)]
+        gates = [recorded(slowdown, name=loop) for slowdown, number in WANTED.items() for _ in range(number)]
         save(of(part(*gates, name=loop)), tmp_path / f"{loop}-x.json")
     assert collect_on_all(tmp_path, seconds=10, loops=tuple(collecting.KINDS)) == 0
     assert capsys.readouterr().out == f"there are enough gates in {tmp_path}\n"

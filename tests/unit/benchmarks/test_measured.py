@@ -18,6 +18,7 @@ from benchmarks.decision.measured import (
     BY_STEP,
     FEW_BY_KERNEL,
     PERFGATE,
+    STEP_ALONE,
     Kind,
     RecordedBlessing,
     RecordedGate,
@@ -32,6 +33,7 @@ from benchmarks.decision.measured import (
     save,
     tell_recording,
 )
+from benchmarks.decision.replay import in_duet
 from perfgate.model.baseline import Result
 from perfgate.model.machine import Machine
 from perfgate.model.metric import Metric
@@ -143,6 +145,7 @@ def test_rules_are_counted_by_loop_and_slowdown_over_all_parts() -> None:
         (("gpu_bound", 0.02, PERFGATE), 1, 1, 0, 9),
         (("gpu_bound", 0.02, BY_KERNEL), 1, 1, 0, 9),
         (("gpu_bound", 0.02, BY_STEP), 1, 0, 0, 9),
+        (("gpu_bound", 0.02, STEP_ALONE), 1, 1, 0, 6),
         (("gpu_bound", 0.02, FEW_BY_KERNEL), 1, 0, 0, 3),
         (("gpu_bound", 0.02, "noting"), 1, 1, 0, 6),
         (("cpu_bound", 0.02, PERFGATE), 2, 1, 1, 12),
@@ -179,6 +182,32 @@ def test_what_a_few_runs_alone_would_have_shown_is_judged_again(slower: float, f
     found = {one.rule: one for one in judge_recording(Recording(machine={}, loops=(part,)), peers())}
     assert found[FEW_BY_KERNEL].regressed == few
     assert found[FEW_BY_KERNEL].runs <= 5 < found[PERFGATE].runs
+
+
+@pytest.mark.parametrize(("then", "now", "found", "made"), [(3.2, 3.2, 0, 6), (3.2, 3.264, 1, 6)])
+def test_a_duet_of_step_ms_alone_is_judged_again_from_its_pairs(then: float, now: float, found: int, made: int) -> None:
+    pairs = tuple(run for change in (0.999, 1.0, 1.001) for run in runs(then * change, kernel_ms=1.0))
+    slower = tuple(run for change in (0.999, 1.0, 1.001) for run in runs(now * change, kernel_ms=2.0))
+    gate = DUEL.model_copy(update={"reference": pairs, "candidate": (*runs(9.0, 9.0, 9.0), *slower)})
+    rules = {one.rule: one for one in judge_recording(Recording(machine={}, loops=(loop(gate),)), peers())}
+    assert (rules[STEP_ALONE].regressed, rules[STEP_ALONE].runs) == (found, made)
+
+
+def test_a_duet_without_the_pairs_of_a_first_look_is_not_judged_again() -> None:
+    with pytest.raises(ValueError, match=r"^a duet looks first after 3 pairs$"):
+        in_duet([{Metric.STEP_MS: 3.0}] * 2, [{Metric.STEP_MS: 3.0}] * 2)
+
+
+def test_gates_with_budgets_of_their_own_are_those_of_another_loop() -> None:
+    by_step = DUEL.model_copy(update={"budgets": {Metric.KERNEL_MS: 0.1}})
+    spoilt = Spoilt(slowdown=0.02, budgets={Metric.KERNEL_MS: 0.1}, why="the time was up")
+    part = loop(DUEL, by_step, by_step).model_copy(update={"spoilt": (spoilt,)})
+    told = tell_recording(Recording(machine={}, loops=(part, loop(INTERLEAVED, name="cpu_bound"))))
+    assert [(one.loop, one.gates, one.spoilt) for one in told] == [
+        ("gpu_bound", 1, 0),
+        ("gpu_bound, kernel_ms held to 0.1", 2, 1),
+        ("cpu_bound", 1, 0),
+    ]
 
 
 # What the gates were like
