@@ -58,8 +58,8 @@ def _panel(axes: mpl.axes.Axes, loop: str, bars: Sequence[Bar]) -> None:
         _number(axes, bar.ours, max(bar.ours, bar.fastest), at)
         if bar.published is not None:
             at = place + _HEIGHT / 2
-            look = {"facecolor": "white", "edgecolor": PUBLISHED, "hatch": "////"}
-            axes.barh(at, bar.published, _HEIGHT, label=None if place else "published", **look)
+            label = None if place else "published"
+            axes.barh(at, bar.published, _HEIGHT, label=label, facecolor="white", edgecolor=PUBLISHED, hatch="////")
             _number(axes, bar.published, bar.published, at)
     axes.set_title(loop, loc="left", fontweight="bold", color="#222222")
     axes.set_yticks(range(len(bars)), [bar.rung for bar in bars])
