@@ -48,8 +48,9 @@ def measure(
       step before it. `step_ms` is the median period between completions, the first period dropped.
     - In an interleaved duet the process waits between some steps: a period across a wait is dropped, too, and
       `ProcessSample.bouts` has the periods and gaps between two waits.
-    - `gap_ms` is over the windows from each completion that opens a row of periods kept to the one that closes it, per
-      period: time in which no operation of any process ran on a device, summed over the devices the steps used.
+    - `gap_ms` is over the windows from each completion that opens a row of periods kept to the one that closes it: the
+      share of them in which no operation of any process ran on a device, summed over the devices the steps used, times
+      `step_ms`. So it is in the same step as that, also where single periods are longer than the others.
     - Other clocks are means over the steps, so that a slip every n-th step shows; counts are medians over the steps.
     - Managed memory's host-to-device migrations are in `h2d_ms` and `h2d_exposed_ms` but not in the counts, which
       are to be exact: page faults are not.
@@ -137,7 +138,7 @@ def _chosen(ops: Kernels | Copies | Spans, rows: Flags) -> tuple[Ints, Ints]:
 
 @dataclass(frozen=True, slots=True)
 class _Windows:
-    """The times that gaps are taken over, disjoint and in order, and how many periods they hold.
+    """The times that gaps are taken over, disjoint and in order, and how many steps they are.
 
     ```
     range      |--0--| |--1--| |--2--| |--3--|               |--4--| |--5--|
@@ -150,13 +151,15 @@ class _Windows:
     starts: Ints
     ends: Ints
     periods: int
+    steps: float
+    """Their length in medians of the periods: more than they hold where some are longer than most."""
 
     @classmethod
     def of_whole(cls, steps: Steps) -> _Windows:
         """The captured window without the waits in it; nothing is left of a window inside a wait."""
         first, last = steps.starts, steps.ends
         begun, ended = (np.clip(times, first, last) for times in steps.waits)
-        return cls(np.concatenate((first, ended)), np.concatenate((begun, last)), 1)
+        return cls(np.concatenate((first, ended)), np.concatenate((begun, last)), 1, 1.0)
 
     @classmethod
     def of_periods(cls, done: Ints, kept: Flags) -> _Windows | None:
@@ -165,7 +168,9 @@ class _Windows:
             return None
         opens = np.flatnonzero(kept[1:] & ~kept[:-1])
         closes = np.flatnonzero(kept & ~np.append(kept[1:], False))
-        return cls(done[opens], done[closes], int(kept.sum()))
+        periods = np.diff(done)[kept[1:]]
+        number, typical = len(periods), float(np.median(periods))
+        return cls(done[opens], done[closes], number, float(periods.sum()) / typical if typical > 0 else float(number))
 
     @property
     def ns(self) -> int:
@@ -276,7 +281,7 @@ def _bouts(steps: Steps, done: Ints, kept: Flags, idle: Sequence[Idle]) -> tuple
         if windows is not None:
             periods = (done[own] - done[np.flatnonzero(own) - 1]) / 1e6
             gap_ns = [int(windows.until(windows.ends[-1:], of_device)[0]) for of_device in idle]
-            gap_ms = sum(gap_ns) / 1e6 / windows.periods if gap_ns else None
+            gap_ms = sum(gap_ns) / 1e6 / windows.steps if gap_ns else None
             found.append(BoutSample(number=index, step_ms=float(np.median(periods)), gap_ms=gap_ms))
     return tuple(found)
 
@@ -302,7 +307,7 @@ def _device_values(
     values = {metric: ns / 1e6 / steps for metric, ns in clocks.items()}
     if windows is not None:
         idle = windows.until(windows.ends[-1:], devices.idle(device))
-        values[Metric.GAP_MS] = int(idle[0]) / 1e6 / windows.periods
+        values[Metric.GAP_MS] = int(idle[0]) / 1e6 / windows.steps
     return values
 
 
@@ -409,7 +414,7 @@ def _attributable(
     if Metric.GAP_MS in values and windows is not None:
         edges = np.concatenate((windows.starts[:1], segments.edges, windows.ends[-1:]))
         idle = [np.diff(windows.until(edges, devices.idle(device))) for device in totals.devices]
-        found[Metric.GAP_MS] = (reduce(np.add, idle), float(windows.periods))
+        found[Metric.GAP_MS] = (reduce(np.add, idle), float(windows.steps))
     return found
 
 

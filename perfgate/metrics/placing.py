@@ -205,6 +205,7 @@ class _Process:
             moved=np.zeros(size, np.int64),
             at=at[segments.step[at] >= 0],
             divisor=windows.periods,
+            typical=windows.steps,
         )
 
     def _windows(self) -> _Windows | None:
@@ -272,11 +273,13 @@ class _Process:
             moved=sum_by(label, moved, size),
             at=at[inside],
             divisor=len(self.steps),
+            typical=len(self.steps),
         )
 
     def _told(
-        self, rule: RuleName, *, counts: Ints, ns: Ints, moved: Ints, at: SmallInts, divisor: int
+        self, rule: RuleName, *, counts: Ints, ns: Ints, moved: Ints, at: SmallInts, divisor: int, typical: float
     ) -> list[PlacedFinding]:
+        """A row a range: what was counted over `divisor` steps, and times over so many `typical` ones."""
         segments = self.segments
         steps: defaultdict[int, set[int]] = defaultdict(set)
         for label, step in zip(segments.label[at].tolist(), segments.step[at].tolist(), strict=True):
@@ -286,7 +289,7 @@ class _Process:
                 rule=rule,
                 range=segments.labels[label],
                 count=int(counts[label]) / divisor,
-                ms=int(ns[label]) / 1e6 / divisor,
+                ms=int(ns[label]) / 1e6 / typical,
                 bytes=int(moved[label]) / divisor,
                 steps=len(steps[label]),
             )

@@ -145,6 +145,18 @@ def test_a_zero_length_kernel_neither_fills_nor_makes_a_gap() -> None:
     assert plain.values[Metric.GAP_MS] == with_marker.values[Metric.GAP_MS] == 10 / 1e6
 
 
+def test_the_idle_share_of_a_window_with_a_stall_falls_to_a_step_of_usual_length() -> None:
+    # Periods of 10, 10 and 40, of which 4, 4 and 34 are idle: 70 % of 60. A mean would be 14, and longer than a step.
+    starts = (0, 10, 20, 30, 70)
+    ranges = [Range(start=start, end=start + 5) for start in starts]
+    kernels = [Op(start=start + 1, end=start + 7) for start in starts]
+    sample = only(build(ranges=ranges, kernels=kernels))
+    assert [period * 1e6 for period in sample.periods_ms] == pytest.approx([10, 10, 40])
+    assert sample.values[Metric.STEP_MS] * 1e6 == pytest.approx(10)
+    assert sample.values[Metric.GAP_MS] * 1e6 == pytest.approx(0.7 * 10)
+    assert sum(row.values.get(Metric.GAP_MS, 0) for row in sample.ranges) * 1e6 == pytest.approx(7)
+
+
 def test_gaps_are_clipped_to_the_window_of_the_kept_periods() -> None:
     # Window: 28 to 44. The long idle time before it, and the kernel after it, do not count.
     sample = only(
@@ -591,7 +603,7 @@ def test_an_unnamed_kernel_is_told_by_its_key() -> None:
 
 
 def test_a_window_is_what_steps_make_of_their_first_kept_completion_to_their_last() -> None:
-    # window_ms is the sum of the kept periods, and gap_ms is per period of it.
+    # window_ms is the sum of the kept periods, and gap_ms the idle share of it, of a step of median length.
     sample = only(
         draw("""
         range   |---step---|  |---step---|     |---step---|   |---step---|
