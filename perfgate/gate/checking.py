@@ -32,6 +32,7 @@ from perfgate.judge.compare import Prior
 from perfgate.judge.creep import creep
 from perfgate.judge.forecast import smallest_loss
 from perfgate.judge.judge import Judgement, judge
+from perfgate.judge.pace import pace_changed
 from perfgate.judge.pairing import beside
 from perfgate.judge.remarks import clock_moved
 from perfgate.judge.rows import Terms
@@ -163,7 +164,9 @@ class _Checking:
             self._take(self._run(wanted))
         few = f"A baseline needs {FEWEST_RUNS} runs; gates of the same code are joined. "
         enough = len(self.runs) >= FEWEST_RUNS
+        changed = pace_changed(self.runs)
         measured = {
+            "remarks": (*verdict.remarks, *(() if changed is None else (changed,))),
             "runs": len(self.runs),
             "metrics": _shown(self._expectation.baseline, self.runs),
             "next_step": verdict.next_step if enough else f"{few}{verdict.next_step}",

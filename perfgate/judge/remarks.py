@@ -1,10 +1,11 @@
-"""Remarks beside a verdict: unconfirmed counts, another SM clock; they decide nothing."""
+"""Remarks beside a verdict: unconfirmed counts, another SM clock, a change of pace; they decide nothing."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from perfgate.judge.compare import middle
+from perfgate.judge.pace import pace_changed
 from perfgate.judge.rows import Rows
 from perfgate.judge.words import amount
 from perfgate.model.baseline import Baseline
@@ -20,7 +21,8 @@ def remarks(judged: Rows, baseline: Baseline, runs: Sequence[Run]) -> tuple[str,
     moved = clock_moved(baseline, runs)
     if moved is not None:
         told.append(f"{moved}: kernel time follows it")
-    return tuple(told)
+    changed = pace_changed(runs)
+    return tuple(told) if changed is None else (*told, changed)
 
 
 def clock_moved(baseline: Baseline, runs: Sequence[Run]) -> str | None:

@@ -11,13 +11,13 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from benchmarks.decision.collect import spins_per_ms
 from perfgate.machine import read_machine
 from perfgate.model.errors import PerfgateError
 from perfgate.nsys.tool import find_nsys
@@ -201,14 +201,3 @@ def test_a_fifth_more_host_work_is_shown_in_turns(launching: Path, unchanged: Ga
     assert {"step_ms"} <= slower.regressed <= {"step_ms", "gap_ms"}
     (step,) = (row for row in slower.verdict["metrics"] if row["metric"] == "step_ms")
     assert 0.1 < step["change"] < 0.4
-
-
-def spins_per_ms() -> float:
-    """Turns of an empty loop in a ms of this CPU, under the best of several tries."""
-    turns, best = 200_000, float("inf")
-    for _ in range(15):
-        began = time.perf_counter()
-        for _ in range(turns):
-            pass
-        best = min(best, time.perf_counter() - began)
-    return turns / best / 1000

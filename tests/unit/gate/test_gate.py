@@ -89,6 +89,16 @@ def test_without_a_baseline_five_runs_are_measured_and_shown() -> None:
     assert [row.metric for row in checked.verdict.metrics] == list(records.VALUES)
 
 
+@pytest.mark.parametrize("baseline", [None, records.baseline()])
+def test_a_change_of_pace_is_told_of_a_first_measurement_and_beside_a_verdict(baseline: Baseline | None) -> None:
+    process = records.process(records.VALUES).model_copy(update={"periods_ms": (11.0,) * 15 + (12.34,) * 30})
+    checked = check(expect(baseline), Policy(), Recorded(records.run(processes=(process,))))
+    assert checked.verdict.outcome is (Outcome.NO_BASELINE if baseline is None else Outcome.PASSED)
+    (remark,) = checked.verdict.remarks
+    assert remark.startswith("The pace changes within the measured steps, in ")
+    assert "11 ms a step, and 12.34 ms from step 18 of " in remark
+
+
 def test_a_metric_that_one_run_lacks_is_not_shown_as_a_median() -> None:
     series = Recorded(records.run(absent={Metric.H2D_MS: "no copies"}), records.run())
     checked = check(expect(None), Policy(new_runs=2), series)

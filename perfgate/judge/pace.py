@@ -1,0 +1,76 @@
+"""Whether a loop's pace changes for good within its measured steps; it decides nothing, and knows no baseline."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from statistics import median
+from typing import Final
+
+from perfgate.judge.words import milliseconds, plural
+from perfgate.model.sample import Run
+
+FEWEST_RUNS: Final = 2
+"""A host's mood changes the pace of one."""
+SHORTEST: Final = 5
+"""Periods that one pace must last for."""
+BEYOND: Final = 0.02
+"""Of the faster pace: step_ms's default budget."""
+MOSTLY: Final = 0.95
+"""Share of the pairs of a period of either pace in which that of the slower one is longer."""
+MOST_PLACES: Final = 100
+"""At which a change is looked for."""
+_POWER_CAP: Final = "SW power cap"
+_DROPPED: Final = 2
+"""Steps before the one that ends the first period kept."""
+
+
+def pace_changed(runs: Sequence[Run]) -> str | None:
+    """Say that most runs change their pace within the measured steps, as a sentence without full stop; None if not.
+
+    A GPU that meets its power cap a second after the first heavy step does so, and a cache that grows full. Seen on an
+    H200: 21.5 ms a step for 57 turns, and 22 to 25 ms from then on. Runs of an interleaved duet are not looked at: its
+    turns have paces of their own.
+    """
+    found = [told for run in runs if run.begins is None and (told := _change(run)) is not None]
+    if len(found) < FEWEST_RUNS or 2 * len(found) <= len(runs):
+        return None
+    step, before, after, steps = sorted(found)[len(found) // 2]
+    capped = any(event.startswith(_POWER_CAP) for run in runs for gpu in run.conditions.gpus for event in gpu.remarks)
+    why = f", and the GPU met its power cap ({_POWER_CAP})" if capped else ""
+    return (
+        f"The pace changes within the measured steps, in {len(found)} of {plural(len(runs), 'run')}: "
+        f"{milliseconds(before)} ms a step, and {milliseconds(after)} ms from step {step} of {steps} on{why}. "
+        "Let the steps end before that, or the warm-up outlast it"
+    )
+
+
+def _change(run: Run) -> tuple[int, float, float, int] | None:
+    """The first measured step of the second pace, both paces in ms, and how many steps there are; None without one."""
+    if not run.processes:
+        return None
+    process = run.processes[0]
+    periods = process.periods_ms
+    places = range(SHORTEST, len(periods) - SHORTEST + 1, max(1, len(periods) // MOST_PLACES))
+    if not places:
+        return None
+    place = min(places, key=lambda place: _spread(periods[:place]) + _spread(periods[place:]))
+    first, last = periods[:place], periods[place:]
+    before, after = median(first), median(last)
+    if abs(after - before) <= BEYOND * min(before, after) or not _apart(first, last):
+        return None
+    return place + _DROPPED + 1, before, after, process.steps
+
+
+def _spread(periods: Sequence[float]) -> float:
+    """The sum of the distances from their median."""
+    pace = median(periods)
+    return sum(abs(period - pace) for period in periods)
+
+
+def _apart(first: Sequence[float], last: Sequence[float]) -> bool:
+    """Whether nearly all pairs of a period of each lie the same way round."""
+    ordered = sorted(first)
+    shorter = sum(bisect_left(ordered, period) for period in last)
+    longer = sum(len(ordered) - bisect_right(ordered, period) for period in last)
+    return max(shorter, longer) >= MOSTLY * len(first) * len(last)

@@ -1,0 +1,92 @@
+"""A change of pace within the measured steps: told where most runs have it, and with the step that it begins at."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.judging import MOMENT
+
+from perfgate.judge.pace import pace_changed
+from perfgate.model.machine import Conditions, GpuCondition
+from perfgate.model.metric import Metric
+from perfgate.model.sample import ProcessSample, Run
+
+POWER_CAPPED = (
+    *(21.29, 21.27, 21.26, 21.25, 21.26, 21.27, 21.26, 21.24, 21.25, 21.26, 21.3, 21.34, 21.33, 21.33, 21.33, 21.3),
+    *(21.31, 21.33, 21.33, 21.31, 21.31, 21.33, 21.31, 21.3, 21.24, 21.25, 21.28, 21.25, 21.26, 21.24, 21.24, 21.24),
+    *(21.22, 21.28, 21.27, 21.27, 21.33, 22.42, 24.22, 24.45, 24.19, 23.54, 23.49, 23.27, 22.88, 22.42, 22.09, 21.73),
+)
+"""Periods of ResNet-50 with 512 images on an H200, ms: the GPU met its power cap in the 58th turn."""
+CAP = "SW power cap in 14 of 528 samples"
+
+
+def run(periods_ms: Sequence[float], *, remarks: tuple[str, ...] = (), begins: bool | None = None) -> Run:
+    """A run with these periods, of two steps more."""
+    process = ProcessSample(
+        pid=1, steps=len(periods_ms) + 2, values={Metric.STEP_MS: 1.0}, window_ms=1.0, periods_ms=tuple(periods_ms)
+    )
+    gpu = GpuCondition(uuid="GPU-0", samples=20, remarks=remarks)
+    return Run(started_at=MOMENT, wall_s=1.0, processes=(process,), begins=begins, conditions=Conditions(gpus=(gpu,)))
+
+
+def test_a_gpu_that_meets_its_power_cap_is_told_with_the_step() -> None:
+    assert pace_changed([run(POWER_CAPPED, remarks=(CAP,))] * 3) == (
+        "The pace changes within the measured steps, in 3 of 3 runs: 21.27 ms a step, and 23.27 ms from step 40 of 50 "
+        "on, and the GPU met its power cap (SW power cap). Let the steps end before that, or the warm-up outlast it"
+    )
+
+
+def test_a_loop_that_becomes_faster_is_told_as_well_and_without_a_reason_that_nobody_saw() -> None:
+    assert pace_changed([run([8.0] * 12 + [5.0] * 30)] * 2) == (
+        "The pace changes within the measured steps, in 2 of 2 runs: 8 ms a step, and 5 ms from step 15 of 44 on. "
+        "Let the steps end before that, or the warm-up outlast it"
+    )
+
+
+@pytest.mark.parametrize(
+    "periods",
+    [
+        pytest.param((), id="none"),
+        pytest.param([8.0] * 5 + [5.0] * 4, id="too few to last"),
+        pytest.param([8.0] * 20 + [8.15] * 20, id="within the budget"),
+        pytest.param([8.0, 9.0] * 20, id="every other step"),
+        pytest.param([8.0] * 30 + [30.0], id="one step"),
+        pytest.param([0.0] * 40, id="no time at all"),
+        pytest.param([8.0] * 20 + [9.0, 7.0, 9.0] * 7, id="not for good"),
+    ],
+)
+def test_what_is_no_change_for_good_is_not_told(periods: Sequence[float]) -> None:
+    assert pace_changed([run(periods)] * 3) is None
+
+
+def test_it_takes_more_than_half_of_the_runs_and_two_at_least() -> None:
+    changing, steady = run([8.0] * 12 + [5.0] * 30), run([8.0] * 42)
+    assert pace_changed([changing]) is None
+    assert pace_changed([changing, changing, steady, steady]) is None
+    told = pace_changed([changing, changing, steady])
+    assert told is not None
+    assert "in 2 of 3 runs" in told
+    assert pace_changed([]) is None
+    assert pace_changed([steady.model_copy(update={"processes": ()})] * 2) is None
+
+
+def test_turns_with_another_process_have_paces_of_their_own() -> None:
+    assert pace_changed([run([8.0] * 12 + [5.0] * 30, begins=True)] * 3) is None
+
+
+@given(st.integers(0, 10_000), st.sampled_from((0.003, 0.03, 0.3)))
+def test_noise_is_no_change_of_pace(seed: int, sd: float) -> None:
+    random = Random(seed)
+    noisy = [run([10 * (1 + abs(random.gauss(0, sd))) for _ in range(30)]) for _ in range(5)]
+    assert pace_changed(noisy) is None
+
+
+def test_of_a_very_long_run_the_place_is_found_within_a_hundredth() -> None:
+    told = pace_changed([run([8.0] * 7777 + [9.0] * 2223)] * 2)
+    assert told is not None
+    step = int(told.partition("from step ")[2].split()[0])
+    assert abs(step - 7779) <= 100
