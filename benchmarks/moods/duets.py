@@ -10,12 +10,18 @@ from its gate's median is error, in per cent, of logs; what the truth was nobody
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 
 from benchmarks.moods.analyse import ESTIMATORS, Estimator, Floats, median, percent, sd, table
+
+JUDGED: Final[Estimator] = next(one for one in ESTIMATORS if one.name == "HL of neighbours")
+"""perfgate's own."""
+SHOWN_BOUTS: Final = (4, 6, 8, 10, 12, 14)
 
 
 def in_turns(periods: Floats, lengths: list[int]) -> Floats:
@@ -64,6 +70,33 @@ def main() -> None:
         rows.append((estimator.name, *map(percent, sizes)))
     head = ["estimate of a pair", "root mean square", "1.48 x median size"]
     print(table([*head, *(f"SD, gate {gate + 1}" for gate in numbers)], rows))
+    print(f"\nBy the first bouts of each side, {JUDGED.name}\n")
+    print(
+        table(
+            ["bouts", "root mean square", "1.48 x median size", "of it noise of the bouts"],
+            by_bouts(sides, gates, begins),
+        )
+    )
+
+
+def by_bouts(sides: list[list[Floats]], gates: Floats, begins: Floats) -> list[tuple[str, ...]]:
+    """How the error falls with the number of bouts, and what of it two halves of a pair's bouts do not share."""
+
+    def found(first: int, last: int) -> Floats:
+        return np.array(
+            [
+                estimate(JUDGED, reference[first:last], candidate[first:last], reference_begins=bool(one))
+                for reference, candidate, one in zip(*sides, begins, strict=True)
+            ]
+        )
+
+    rows = []
+    for number in (bouts for bouts in SHOWN_BOUTS if bouts <= min(len(side) for side in itertools.chain(*sides))):
+        whole, halves = found(0, number), found(0, number // 2) - found(number // 2, number)
+        errors = np.concatenate([whole[gates == gate] - median(whole[gates == gate]) for gate in np.unique(gates)])
+        robust, noise = (1.4826 * median(np.abs(one)) for one in (errors, halves / 2))
+        rows.append((str(number), *map(percent, (float(np.sqrt(np.mean(errors**2))), robust, noise))))
+    return rows
 
 
 if __name__ == "__main__":

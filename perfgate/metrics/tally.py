@@ -44,6 +44,7 @@ MEMSET_WORDS = "CUDA memset"
 GRAPH_WORDS = "CUDA graph"
 """A graph traced whole: nsys has no word for it in its summaries."""
 
+_RECORDS = re.compile(r"cu(?:da)?StreamBeginCapture")
 _KEYS = 1_000_000
 """Name keys may exceed the number of rows by this much before they are renumbered."""
 _UVM = (CopyKind.UVM_H2D, CopyKind.UVM_D2H, CopyKind.UVM_D2D)
@@ -111,6 +112,10 @@ class Tally:
     """Operations that begin and end at 0: CUPTI could not time them."""
     unknown_host: int
     """Copies between host and device in steps of which the capture does not say where the host's end lies."""
+    launched: int
+    """Launches of kernels in steps whose kernels the capture should hold."""
+    lost: int
+    """And those of them that it does not."""
 
 
 def tally(timeline: Timeline, process: int, segments: Segments) -> Tally:
@@ -134,10 +139,14 @@ def tally(timeline: Timeline, process: int, segments: Segments) -> Tally:
         without_call=np.zeros(size, np.int64),
         without_times=0,
         unknown_host=0,
+        launched=0,
+        lost=0,
     )
-    _count_calls(total, timeline, call_rows, call_segment, segments)
+    launching = _count_calls(total, timeline, call_rows, call_segment, segments)
     del call_segment
-    _add_kernels(total, timeline, _rows(timeline.kernels.process, process, alone=alone), segments, launches)
+    kernel_rows = _rows(timeline.kernels.process, process, alone=alone)
+    _add_kernels(total, timeline, kernel_rows, segments, launches)
+    _look_for_lost(total, launching, timeline.kernels.correlation[kernel_rows])
     _add_spans(total, timeline.graphs, process, segments, launches, words=GRAPH_WORDS, is_kernel=True)
     _add_spans(total, timeline.memsets, process, segments, launches, words=MEMSET_WORDS, is_kernel=False)
     _add_copies(total, timeline.copies, _rows(timeline.copies.process, process, alone=alone), segments, launches)
@@ -160,7 +169,13 @@ def _rows(of: SmallInts, process: int, *, alone: bool) -> slice | Ints:
     return slice(None) if alone else np.flatnonzero(of == process)
 
 
-def _count_calls(total: Tally, timeline: Timeline, rows: slice | Ints, segment: SmallInts, segments: Segments) -> None:
+def _count_calls(total: Tally, timeline: Timeline, rows: slice | Ints, segment: SmallInts, segments: Segments) -> Ints:
+    """Count by segment, and return the ids of the launches in steps that are to have a kernel each.
+
+    What is launched while a CUDA graph is being recorded runs later, with the graph: steps that record one are left
+    out.
+    """
+    launching = np.empty(0, np.int64)
     calls, size = timeline.calls, len(segments.step)
     key, texts = _texts(calls.name[rows], timeline.names)
     classes = np.array([classify(text) for text in texts], np.int8)
@@ -184,9 +199,24 @@ def _count_calls(total: Tally, timeline: Timeline, rows: slice | Ints, segment: 
                 )
                 chosen = chosen[~nested]
         total.by_segment[metric] = np.bincount(segment[chosen], minlength=size).astype(np.int64)
+        if metric is Metric.LAUNCHES:
+            recording = np.array([bool(_RECORDS.match(text)) for text in texts], np.bool_).take(key)
+            steps = segments.step[segment[chosen]]
+            at_once = (steps >= 0) & ~np.isin(steps, segments.step[segment[recording]])
+            launching = calls.correlation[rows][chosen][at_once].astype(np.int64)
         if metric is Metric.SYNCS:
             lasted = calls.end[rows][chosen] - calls.start[rows][chosen]
             total.syncs = _by_call_and_label(texts, key[chosen], segment[chosen], lasted, segments)
+    return launching
+
+
+def _look_for_lost(total: Tally, launching: Ints, correlation: Ints | SmallInts) -> None:
+    """Look for launches without a kernel, where kernels are linked to their calls at all."""
+    launching = launching[launching > 0]
+    if not len(correlation) or total.without_call.any():
+        return
+    total.launched = len(launching)
+    total.lost = int((~np.isin(launching, correlation)).sum())
 
 
 def _by_call_and_label(

@@ -43,6 +43,42 @@ kernel     |----a----||-----b-----|-c-|
     assert sample.values[Metric.STEP_MS] == 7.0
 
 
+AHEAD = """
+    range   |step||step||step||step||step|
+    launch   ^a    ^b    ^c    ^d    ^e
+    kernel   |--a--||--b--||--c--||--d--||--e--|
+"""
+
+
+@pytest.mark.parametrize("lost", [1, 2, 4])
+def test_a_capture_that_lacks_the_last_kernels_is_no_measurement(lost: int) -> None:
+    # Where the CPU runs ahead, steps without their kernels are complete with their range: far too early.
+    whole = draw(AHEAD)
+    kept = slice(None, len(whole.kernels.start) - lost)
+    cut = {field.name: getattr(whole.kernels, field.name)[kept] for field in dataclasses.fields(whole.kernels)}
+    assert only(whole).complaints == ()
+    assert only(dataclasses.replace(whole, kernels=dataclasses.replace(whole.kernels, **cut))).complaints == (
+        f"of 5 kernel launches in the steps the capture lacks {lost} kernels: the profiler was stopped before the GPU "
+        "had ended them, or lost them; synchronise before it stops",
+    )
+
+
+def test_launches_into_a_graph_that_is_being_recorded_have_no_kernel_to_lose() -> None:
+    recorded = draw("""
+        range   |---step---| |---step---| |----------step----------| |---step---|
+        launch    ^a           ^b           ^c      ^lost              ^d
+        call                                    |cudaStreamBeginCapture|
+        kernel     |-a-|        |-b-|         |c|                       |-d-|
+    """)
+    assert only(recorded).complaints == ()
+
+
+def test_kernels_that_no_call_is_known_of_are_not_missed() -> None:
+    whole = draw(AHEAD)
+    unlinked = dataclasses.replace(whole.kernels, correlation=np.full_like(whole.kernels.correlation, -1))
+    assert only(dataclasses.replace(whole, kernels=unlinked)).complaints == ()
+
+
 def test_the_first_period_is_dropped_and_the_others_median_taken() -> None:
     # Completions 12, 40, 44, 50, 60: periods 28 (dropped), 4, 6, 10.
     sample = only(build(ranges=[Range(start=a * 10**6, end=b * 10**6) for a, b in _steps(12, 40, 44, 50, 60)]))
