@@ -84,7 +84,7 @@ def calibration_text(
     page.table(COLUMNS, [_row(row, head) for row in rows])
     page.blank()
     page.prose(
-        f"smallest: the loss that a gate of {head.gate_runs} runs shows in half of all cases. "
+        f"smallest: the loss that a gate of {head.gate_runs} runs tells from noise in half of all cases. "
         f"held: whether a loss of the size of the budget shows with {head.gate_runs} runs, or {head.in_the_end}."
         + (" pp: percentage points of a step." if any(_spec(row).basis is Basis.STEP for row in rows) else ""),
         style="dim",

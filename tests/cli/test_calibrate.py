@@ -120,9 +120,9 @@ loop: 25 unchanged runs over 5 occasions on NVIDIA H200
   h2d_ms          0.09 pp      0.12 pp  0.3, 0.2 pp   0.58 pp    1 pp  yes
   h2d_exposed_ms  0.09 pp      0.12 pp  0.3, 0.2 pp   0.58 pp    1 pp  yes
 
-  smallest: the loss that a gate of 3 runs shows in half of all cases. held:
-  whether a loss of the size of the budget shows with 3 runs, or in a duet. pp:
-  percentage points of a step.
+  smallest: the loss that a gate of 3 runs tells from noise in half of all
+  cases. held: whether a loss of the size of the budget shows with 3 runs, or in
+  a duet. pp: percentage points of a step.
   file        baselines/nvidia-h200/loop.json
 Commit the baselines in a commit of their own.
 """
@@ -163,8 +163,8 @@ loop: 10 unchanged runs over 2 occasions on NVIDIA H200
   h2d_ms          0.13 pp      0.16 pp  0.3, 0.2 pp   0.83 pp    1 pp  yes
   h2d_exposed_ms  0.13 pp      0.16 pp  0.3, 0.2 pp   0.83 pp    1 pp  yes
 
-  smallest: the loss that a gate of 3 runs shows in half of all cases. held: whether a loss of the size of the budget
-  shows with 3 runs, or with 10 runs. pp: percentage points of a step.
+  smallest: the loss that a gate of 3 runs tells from noise in half of all cases. held: whether a loss of the size of
+  the budget shows with 3 runs, or with 10 runs. pp: percentage points of a step.
   budget      step_ms cannot be held to 2 %: set a budget of at least 6.2 %.
   budget      kernel_ms cannot be held to 0.3 %: set a budget of at least 0.4 %.
   note        2 of the 5 occasions wanted: run this again at other times of day, and the default weighs less in the SD
