@@ -32,8 +32,16 @@ RUNTIME_CALLS: Mapping[str, CallClass] = {
     "cudaThreadSynchronize": CallClass.SYNC,
     "cudaStreamSynchronize": CallClass.SYNC,
     "cudaEventSynchronize": CallClass.SYNC,
+    "cudaMemcpy": CallClass.SYNC,
+    "cudaMemcpy2D": CallClass.SYNC,
+    "cudaMemcpy3D": CallClass.SYNC,
+    "cudaMemcpyToSymbol": CallClass.SYNC,
+    "cudaMemcpyFromSymbol": CallClass.SYNC,
 }
-"""The runtime API. Not here on purpose: cudaLaunchHostFunc, cudaStreamWaitEvent, cudaStreamQuery, cudaEventQuery."""
+"""The runtime API. A copy that is not asynchronous waits for what came before it, and for its own end.
+
+Not here on purpose: cudaLaunchHostFunc, cudaStreamWaitEvent, cudaStreamQuery, cudaEventQuery.
+"""
 
 DRIVER_CALLS: Mapping[str, CallClass] = {
     "cuLaunch": CallClass.LAUNCH,
@@ -47,6 +55,10 @@ DRIVER_CALLS: Mapping[str, CallClass] = {
     "cuCtxSynchronize": CallClass.SYNC,
     "cuStreamSynchronize": CallClass.SYNC,
     "cuEventSynchronize": CallClass.SYNC,
+    "cuMemcpyHtoD": CallClass.SYNC,
+    "cuMemcpyDtoH": CallClass.SYNC,
+    "cuMemcpy2D": CallClass.SYNC,
+    "cuMemcpy3D": CallClass.SYNC,
 }
 """The driver API: Triton, cuBLAS and others launch through it directly."""
 
