@@ -103,7 +103,7 @@ def begins(number: int) -> Side:
     return "candidate" if number // len(ORDER) % 2 else "reference"
 
 
-def make_pair(bench: Bench, workload: Workload, number: int, *, core: int) -> MadePair:
+def make_pair(bench: Bench, workload: Workload, number: int, *, core: int, bouts: int = MOST_BOUTS) -> MadePair:
     """Make pair `number`."""
     env = {**bench.env, CORE: str(core)} if mode(number) == EARLY else bench.env
     there = replace(bench, env=env)
@@ -119,7 +119,7 @@ def make_pair(bench: Bench, workload: Workload, number: int, *, core: int) -> Ma
                 (Path(folder) / "reference", Path(folder) / "candidate"),
                 begins=begins(number),
                 bout_steps=BOUT_STEPS,
-                steps=BOUT_STEPS * MOST_BOUTS,
+                steps=BOUT_STEPS * bouts,
                 core=core,
             )
 
@@ -169,6 +169,7 @@ def main() -> None:
         "--seconds", type=float, default=500, help="no pair is begun that would end later (default 500)"
     )
     parser.add_argument("--loop", choices=("cpu_bound", "gpu_bound"), default="cpu_bound")
+    parser.add_argument("--bouts", type=int, default=MOST_BOUTS, help=f"of each side of a pair (default {MOST_BOUTS})")
     parser.add_argument("--core", type=int, default=max(os.sched_getaffinity(0)), help="default: the last allowed one")
     parser.add_argument("--out", type=Path, help="write the pairs there, as JSON, after each of them")
     given = parser.parse_args()
@@ -182,7 +183,7 @@ def main() -> None:
                 print(f"the time is up after {number} of {2 * given.pairs} pairs")
                 break
             try:
-                pair = make_pair(bench, workload, number, core=given.core)
+                pair = make_pair(bench, workload, number, core=given.core, bouts=given.bouts)
             except (PerfgateError, ReferenceFailed) as failed:
                 print(f"{mode(number)}: came to nothing: {failed}", flush=True)
                 continue
