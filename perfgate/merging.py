@@ -6,10 +6,11 @@ open because it says so.
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -21,7 +22,7 @@ from perfgate import __version__
 from perfgate.model.baseline import Commit
 from perfgate.model.errors import DocumentUnreadable
 from perfgate.model.merged import MergedGate, shown_names
-from perfgate.model.outcome import opens_gate
+from perfgate.model.outcome import Outcome, opens_gate
 from perfgate.model.pagedata import PageData, PageWorkload
 from perfgate.model.settings import Settings
 from perfgate.render.document import DocumentWorkload, GateDocument, read_document, reasons_besides
@@ -35,8 +36,11 @@ MOST_GATES: Final = 256
 """As many jobs as one matrix of GitHub Actions may have."""
 MOST_SHOWN: Final = 200
 """Characters of where a file is not of the format; a stranger may have named the fields."""
+MOST_DEEP: Final = 4
+"""Folders below a named one in which gates that are not looked for are noticed, such as `.perfgate/github` of a job."""
 SHOWN_SHA: Final = 12
 SHOWN_SHARDS: Final = 5
+SHOWN_DEEP: Final = 5
 
 _Read = TypeVar("_Read", GateDocument, PageData)
 
@@ -59,19 +63,26 @@ class Found:
 def find_gates(folders: Sequence[Path]) -> tuple[tuple[Found, ...], tuple[str, ...]]:
     """Read the gates in these folders and the folders in them, and say of which folders none can be read.
 
+    Deeper ones are not read; that there are some is said as well, down to `MOST_DEEP` folders.
+
     Raises:
         DocumentUnreadable: there are too many.
     """
     found: list[Found] = []
     unread: list[str] = []
     seen: set[Path] = set()
+    looked: set[str] = set()
     for folder in folders:
         try:
-            here = [place for place in _places(folder) if _is_there(place / DOCUMENT_FILE)]
+            places = _places(folder)
         except OSError as refused:
             unread.append(_no_folder(folder, refused))
             continue
-        if not here:
+        looked.update(map(os.path.realpath, places))
+        here = [place for place in places if _is_there(place / DOCUMENT_FILE)]
+        bare = [place for place in places if place not in here and _is_there(place / PAGE_FILE)]
+        unread += [f"{_told(place)}: there is a {PAGE_FILE} in it and no {DOCUMENT_FILE}" for place in bare]
+        if not here and not bare:
             unread.append(f"{_told(folder)}: there is no {DOCUMENT_FILE} in it, nor in a folder of it")
         for place in here:
             is_link = place is not folder and place.is_symlink()
@@ -91,7 +102,31 @@ def find_gates(folders: Sequence[Path]) -> tuple[tuple[Found, ...], tuple[str, .
                 found.append(_gate_in(place))
             except DocumentUnreadable as refused:
                 unread.append(f"the gate in {_told(place)} cannot be read: {_in_line(refused, place)}")
-    return _named(found), tuple(unread)
+    return _named(found), (*unread, *_too_deep(folders, looked))
+
+
+def _too_deep(folders: Sequence[Path], looked: Container[str]) -> Iterator[str]:
+    """Say which gates lie deeper than was looked: what is not seen would not be missed."""
+    for folder in folders:
+        deep = [
+            place
+            for place in _below(folder)
+            if _is_there(place / DOCUMENT_FILE) and os.path.realpath(place) not in looked
+        ]
+        if deep:
+            more = f" and {len(deep) - SHOWN_DEEP} more" if len(deep) > SHOWN_DEEP else ""
+            told = ", ".join(map(_told, deep[:SHOWN_DEEP]))
+            yield f"{_told(folder)}: gates lie deeper in it than in a folder of it, and are not read: {told}{more}"
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    """Folders in the folders of one, without following links; those that cannot be listed have none."""
+    for where, inner, _ in os.walk(folder):
+        place = Path(where)
+        depth = len(place.relative_to(folder).parts)
+        if depth > 1:
+            yield place
+        inner[:] = sorted(inner) if depth < MOST_DEEP else []
 
 
 def is_read(file: Path, folders: Sequence[Path]) -> bool:
@@ -220,7 +255,8 @@ def _read(file: Path, parse: Callable[[str], _Read]) -> _Read:
     if len(content) > MOST_BYTES:
         raise _unreadable(file, f"it is larger than {MOST_BYTES / 1e6:.0f} MB")
     try:
-        return parse(content.decode("utf-8"))
+        text = content.decode("utf-8")
+        parsed = parse(text)
     except UnicodeDecodeError as broken:
         raise _unreadable(file, "it is no UTF-8 text") from broken
     except ValidationError as broken:
@@ -228,6 +264,23 @@ def _read(file: Path, parse: Callable[[str], _Read]) -> _Read:
         where = ".".join(map(str, first["loc"]))[:MOST_SHOWN]
         fact = f"it is not of the format that this perfgate reads ({where + ': ' if where else ''}{first['msg']})"
         raise _unreadable(file, fact) from broken
+    try:
+        json.loads(text, object_pairs_hook=_without_twins, parse_int=str, parse_float=str)
+    except _Twins as twins:
+        raise _unreadable(file, str(twins)) from twins
+    return parsed
+
+
+class _Twins(ValueError):
+    """One key twice in a JSON object: which of the two values holds, each reader decides for itself."""
+
+
+def _without_twins(pairs: Sequence[tuple[str, object]]) -> None:
+    """Refuse twins; what the object holds is of no interest here."""
+    counted = Counter(key for key, _ in pairs)
+    twins = [key for key, count in counted.items() if count > 1]
+    if twins:
+        raise _Twins(f"it holds the key {twins[0][:MOST_SHOWN]!r} twice")
 
 
 def _unreadable(file: Path, fact: str) -> DocumentUnreadable:
@@ -244,9 +297,9 @@ def merge(
 ) -> GateDocument:
     """Make one document of several gates' documents.
 
-    It opens only if every gate does, by its word and by its workloads' outcomes; all that were expected are there, each
-    once and of one commit; all that was found could be read; of shards none is missing; no workload was judged twice
-    for one machine; and one was judged at all.
+    It opens only if every gate does, by its word and by its workloads' outcomes, and what it tells of them agrees with
+    that; all that were expected are there, each once and of one commit; all that was found could be read; of shards
+    none is missing; no workload was judged twice for one machine; and each gate judged one at all.
 
     Args:
         found: the gates, in the order in which they are told.
@@ -265,6 +318,7 @@ def merge(
         *_missing_shards(found),
         *_judged_twice(workloads),
         *_shut(found, workloads),
+        *(contradiction for one in found for contradiction in _contradictions(one)),
     )
     machines = [document.machine for document in documents]
     return GateDocument(
@@ -279,7 +333,7 @@ def merge(
         gates=tuple(
             MergedGate(
                 label=one.name,
-                opens_gate=_opens(one.document),
+                opens_gate=_opens(one),
                 started_at=one.document.started_at,
                 ended_at=one.document.ended_at,
                 machine=one.document.machine,
@@ -312,13 +366,38 @@ def _shown(told: PageWorkload, of: Found) -> PageWorkload:
 
 def _lets_open(told: DocumentWorkload | PageWorkload, settings: Settings) -> bool:
     """What the outcome does by the gate's own settings, whatever the gate says of it."""
-    return opens_gate(told.verdict.outcome, on_inconclusive=settings.inconclusive, on_new=settings.new)
+    return _opens_by(told.verdict.outcome, settings)
 
 
-def _opens(document: GateDocument) -> bool:
+def _opens_by(outcome: Outcome | None, settings: Settings) -> bool:
+    return outcome is None or opens_gate(outcome, on_inconclusive=settings.inconclusive, on_new=settings.new)
+
+
+def _opens(gate: Found) -> bool:
     """Whether a gate is open, and all that it says agrees with that."""
+    document = gate.document
     lets = all(told.opens_gate and _lets_open(told, document.settings) for told in document.workloads)
-    return document.opens_gate and document.exit_status == 0 and not document.shut_by and lets
+    says = document.opens_gate and document.exit_status == 0 and not document.shut_by
+    return says and bool(document.workloads) and lets and not any(_contradictions(gate))
+
+
+def _contradictions(gate: Found) -> Iterator[str]:
+    """What a gate tells of its workloads that does not go with outcomes that open it."""
+    for told in gate.document.workloads:
+        if not (told.opens_gate and _lets_open(told, gate.document.settings)):
+            continue
+        verdict = told.verdict
+        judged = [row for row in verdict.metrics if row.outcome is not None]
+        unlike = (
+            f"{row.metric} is {row.outcome}" for row in judged if not _opens_by(row.outcome, gate.document.settings)
+        )
+        whys = [
+            *(["no run was made"] if not verdict.runs or not (told.runs or told.interleaved_runs) else []),
+            *(["no metric was judged"] if not judged and verdict.outcome is not Outcome.NO_BASELINE else []),
+            *dict.fromkeys(unlike),
+        ]
+        if whys:
+            yield f"{verdict.workload}: {gate.folder}/{DOCUMENT_FILE} says {verdict.outcome} where {' and '.join(whys)}"
 
 
 def _not_as_expected(found: Sequence[Found], expect: int | None) -> Iterator[str]:
@@ -327,6 +406,10 @@ def _not_as_expected(found: Sequence[Found], expect: int | None) -> Iterator[str
         yield f"{_plural(expect, 'gate')} {_was(expect)} expected, and {_plural(len(found), 'gate')} found: {names}"
     if not any(one.document.workloads for one in found):
         yield "no workload was judged, so nothing is known"
+        return
+    for one in found:
+        if not one.document.workloads and one.document.opens_gate:
+            yield f"{one.name}: {one.folder}/{DOCUMENT_FILE} says that it is open, and no workload was judged"
 
 
 def _twice(found: Sequence[Found]) -> Iterator[str]:
@@ -395,16 +478,30 @@ def _missing_shards(found: Sequence[Found]) -> Iterator[str]:
 
 
 def _judged_twice(workloads: Sequence[DocumentWorkload]) -> Iterator[str]:
-    """Workloads that two gates judged against one baseline: which of the verdicts holds?"""
+    """Workloads that two gates judged against one baseline: which of the verdicts holds?
+
+    One of an unknown machine may be of any; where it is shut by itself, there is nothing to ask.
+    """
     judges: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    nowhere: defaultdict[str, list[str]] = defaultdict(list)
     gpu_names: dict[str, str] = {}
     for told in workloads:
         if told.machine is not None:
             judges[told.machine.slug, told.verdict.workload].append(told.gate)
             gpu_names[told.machine.slug] = told.machine.gpu_name
+        elif told.opens_gate:
+            nowhere[told.verdict.workload].append(told.gate)
     for (slug, workload), gates in judges.items():
         if len(gates) > 1:
             yield f"{workload} on {gpu_names[slug]}: {len(gates)} gates judged it ({', '.join(gates)})"
+    for workload, unplaced in nowhere.items():
+        gates = [gate for (_, name), placed in judges.items() if name == workload for gate in placed] + unplaced
+        if len(gates) > 1:
+            does = "does" if len(unplaced) == 1 else "do"
+            yield (
+                f"{workload}: {len(gates)} gates judged it ({', '.join(gates)}), "
+                f"and {' and '.join(unplaced)} {does} not say on which machine"
+            )
 
 
 def _shut(found: Sequence[Found], workloads: Sequence[DocumentWorkload]) -> Iterator[str]:

@@ -29,7 +29,7 @@ from perfgate.gate.terms import (
     Series,
 )
 from perfgate.judge.compare import Prior
-from perfgate.judge.creep import creep
+from perfgate.judge.creep import FEWEST_TO_SHOW, beyond_anchor, creep
 from perfgate.judge.forecast import smallest_loss
 from perfgate.judge.judge import Judgement, judge
 from perfgate.judge.pace import pace_changed
@@ -46,7 +46,7 @@ from perfgate.judge.stages import (
     Plan,
 )
 from perfgate.judge.tell import tell_creep
-from perfgate.judge.words import bless_command, listed, milliseconds, percent
+from perfgate.judge.words import bless_command, listed, milliseconds, percent, plural
 from perfgate.model.baseline import FEWEST_RUNS, Baseline, BlessedRun, Blessing, Occasion
 from perfgate.model.errors import (
     PerfgateError,
@@ -221,7 +221,7 @@ class _Checking:
         wanted = max(self._policy.runs, len(self.runs))
         judgement = judge(baseline, self.runs, terms) if len(self.runs) >= wanted else None
         if judgement is not None:
-            wanted = max(judgement.wanted_runs, wanted)
+            wanted = max(judgement.wanted_runs, self._wanted_by_anchor(judgement, baseline, plan, most=most), wanted)
         while judgement is None or len(self.runs) < wanted:
             if len(self.runs) >= self._policy.runs and not self._may_spend(wanted - len(self.runs)):
                 break
@@ -232,16 +232,30 @@ class _Checking:
                 return self.alone(verdict_of(self._expectation, Outcome.INCOMPARABLE, differs, advice))
             judgement = judge(baseline, self.runs, terms)
             if len(self.runs) >= wanted:
-                # Before a duet, stored times count only where the screen does.
-                stands = plan is not SCREEN_PLAN or clock_moved(baseline, self.runs) is None
-                if stands and self._has_crept(baseline):
+                if self._stored_times_hold(baseline, plan) and self._has_crept(baseline):
                     return self._final(judgement.verdict, baseline)
-                wanted = max(judgement.wanted_runs, len(self.runs))
+                by_anchor = self._wanted_by_anchor(judgement, baseline, plan, most=most)
+                wanted = max(judgement.wanted_runs, by_anchor, len(self.runs))
             elif self._policy.stops_early and judgement.settled and _count_rose(judgement.verdict):
                 verdict = _without_doubtful_clocks(judgement.verdict, len(self.runs))
                 return self._final(verdict, baseline)
         assert judgement is not None  # at least one run was made, and judged
         return judgement
+
+    def _stored_times_hold(self, baseline: Baseline, plan: Plan) -> bool:
+        """Before a duet, stored times count only where the screen does."""
+        return plan is not SCREEN_PLAN or clock_moved(baseline, self.runs) is None
+
+    def _wanted_by_anchor(self, judgement: Judgement, baseline: Baseline, plan: Plan, *, most: int) -> int:
+        """How many runs it takes to know whether small losses have added up, where these would open the gate.
+
+        As with a clock, fewer than three never shut it; but where they lie beyond, they do not open it either.
+        """
+        opens = judgement.verdict.outcome in (Outcome.PASSED, Outcome.IMPROVED)
+        if not opens or len(self.runs) >= FEWEST_TO_SHOW or not self._stored_times_hold(baseline, plan):
+            return len(self.runs)
+        beyond = beyond_anchor(baseline, _steps(self.runs), anchor_budget=self._policy.anchor_budget)
+        return len(self.runs) if beyond is None else min(FEWEST_TO_SHOW, most)
 
     # Against another commit
 
@@ -466,6 +480,10 @@ class _Checking:
             verdict = verdict.model_copy(update={"reason": f"{verdict.reason}{shift}"})
         if verdict.outcome is Outcome.INCONCLUSIVE and any(map(_ended_by_time, self._remarks)):
             verdict = verdict.model_copy(update={"next_step": "Allow more time: --perfgate-time-budget"})
+        if stored is not None and crept is None and verdict.outcome is not Outcome.REGRESSED:
+            unknown = self._creep_unknown(stored, reference)
+            remarks = verdict.remarks if unknown is None else (*verdict.remarks, unknown)
+            verdict = verdict.model_copy(update={"remarks": remarks})
         if crept is not None and crept.shown and verdict.outcome is not Outcome.REGRESSED:
             reason, next_step = tell_creep(crept, verdict.workload, runs=len(self.runs))
             verdict = verdict.model_copy(
@@ -505,13 +523,39 @@ class _Checking:
         return told
 
     def _crept(self, baseline: Baseline, reference: Baseline | None = None) -> Creep | None:
-        """How far it has come from the anchor: from the stored runs on by the duet's ratio, where there was one."""
-        now, then = _steps(self.runs), baseline.values(Metric.STEP_MS)
-        there = () if reference is None or self.interleaved_runs else reference.values(Metric.STEP_MS)
-        if then and there and median(there) > 0:
-            now = tuple(median(then) / median(there) * value for value in now[-len(there) :])
+        """How far it has come from the anchor, where that can be told."""
+        now = self._to_anchor(baseline, reference)
         terms = self._terms(STORED_PLAN, max_runs=self._policy.max_runs)
         return creep(baseline, now, terms, anchor_budget=self._policy.anchor_budget)
+
+    def _to_anchor(self, baseline: Baseline, reference: Baseline | None) -> tuple[float, ...]:
+        """What is held against the anchor, ms of each run: after a duet its ratio, put on top of the stored times.
+
+        Of an interleaved one each pair has its own: what a step takes on one core says nothing beside stored times.
+        """
+        then = baseline.values(Metric.STEP_MS)
+        if reference is not None and then and self.interleaved_runs:
+            pairs = zip(self.reference_runs, self.interleaved_runs, strict=True)
+            sides = [(there.value(Metric.STEP_MS), beside(there, run).value(Metric.STEP_MS)) for there, run in pairs]
+            return tuple(median(then) / there * here for there, here in sides if there and here is not None)
+        now = _steps(self.runs)
+        there = () if reference is None else reference.values(Metric.STEP_MS)
+        if then and there and median(there) > 0:
+            now = tuple(median(then) / median(there) * value for value in now[-len(there) :])
+        return now
+
+    def _creep_unknown(self, baseline: Baseline, reference: Baseline | None) -> str | None:
+        """Say that a step is beyond the anchor's budget where its runs cannot show whether that is so."""
+        now, budget = self._to_anchor(baseline, reference), self._policy.anchor_budget
+        above = beyond_anchor(baseline, now, anchor_budget=budget)
+        if above is None or baseline.anchor is None:
+            return None
+        why = f"it takes {FEWEST_TO_SHOW}" if len(now) < FEWEST_TO_SHOW else "there are steps that took no time at all"
+        return (
+            f"Whether small losses have added up is not known: by {plural(len(now), 'run')} step_ms is "
+            f"{percent(above)} % above the best ever blessed ({milliseconds(baseline.anchor.step_ms)} ms), "
+            f"budget {percent(budget)} %, and {why}"
+        )
 
     def _has_crept(self, baseline: Baseline) -> bool:
         crept = self._crept(baseline)

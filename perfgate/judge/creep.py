@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Final
 
 import numpy as np
 
@@ -16,8 +17,22 @@ from perfgate.model.baseline import Baseline, Milestone
 from perfgate.model.metric import GATED_CLOCKS, METRICS, Metric
 from perfgate.model.verdict import Blessed, Creep
 
+FEWEST_TO_SHOW: Final = STORED_PLAN.fewest_to_fail
+"""Fewer runs, or pairs, never show a loss against the anchor."""
 _CONFIDENCE = 0.995
 """That the loss exceeds what one change may lose, before it is called a loss against the anchor."""
+
+
+def beyond_anchor(baseline: Baseline, now: Sequence[float], *, anchor_budget: float) -> float | None:
+    """Return how far `now`, ms of each run, lies above the anchor, a fraction; None where it is not beyond its budget.
+
+    It shows nothing: of runs too few for `creep` it tells that more are wanted.
+    """
+    anchor, before = baseline.anchor, baseline.values(Metric.STEP_MS)
+    if anchor is None or not before or not now or anchor.step_ms >= middle(before):
+        return None
+    above = middle(now) / anchor.step_ms - 1
+    return above if above >= anchor_budget else None
 
 
 def creep(baseline: Baseline, now: Sequence[float], terms: Terms, *, anchor_budget: float) -> Creep | None:
@@ -30,7 +45,7 @@ def creep(baseline: Baseline, now: Sequence[float], terms: Terms, *, anchor_budg
     spec = METRICS[Metric.STEP_MS].clock
     before = baseline.values(Metric.STEP_MS)
     anchor = baseline.anchor
-    if anchor is None or spec is None or len(now) < STORED_PLAN.fewest_to_fail or not before:
+    if anchor is None or spec is None or len(now) < FEWEST_TO_SHOW or not before:
         return None
     if min(*before, *now) <= 0 or anchor.step_ms >= middle(before):
         return None

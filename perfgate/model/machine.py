@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Iterable
 
 from pydantic import Field
 
@@ -35,50 +37,73 @@ class Machine(Record):
 
     @property
     def gpu_name(self) -> str:
-        """The GPUs in one phrase: `NVIDIA H200`, `2 x NVIDIA H200`, `no GPU`."""
-        names = sorted({gpu.name for gpu in self.gpus})
-        match len(self.gpus):
-            case 0:
-                return "no GPU"
-            case 1:
-                return names[0]
-            case count:
-                return f"{count} x {' + '.join(names)}"
+        """The GPUs in one phrase: `NVIDIA H200`, `2 x NVIDIA H200`, `2 x NVIDIA H200 + NVIDIA T4`, `no GPU`."""
+        return _phrase(gpu.name for gpu in self.gpus) or "no GPU"
 
     @property
     def slug(self) -> str:
-        """The folder of this machine's baselines: `nvidia-h200`, `nvidia-h200-x2`, `no-gpu`."""
-        names = sorted({gpu.name for gpu in self.gpus})
-        if not names:
+        """The folder of this machine's baselines: `nvidia-h200`, `nvidia-h200-x2`, `no-gpu`.
+
+        GPUs of several models, as many of each, are `nvidia-h200-nvidia-t4-x2`; else `nvidia-h200-x2-nvidia-t4-x1`.
+        """
+        counted = Counter(gpu.name for gpu in self.gpus)
+        if not counted:
             return "no-gpu"
+        alike = len(set(counted.values())) == 1
+        names = [name if alike else f"{name} x{count}" for name, count in sorted(counted.items())]
         words = re.sub(r"[^a-z0-9]+", "-", "-".join(names).lower()).strip("-") or "unnamed-gpu"
         mig = "-mig" if any(gpu.mig for gpu in self.gpus) and "mig" not in words else ""
-        return f"{words}{mig}" + (f"-x{len(self.gpus)}" if len(self.gpus) > 1 else "")
+        return f"{words}{mig}" + (f"-x{len(self.gpus)}" if len(self.gpus) > 1 and alike else "")
 
     @property
-    def _slices(self) -> int:
-        return sum(gpu.mig for gpu in self.gpus)
+    def _slices(self) -> Counter[str]:
+        return Counter(gpu.name for gpu in self.gpus if gpu.mig)
+
+    @property
+    def _told_slices(self) -> str:
+        """How many MIG slices there are, and of what where that is not clear."""
+        several = len({gpu.name for gpu in self.gpus}) > 1
+        return _phrase(self._slices.elements()) or "none" if several else str(self._slices.total())
+
+    @property
+    def _processor(self) -> str:
+        match self.cpu_count:
+            case None:
+                count = "an unknown number of CPUs"
+            case 1:
+                count = "1 CPU"
+            case several:
+                count = f"{several} CPUs"
+        return f"{self.cpu or 'an unknown CPU'} ({count})"
 
     def differences_that_forbid_comparison(self, other: Machine) -> tuple[str, ...]:
         """Name what makes times of `self` (the baseline's machine) and `other` incomparable; empty if nothing does.
 
-        GPU models and count, MIG, the nsys version and its trace options: tracing adds 1-58 % to a step, by version
-        and option, so only like is compared with like.
+        GPU models and how many of each, MIG, the nsys version and its trace options: tracing adds 1-58 % to a step, by
+        version and option, so only like is compared with like. Without a GPU, what a step takes is the CPU's time: then
+        its model and how many there are as well, and one that is unknown is no known one.
         """
         found: list[str] = []
         if self.gpu_name != other.gpu_name:
             found.append(f"baseline is for {self.gpu_name}, this machine is {other.gpu_name}")
         elif self._slices != other._slices:
             found.append(
-                f"baseline is for {self.gpu_name} (MIG slices: {self._slices}), "
-                f"this machine is {other.gpu_name} (MIG slices: {other._slices})"
+                f"baseline is for {self.gpu_name} (MIG slices: {self._told_slices}), "
+                f"this machine is {other.gpu_name} (MIG slices: {other._told_slices})"
             )
+        elif not self.gpus and (self.cpu, self.cpu_count) != (other.cpu, other.cpu_count):
+            found.append(f"baseline is for {self._processor} without a GPU, this machine is {other._processor}")
         if self.nsys != other.nsys:
             found.append(f"baseline was captured by nsys {self.nsys}, this is nsys {other.nsys}")
         if self.nsys_options != other.nsys_options:
             here, there = " ".join(other.nsys_options), " ".join(self.nsys_options)
             found.append(f"baseline was captured with {there or 'no options'}, this run with {here or 'no options'}")
         return tuple(found)
+
+
+def _phrase(names: Iterable[str]) -> str:
+    """Names and how many bear each: `2 x NVIDIA H200 + NVIDIA T4`; empty without any."""
+    return " + ".join(f"{count} x {name}" if count > 1 else name for name, count in sorted(Counter(names).items()))
 
 
 class GpuCondition(Record):

@@ -105,6 +105,8 @@ _LIMITS: Mapping[str, tuple[int, int]] = {
     "target": (-(2**7), 2**7 - 1),
 }
 """The least and the most that a column may hold."""
+_MIXING: Final = np.int64(-7046029254386353131)
+"""2^64 over the golden ratio: products of it are spread over all that 64 bits hold (Knuth, 6.4)."""
 _PANIC = ("pyo3_runtime", "PanicException")
 """Module and name of what connectorx raises where its Rust gives up. It is no Exception, and no module holds it."""
 
@@ -269,11 +271,13 @@ def _export(path: Path, connection: sqlite3.Connection) -> Export:
             next_step=_AGAIN,
         )
     for table in EXPORT_TABLES:
-        others = sorted(name for name in names if name.startswith(f"{table.name}_V") and table.name not in tables)
+        others = sorted(name for name in names if name.startswith(f"{table.name}_V"))
         if others:
+            # Beside the one that is known as well: what is in which is not.
+            beside = "beside" if table.name in tables else "and no"
             raise LayoutUnknown(
                 subject=str(path),
-                fact=f"it has {_listed(others)} and no {table.name}",
+                fact=f"it has {_listed(others)} {beside} {table.name}",
                 expectation=f"perfgate knows {table.name} only",
                 next_step="perfgate must learn this version of nsys: please report it with the version",
             )
@@ -500,11 +504,39 @@ def _filled(columns: Columns, parts: Sequence[Future[slice]]) -> Columns:
     return {name: np.concatenate([values[part] for part in rows]) for name, values in columns.items()}
 
 
+def _refuse_twins(export: Export, table: ExportTable, columns: Columns) -> None:
+    """Refuse a table that holds a row twice, which would count double; rows are compared whole where any look alike.
+
+    What CUPTI could not time has nothing to be told apart by, and counts as no time.
+    """
+    timed = columns["end"] > 0 if columns else np.empty(0, np.bool_)
+    if not timed.any():
+        return
+    start, end, correlation = (columns[name][timed] for name in ("start", "end", "correlation"))
+    # One number for a row, to be sorted once: rows that are alike have the same one, others hardly ever.
+    keys = start + _MIXING * (end + _MIXING * correlation)
+    ordered = np.sort(keys)
+    alike = ordered[1:][ordered[1:] == ordered[:-1]]
+    if not len(alike):
+        return
+    starts = start[np.isin(keys, alike)]
+    quoted = (name.replace('"', '""') for name in export.tables[table.name])
+    every = ", ".join(f'"{name}"' for name in quoted)
+    between = f"start BETWEEN {starts.min()} AND {starts.max()}"
+    again = f'SELECT count(*) - 1 FROM "{table.name}" WHERE {between} GROUP BY {every} HAVING count(*) > 1'
+    number = sum(count for (count,) in export.query(again))
+    if number:
+        told = "1 row that is" if number == 1 else f"{number} rows that are"
+        raise _damaged(export.path, f"{table.name} has {told} in it already, equal in every column")
+
+
 # --- the timeline ------------------------------------------------------------------------------------------------
 
 
 def _timeline(export: Export) -> Timeline:
     tables, numbered = _read_tables(export)
+    for table in (KERNELS, COPIES, MEMSETS, GRAPHS, CALLS):
+        _refuse_twins(export, table, tables[table.name])
     processes, index = numbered.settled()
     order = np.array([index[key] for key in numbered.codes], dtype=np.int32)
     if (order != np.arange(len(order))).any():

@@ -299,6 +299,11 @@ def make_folder(folder: Path) -> None:
     (folder / "perfgate.json").mkdir()
 
 
+def say_twice(folder: Path) -> None:
+    text = (folder / "perfgate.json").read_text("utf-8")
+    (folder / "perfgate.json").write_text(text.replace('"label"', '"label": "other", "label"', 1), encoding="utf-8")
+
+
 def change(file: str, **fields: object) -> Callable[[Path], None]:
     def changed(folder: Path) -> None:
         held = json.loads((folder / file).read_text("utf-8"))
@@ -322,6 +327,7 @@ FORMAT = "it is not of the format that this perfgate reads"
         ),
         (spoil_text, "perfgate.json", f"it is no UTF-8 text{OF_DOCUMENT}"),
         (grow, "perfgate.json", f"it is larger than 64 MB{OF_DOCUMENT}"),
+        (say_twice, "perfgate.json", f"it holds the key 'label' twice{OF_DOCUMENT}"),
         (make_link, "perfgate.json", f"it is a link, which is not followed{OF_DOCUMENT}"),
         (make_folder, "perfgate.json", f"it is no plain file{OF_DOCUMENT}"),
         (make_link_to_nowhere, "page.json", f"it is a link, which is not followed{OF_PAGE}"),
@@ -365,6 +371,44 @@ def test_what_cannot_be_read_shuts_the_merged_gate_and_the_rest_is_told(
     assert all(sentence in seen.out for sentence in why)
     for name in ("all.html", "all.md", "all.xml"):
         assert " in gates/h200" in (three.root / name).read_text("utf-8"), name
+
+
+@pytest.mark.parametrize(
+    ("to", "says"),
+    [
+        ("gates/deep/h200-2", "gates: gates lie deeper in it than in a folder of it, and are not read: {to}"),
+        ("gates/h200-2/perfgate.bak", "gates/h200-2: there is a page.json in it and no perfgate.json"),
+    ],
+)
+def test_a_gate_that_lies_elsewhere_than_it_is_looked_for_is_not_passed_over(
+    three: Project, shard: Callable[..., int], to: str, says: str
+) -> None:
+    """Without shards nobody would miss it."""
+    assert (shard(1, of=1), shard(2)) == (0, 0)
+    for name in ("h200-1", "h200-2"):
+        change("perfgate.json", shard=None)(three.root / "gates" / name)
+    if to.endswith(".bak"):
+        (three.root / "gates/h200-2/perfgate.json").rename(three.root / to)
+    else:
+        (three.root / to).parent.mkdir()
+        (three.root / "gates/h200-2").rename(three.root / to)
+    seen = three.perfgate("merge", "gates", columns=400)
+    assert (seen.status, seen.err) == (1, "")
+    assert seen.out.splitlines()[-1] == f"GATE SHUT: {says.format(to=to)}"
+
+
+def test_a_pass_of_nothing_is_told_with_its_file_and_workload(three: Project, shard: Callable[..., int]) -> None:
+    assert shard(1, of=1) == 0
+    file = three.root / "gates" / "h200-1" / "perfgate.json"
+    held = json.loads(file.read_text("utf-8"))
+    held["workloads"][0]["verdict"] |= {"metrics": [], "runs": 0}
+    file.write_text(json.dumps(held), encoding="utf-8")
+    (file.parent / "page.json").unlink()
+    seen = three.perfgate("merge", "gates", columns=400)
+    assert (seen.status, seen.err) == (1, "")
+    assert seen.out.splitlines()[-1] == (
+        "GATE SHUT: alpha: gates/h200-1/perfgate.json says PASSED where no run was made and no metric was judged"
+    )
 
 
 def test_where_nothing_can_be_read_the_files_say_so(three: Project, shard: Callable[..., int]) -> None:

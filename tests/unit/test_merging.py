@@ -17,14 +17,28 @@ from perfgate import __version__
 from perfgate.merging import MOST_GATES, find_gates, is_read, merge, merged_page
 from perfgate.model.baseline import Commit
 from perfgate.model.errors import DocumentUnreadable
+from perfgate.model.metric import Metric
 from perfgate.model.outcome import OnInconclusive, OnNew, Outcome
 from perfgate.model.settings import Settings
 from perfgate.model.shard import Shard
-from perfgate.render.document import GateDocument, document_text, read_document
+from perfgate.model.verdict import MetricVerdict
+from perfgate.render.document import DocumentWorkload, GateDocument, document_text, read_document
 from perfgate.render.html import page_data_text, read_page_data
 
 ONE, TWO = Shard(index=1, of=2), Shard(index=2, of=2)
 OTHER = Commit(sha="fedcba9876543210fedcba9876543210fedcba98", branch="main")
+
+
+def told_of(workload: DocumentWorkload, **verdict: object) -> DocumentWorkload:
+    """The workload with another verdict than its gate came to."""
+    return workload.model_copy(update={"verdict": workload.verdict.model_copy(update=verdict)})
+
+
+def rows(*outcomes: Outcome | None) -> tuple[MetricVerdict, ...]:
+    """One metric after the other with these outcomes."""
+    return tuple(
+        MetricVerdict(metric=metric, outcome=outcome) for metric, outcome in zip(Metric, outcomes, strict=False)
+    )
 
 
 def merged(*documents: GateDocument, expect: int | None = None) -> GateDocument:
@@ -144,6 +158,80 @@ SHUT: Sequence[tuple[str, Sequence[GateDocument], int | None, tuple[str, ...]]] 
         ("mlp on NVIDIA H200: 2 gates judged it (a, b)",),
     ),
     (
+        "a workload twice on machines that nobody knows",
+        [gate("a", judged("mlp"), on=None), gate("b", judged("mlp"), judged("lstm"), on=None)],
+        None,
+        ("mlp: 2 gates judged it (a, b), and a and b do not say on which machine",),
+    ),
+    (
+        "a workload twice, once on a machine that nobody knows",
+        [gate("a", judged("mlp")), gate("b", judged("mlp"), on=None)],
+        None,
+        ("mlp: 2 gates judged it (a, b), and b does not say on which machine",),
+    ),
+    (
+        "a gate that is open without a workload beside another",
+        [gate("a", judged("mlp")), gate("b")],
+        None,
+        ("b: gates/b/perfgate.json says that it is open, and no workload was judged",),
+    ),
+    (
+        "a gate that is shut without a workload beside another",
+        [gate("a", judged("mlp")), gate("b", shut_by=["no workload was collected, so nothing was measured"])],
+        None,
+        ("b: no workload was collected, so nothing was measured",),
+    ),
+    (
+        "a pass of no run and no metric",
+        [gate("a", judged("mlp"), told_of(judged("lstm", runs=()), metrics=(), runs=0))],
+        None,
+        ("lstm: gates/a/perfgate.json says PASSED where no run was made and no metric was judged",),
+    ),
+    (
+        "a pass that tells no run",
+        [gate("a", judged("mlp", runs=()))],
+        None,
+        ("mlp: gates/a/perfgate.json says PASSED where no run was made",),
+    ),
+    (
+        "a gain of metrics that are only shown",
+        [gate("a", told_of(judged("mlp", Outcome.IMPROVED), metrics=rows(None, None)))],
+        None,
+        ("mlp: gates/a/perfgate.json says IMPROVED where no metric was judged",),
+    ),
+    (
+        "a pass whose metrics did not",
+        [
+            gate(
+                "a",
+                told_of(
+                    judged("mlp"),
+                    metrics=rows(Outcome.PASSED, Outcome.REGRESSED, Outcome.IMPROVED, Outcome.NOT_MEASURED) * 2,
+                ),
+            )
+        ],
+        None,
+        ("mlp: gates/a/perfgate.json says PASSED where kernel_ms is REGRESSED and h2d_ms is NOT_MEASURED",),
+    ),
+    (
+        "a pass that its settings would not let in by its metrics",
+        [
+            gate(
+                "a",
+                told_of(judged("mlp"), metrics=rows(Outcome.PASSED, Outcome.INCONCLUSIVE)),
+                settings=Settings(inconclusive=OnInconclusive.FAIL),
+            )
+        ],
+        None,
+        ("mlp: gates/a/perfgate.json says PASSED where kernel_ms is INCONCLUSIVE",),
+    ),
+    (
+        "a loss without rows",
+        [gate("a", told_of(judged("mlp", Outcome.NOT_MEASURED, runs=()), metrics=(), runs=0))],
+        None,
+        ("mlp: NOT_MEASURED",),
+    ),
+    (
         "a shard that is missing",
         [gate("a", judged("mlp"), shard=ONE), gate("b", judged("mlp"), on=H100, shard=ONE)],
         2,
@@ -177,6 +265,21 @@ def test_the_merged_gate_stays_shut(
     told = merged(*documents, expect=expect)
     assert told.shut_by == says
     assert (told.opens_gate, told.exit_status) == (False, 1)
+
+
+def test_a_gate_that_contradicts_itself_is_told_to_be_shut() -> None:
+    told = merged(gate("a", judged("mlp")), gate("b"), gate("c", told_of(judged("lstm"), metrics=())))
+    assert [(one.label, one.opens_gate) for one in told.gates] == [("a", True), ("b", False), ("c", False)]
+
+
+def test_an_interleaved_candidates_runs_are_runs() -> None:
+    placed = judged("mlp")
+    assert merged(gate("a", placed.model_copy(update={"runs": (), "interleaved_runs": placed.runs}))).opens_gate
+
+
+def test_one_workload_on_an_unknown_machine_that_is_shut_by_itself_is_no_second_word() -> None:
+    told = merged(gate("a", judged("mlp")), gate("b", judged("mlp", Outcome.NOT_MEASURED), on=None))
+    assert told.shut_by == ("mlp (b): NOT_MEASURED",)
 
 
 def test_what_cannot_be_read_keeps_it_shut_beside_gates_that_are_open() -> None:
@@ -262,7 +365,75 @@ def test_gates_are_found_in_folders_and_one_below_and_sorted_by_label(tmp_path: 
         ("b", (tmp_path / "x" / "b").as_posix(), False),
     ]
     assert listed[1].document == b
-    assert unread == (f"{tmp_path}/z: it does not exist",)
+    assert unread == (
+        f"{tmp_path}/z: it does not exist",
+        f"{tmp_path}/x: gates lie deeper in it than in a folder of it, and are not read: {tmp_path}/x/b/deep",
+    )
+    listed, unread = find_gates([tmp_path / "x", tmp_path / "x" / "b" / "deep"])
+    assert [one.name for one in listed] == ["b", "deep"]
+    assert unread == ()
+
+
+def test_gates_that_lie_too_deep_are_told_with_their_folders(tmp_path: Path) -> None:
+    gates.put(tmp_path / "a", gate("a", judged("mlp")))
+    for number in range(7):
+        gates.put(tmp_path / "b" / ".perfgate" / "github" / str(number), gate("b", judged("lstm")))
+    gates.put(tmp_path / "b" / ".perfgate" / "github" / "0" / "unseen", gate("c", judged("relu")))
+    (tmp_path / "a" / "link").symlink_to(tmp_path / "b")
+    deep = ", ".join(f"{tmp_path}/b/.perfgate/github/{number}" for number in range(5))
+    _, unread = find_gates([tmp_path])
+    assert unread == (
+        f"{tmp_path}: gates lie deeper in it than in a folder of it, and are not read: {deep} and 2 more",
+    )
+
+
+@pytest.mark.parametrize("inner", ["", "b"])
+def test_a_page_without_a_document_is_not_passed_over(tmp_path: Path, inner: str) -> None:
+    a = gate("a", judged("mlp"))
+    gates.put(tmp_path / "a", a)
+    (tmp_path / "b").mkdir()
+    (tmp_path / inner / "page.json").write_text(page_data_text(gates.rich(a)), encoding="utf-8")
+    listed, unread = find_gates([tmp_path])
+    assert [one.name for one in listed] == ["a"]
+    assert unread == (f"{tmp_path / inner}: there is a page.json in it and no perfgate.json",)
+    (only,) = find_gates([tmp_path / inner])[1] if inner else unread
+    assert only == f"{tmp_path / inner}: there is a page.json in it and no perfgate.json"
+
+
+@pytest.mark.parametrize(
+    ("once", "twice", "key"),
+    [
+        ('"opens_gate": false', '"opens_gate": false, "opens_gate": true', "opens_gate"),
+        ('"outcome": "REGRESSED"', '"outcome": "REGRESSED", "outcome": "PASSED"', "outcome"),
+        ('"exit_status": 1', '"exit_status": 1, "exit_status": 0', "exit_status"),
+    ],
+)
+def test_a_key_that_stands_twice_is_refused(tmp_path: Path, once: str, twice: str, key: str) -> None:
+    folder = gates.put(tmp_path / "a", gate("a", judged("mlp", Outcome.REGRESSED)))
+    text = (folder / "perfgate.json").read_text("utf-8")
+    assert once in text
+    (folder / "perfgate.json").write_text(text.replace(once, twice), encoding="utf-8")
+    assert find_gates([folder]) == (
+        (),
+        (
+            (
+                f"the gate in {folder} cannot be read: perfgate.json: it holds the key '{key}' twice. It should be "
+                "what --perfgate-json writes. Let the gate write it anew, with the perfgate that merges."
+            ),
+        ),
+    )
+
+
+def test_a_page_with_a_key_that_stands_twice_is_left_out(tmp_path: Path) -> None:
+    document = gate("a", judged("mlp"))
+    folder = gates.put(tmp_path / "a", document, page=gates.rich(document))
+    text = (folder / "page.json").read_text("utf-8")
+    (folder / "page.json").write_text(text.replace('"label"', '"label": "x", "label"', 1), encoding="utf-8")
+    ((only,), _) = find_gates([folder])
+    assert only.page_refused == (
+        "page.json: it holds the key 'label' twice. It should be what --perfgate-page-data writes. Let the gate write "
+        "it anew, with the perfgate that merges."
+    )
 
 
 def test_a_gate_without_a_label_is_called_by_its_folder(tmp_path: Path) -> None:

@@ -440,7 +440,7 @@ def test_what_the_machine_lost_since_the_anchor_is_no_creep() -> None:
         assert checked.verdict.creep.change == pytest.approx(0.02, abs=1e-3)
 
 
-def test_interleaved_runs_say_nothing_of_the_anchor_and_are_not_blessed() -> None:
+def test_interleaved_runs_are_not_blessed() -> None:
     """On one core a step takes another time, which is not to be compared with what was blessed."""
     shorter = [slower(-17.0, n) for n in range(8)]
     checked = check(
@@ -754,6 +754,123 @@ def test_many_small_losses_end_in_a_large_one_and_the_way_there_is_told() -> Non
     assert checked.verdict.next_step == (
         "Win it back, or accept where it has come to: gate with --perfgate-runs=5 (what a baseline needs) and bless "
         'it: perfgate bless mlp --reason "..." --accept-regression'
+    )
+
+
+def noisy_crept(anchor: float) -> Baseline:
+    """The noisy baseline of 12.34 ms, with an anchor."""
+    told = Anchor(step_ms=anchor, at=records.NOON, commit=records.COMMIT, runs=10, occasions=5)
+    return noisy_baseline().model_copy(update={"anchor": told})
+
+
+@pytest.mark.parametrize(("core", "lost"), [(0.0, 0.0), (-40.0, 0.0), (-40.0, 1.0)])
+def test_an_interleaved_duet_is_held_against_the_anchor_by_its_pairs_ratio(core: float, lost: float) -> None:
+    """What a step takes on one core is not beside what was blessed; what the candidate's differs by is."""
+    slow = 100 * ((1 + core / 100) * (1 + lost / 100) - 1)
+    interleaved = Recorded(moody(core), moody(slow, wobble=2))
+    checked = check(expect(noisy_crept(7.0)), Policy(), Candidate(), duel(0, 0), interleaved=interleaved)
+    assert (checked.verdict.outcome, checked.verdict.stage) == (Outcome.REGRESSED, Stage.INTERLEAVED)
+    assert checked.verdict.creep is not None
+    assert checked.verdict.creep.shown
+    assert checked.verdict.creep.change == pytest.approx(12.34 / 7.0 * (1 + lost / 100) - 1, rel=1e-3)
+    assert checked.verdict.reason.endswith(
+        "have added up. 7 ms (2026-03-02, 0123456) -> 12.34 ms (2026-03-02, 0123456) (76.3 %) -> "
+        f"{12.34 * (1 + lost / 100):.2f} ms now."
+    )
+    row = checked.verdict.of(Metric.STEP_MS)
+    assert row is not None
+    assert row.outcome is not Outcome.REGRESSED
+
+
+def test_bouts_are_held_against_the_anchor_as_they_are_judged() -> None:
+    """By their medians the candidate was 28 % faster, and so within the anchor's budget."""
+    moods = [7.7, 7.7, 7.7, 5.1, 5.1]
+    there = [in_bouts(run, moods, begins=n % 2 == 0) for n, run in enumerate(moody(40.0))]
+    here = [in_bouts(run, moods, begins=n % 2 == 1) for n, run in enumerate(moody(0.0, wobble=2))]
+    checked = check(expect(noisy_crept(7.0)), Policy(), Candidate(), None, interleaved=Recorded(there, here))
+    assert checked.verdict.creep is not None
+    assert checked.verdict.creep.now == pytest.approx(12.34)
+    assert checked.verdict.outcome is Outcome.REGRESSED
+
+
+def test_an_unchanged_noisy_loop_near_its_anchor_passes_interleaved() -> None:
+    interleaved = Recorded(moody(30.0), moody(30.0, wobble=2))
+    checked = check(expect(noisy_crept(12.0)), Policy(), Candidate(slower(30)), None, interleaved=interleaved)
+    assert outcome_of(checked) == (Outcome.PASSED, Stage.INTERLEAVED, 1, 3)
+    assert checked.verdict.creep is not None
+    assert checked.verdict.creep.change == pytest.approx(12.34 / 12.0 - 1, abs=1e-3)
+    assert not checked.verdict.creep.shown
+
+
+@pytest.mark.parametrize("runs", [1, 2])
+@pytest.mark.parametrize("other", [None, duel(0, 0)])
+def test_few_runs_beyond_the_anchor_are_made_three_before_the_gate_opens(runs: int, other: Recorded | None) -> None:
+    policy = Policy(runs=runs, stops_early=False)
+    steps = [12.34 * 1.01**n for n in range(1, 7)]
+    checked = gated(screen(100 * (1.01**6 - 1)), other, crept(*steps), policy=policy)
+    assert checked.verdict.outcome is Outcome.REGRESSED
+    assert len(checked.runs) == 3
+    assert checked.verdict.creep is not None
+    assert checked.verdict.creep.shown
+    within = gated(screen(100 * (1.01**4 - 1)), other, crept(*steps[:4]), policy=policy)
+    assert (within.verdict.outcome, len(within.runs)) == (Outcome.PASSED, runs)
+    assert within.verdict.remarks == ()
+
+
+def test_after_a_screen_at_another_clock_few_runs_are_made_three_as_well() -> None:
+    """At that clock the screen's word does not count, and no duet can be had: the stored looks begin with its run."""
+    steps = [12.34 * 1.01**n for n in range(1, 7)]
+    made = [slower(100 * (1.01**6 - 1), number, clock_mhz=1960) for number in range(3)]
+    checked = gated(
+        Candidate(*made),
+        Recorded([], [], opening=WorktreeFailed(subject="x", fact="the disk is full", next_step="Free some space.")),
+        crept(*steps),
+        policy=Policy(runs=1, stops_early=False),
+    )
+    assert outcome_of(checked) == (Outcome.REGRESSED, Stage.STORED, 3, 0)
+    assert "above the best ever blessed" in checked.verdict.reason
+
+
+NOT_KNOWN = (
+    "Whether small losses have added up is not known: by {} step_ms is 6.2 % above the best ever blessed (12.34 ms), "
+    "budget 5 %, and it takes 3"
+)
+
+
+@pytest.mark.parametrize(("most", "told"), [(1, "1 run"), (2, "2 runs")])
+def test_where_no_third_run_may_be_made_it_is_said_that_the_anchor_was_not_judged(most: int, told: str) -> None:
+    steps = [12.34 * 1.01**n for n in range(1, 7)]
+    policy = Policy(runs=1, max_runs=most, stops_early=False)
+    checked = gated(screen(100 * (1.01**6 - 1)), None, crept(*steps), policy=policy)
+    assert (checked.verdict.outcome, len(checked.runs)) == (Outcome.PASSED, most)
+    assert checked.verdict.creep is None
+    assert checked.verdict.remarks == (NOT_KNOWN.format(told),)
+
+
+def test_where_time_ends_before_a_third_run_it_is_said_that_the_anchor_was_not_judged() -> None:
+    steps = [12.34 * 1.01**n for n in range(1, 7)]
+    checked = check(
+        expect(crept(*steps)),
+        Policy(runs=1, stops_early=False),
+        screen(100 * (1.01**6 - 1)),
+        affords=lambda _runs, _s: False,
+    )
+    assert (checked.verdict.outcome, len(checked.runs)) == (Outcome.PASSED, 1)
+    assert checked.verdict.remarks == ("The time budget ended this after 1 runs", NOT_KNOWN.format("1 run"))
+
+
+def test_a_blessed_step_that_took_no_time_leaves_the_anchor_unjudged_and_says_so() -> None:
+    baseline = crept(12.34 * 1.06)
+    first = baseline.occasions[0].runs[0]
+    zero = first.model_copy(update={"values": {**first.values, Metric.STEP_MS: 0.0}})
+    occasion = baseline.occasions[0].model_copy(update={"runs": (zero, *baseline.occasions[0].runs[1:])})
+    checked = gated(screen(6.0), None, baseline.model_copy(update={"occasions": (occasion, *baseline.occasions[1:])}))
+    assert checked.verdict.outcome is Outcome.INCONCLUSIVE
+    assert checked.verdict.remarks == (
+        (
+            "Whether small losses have added up is not known: by 10 runs step_ms is 6 % above the best ever blessed "
+            "(12.34 ms), budget 5 %, and there are steps that took no time at all"
+        ),
     )
 
 

@@ -163,6 +163,23 @@ def test_a_baseline_of_another_machine_is_incomparable(then: Machine, fact: str)
     assert (checked.verdict.runs, checked.verdict.baseline_runs) == (5, 5)
 
 
+def test_without_a_gpu_a_baseline_of_another_cpu_is_incomparable() -> None:
+    atom = Machine(cpu="Intel Atom C3558", cpu_count=4)
+    epyc = Machine(cpu="AMD EPYC 9654", cpu_count=192)
+    series = Recorded(*records.runs(), on=epyc)
+    checked = check(expect(records.baseline(on=atom), on=epyc), Policy(), series)
+    assert told(checked) == (
+        Outcome.INCOMPARABLE,
+        (
+            "baseline is for Intel Atom C3558 (4 CPUs) without a GPU, this machine is AMD EPYC 9654 (192 CPUs). "
+            "Their times are not comparable."
+        ),
+        f"Run as it was blessed, or bless anew: {BLESS}",
+    )
+    same = check(expect(records.baseline(on=atom), on=atom), Policy(), Recorded(*records.runs(), on=atom))
+    assert same.verdict.outcome is Outcome.PASSED
+
+
 def test_a_baseline_of_other_parameters_is_incomparable_and_says_which() -> None:
     checked = check(expect(records.baseline(), steps=50), Policy(), Recorded(*records.runs()))
     assert told(checked) == (

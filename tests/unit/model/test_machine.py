@@ -12,13 +12,33 @@ def with_gpus(*names: str, mig: bool = False) -> Machine:
     return Machine(gpus=tuple(Gpu(name=name, uuid=f"GPU-{n}", mig=mig) for n, name in enumerate(names)))
 
 
+def whole(name: str) -> Gpu:
+    return Gpu(name=name, uuid=f"GPU-{name}")
+
+
+def sliced(name: str) -> Gpu:
+    return Gpu(name=name, uuid=f"MIG-{name}", mig=True)
+
+
 @pytest.mark.parametrize(
     ("machine", "name", "slug"),
     [
         (Machine(), "no GPU", "no-gpu"),
         (with_gpus("NVIDIA H200"), "NVIDIA H200", "nvidia-h200"),
         (with_gpus("NVIDIA H200", "NVIDIA H200"), "2 x NVIDIA H200", "nvidia-h200-x2"),
-        (with_gpus("NVIDIA H200", "NVIDIA A100"), "2 x NVIDIA A100 + NVIDIA H200", "nvidia-a100-nvidia-h200-x2"),
+        (with_gpus(*["NVIDIA H200"] * 4), "4 x NVIDIA H200", "nvidia-h200-x4"),
+        (with_gpus("NVIDIA H200", "NVIDIA A100"), "NVIDIA A100 + NVIDIA H200", "nvidia-a100-nvidia-h200-x2"),
+        (
+            with_gpus("NVIDIA H200", "NVIDIA T4", "NVIDIA H200"),
+            "2 x NVIDIA H200 + NVIDIA T4",
+            "nvidia-h200-x2-nvidia-t4-x1",
+        ),
+        (
+            with_gpus("NVIDIA T4", "NVIDIA T4", "NVIDIA H200"),
+            "NVIDIA H200 + 2 x NVIDIA T4",
+            "nvidia-h200-x1-nvidia-t4-x2",
+        ),
+        (with_gpus("NVIDIA H200", "NVIDIA H200", mig=True), "2 x NVIDIA H200", "nvidia-h200-mig-x2"),
         (with_gpus("NVIDIA H200 MIG 1g.18gb", mig=True), "NVIDIA H200 MIG 1g.18gb", "nvidia-h200-mig-1g-18gb"),
         (with_gpus("NVIDIA H200", mig=True), "NVIDIA H200", "nvidia-h200-mig"),
         (with_gpus("Tesla/../V100"), "Tesla/../V100", "tesla-v100"),
@@ -63,6 +83,53 @@ def test_driver_versions_and_cards_do_not_forbid_a_comparison() -> None:
             "baseline is for NVIDIA H200 (MIG slices: 1), this machine is NVIDIA H200 (MIG slices: 0)",
         ),
         (
+            with_gpus("NVIDIA H200", "NVIDIA H200", "NVIDIA T4"),
+            with_gpus("NVIDIA H200", "NVIDIA T4", "NVIDIA T4"),
+            "baseline is for 2 x NVIDIA H200 + NVIDIA T4, this machine is NVIDIA H200 + 2 x NVIDIA T4",
+        ),
+        (
+            Machine(gpus=(sliced("NVIDIA A100"), whole("NVIDIA H200"))),
+            Machine(gpus=(whole("NVIDIA A100"), sliced("NVIDIA H200"))),
+            (
+                "baseline is for NVIDIA A100 + NVIDIA H200 (MIG slices: NVIDIA A100), "
+                "this machine is NVIDIA A100 + NVIDIA H200 (MIG slices: NVIDIA H200)"
+            ),
+        ),
+        (
+            Machine(gpus=(sliced("NVIDIA A100"), whole("NVIDIA H200"))),
+            with_gpus("NVIDIA H200", "NVIDIA A100"),
+            (
+                "baseline is for NVIDIA A100 + NVIDIA H200 (MIG slices: NVIDIA A100), "
+                "this machine is NVIDIA A100 + NVIDIA H200 (MIG slices: none)"
+            ),
+        ),
+        (
+            Machine(cpu="Intel Atom C3558", cpu_count=4),
+            Machine(cpu="AMD EPYC 9654", cpu_count=192),
+            "baseline is for Intel Atom C3558 (4 CPUs) without a GPU, this machine is AMD EPYC 9654 (192 CPUs)",
+        ),
+        (
+            Machine(cpu="AMD EPYC 9654", cpu_count=1),
+            Machine(cpu="AMD EPYC 9654", cpu_count=2),
+            "baseline is for AMD EPYC 9654 (1 CPU) without a GPU, this machine is AMD EPYC 9654 (2 CPUs)",
+        ),
+        (
+            Machine(),
+            Machine(cpu="AMD EPYC 9654", cpu_count=192),
+            (
+                "baseline is for an unknown CPU (an unknown number of CPUs) without a GPU, "
+                "this machine is AMD EPYC 9654 (192 CPUs)"
+            ),
+        ),
+        (
+            Machine(cpu="AMD EPYC 9654", cpu_count=192),
+            Machine(cpu="AMD EPYC 9654"),
+            (
+                "baseline is for AMD EPYC 9654 (192 CPUs) without a GPU, "
+                "this machine is AMD EPYC 9654 (an unknown number of CPUs)"
+            ),
+        ),
+        (
             Machine(nsys="2024.2.3"),
             Machine(nsys="2024.6.1"),
             "baseline was captured by nsys 2024.2.3, this is nsys 2024.6.1",
@@ -81,6 +148,12 @@ def test_driver_versions_and_cards_do_not_forbid_a_comparison() -> None:
 )
 def test_what_forbids_a_comparison_is_named(then: Machine, now: Machine, told: str) -> None:
     assert then.differences_that_forbid_comparison(now) == (told,)
+
+
+@pytest.mark.parametrize("known", [{}, {"cpu": "AMD EPYC 9654"}, {"cpu_count": 4}])
+def test_without_a_gpu_what_is_unknown_of_both_cpus_forbids_nothing(known: dict[str, object]) -> None:
+    one, other = (Machine().model_copy(update=known) for _ in range(2))
+    assert one.differences_that_forbid_comparison(other) == ()
 
 
 def test_the_order_of_the_gpus_does_not_matter() -> None:

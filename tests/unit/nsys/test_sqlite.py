@@ -672,6 +672,56 @@ def test_a_table_of_another_version(path: Path) -> None:
     )
 
 
+def test_a_table_of_another_version_beside_the_one_that_is_known(path: Path) -> None:
+    """The known one holds half of the kernels, and looks complete."""
+    write_export(path, Kernel("k", 0, 1))
+    execute(path, "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL_V2 AS SELECT * FROM CUPTI_ACTIVITY_KIND_KERNEL")
+    assert refusal(path, LayoutUnknown) == (
+        "run.sqlite: it has CUPTI_ACTIVITY_KIND_KERNEL_V2 beside CUPTI_ACTIVITY_KIND_KERNEL. "
+        "perfgate knows CUPTI_ACTIVITY_KIND_KERNEL only.\n"
+        "perfgate must learn this version of nsys: please report it with the version"
+    )
+
+
+@pytest.mark.parametrize(
+    ("row", "table"),
+    [
+        (Kernel("k", 5, 9, correlation=1), "CUPTI_ACTIVITY_KIND_KERNEL"),
+        (Kernel("k", 5, 9), "CUPTI_ACTIVITY_KIND_KERNEL"),
+        (Copy(5, 9, 64, correlation=1), "CUPTI_ACTIVITY_KIND_MEMCPY"),
+        (Memset(5, 9, correlation=1), "CUPTI_ACTIVITY_KIND_MEMSET"),
+        (Graph(5, 9, correlation=1), "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"),
+        (Call("cudaLaunchKernel_v7000", 5, 9, correlation=1), "CUPTI_ACTIVITY_KIND_RUNTIME"),
+    ],
+)
+def test_a_row_that_is_there_twice_does_not_count_double(
+    path: Path, row: Kernel | Copy | Memset | Graph | Call, table: str
+) -> None:
+    write_export(path, row, Kernel("other", 20, 21, correlation=7))
+    execute(path, f"INSERT INTO {table} SELECT * FROM {table} WHERE start = 5")
+    assert refusal(path) == (
+        f"run.sqlite: it is damaged: {table} has 1 row that is in it already, equal in every column.\n{AGAIN}"
+    )
+    execute(path, f"INSERT INTO {table} SELECT * FROM {table} WHERE start = 5")
+    assert refusal(path).startswith(
+        f"run.sqlite: it is damaged: {table} has 3 rows that are in it already, equal in every column."
+    )
+
+
+def test_rows_that_are_alike_but_for_a_column_that_is_not_read_are_several(path: Path) -> None:
+    """Two streams, and two nodes of one graph, may run the same kernel at the same time."""
+    write_export(
+        path,
+        Kernel("k", 0, 9, correlation=1, graph_node=1, stream=7),
+        Kernel("k", 0, 9, correlation=1, graph_node=2, stream=7),
+        Kernel("k", 0, 9, correlation=1, graph_node=1, stream=8),
+        Kernel("k", 0, 9, correlation=2),
+        Kernel("k", 0, 9, correlation=2, device=1),
+    )
+    execute(path, 'ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL ADD COLUMN "odd ""name" INTEGER')
+    assert len(read_timeline(path).kernels.start) == 5
+
+
 @pytest.mark.parametrize(
     ("start", "told"),
     [
