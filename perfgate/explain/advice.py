@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
+from perfgate.explain.breakdown import ToldBreakdown
 from perfgate.model.advice import Advice, Bound, Classified, Topic
 from perfgate.model.metric import Metric
 from perfgate.model.sample import OTHER_RANGES, OTHER_SYNCS, OUTSIDE_RANGES, Breakdown, RangeSample
@@ -13,14 +16,69 @@ WORTH: Final = 0.02
 """Share of the step from which a cause is worth an advice: step_ms's default budget."""
 BOUND: Final = 0.2
 """Share of the step from which it is bound by what is not compute; below, its GPU computes for four fifths of it."""
+NAMED: Final = 0.1
+"""Share of the idle time from which a range that it lies under is worth its name, if there are any such."""
+MOST_NAMED: Final = 3
 MOSTLY: Final = 0.5
 """Share of the idle time from which the ranges that it lies under are its cause."""
 NOTHING_HIDES: Final = 0.95
 """Share of the copies' time without a kernel beside it from which nothing hides them."""
 FEW_LAUNCHES: Final = 0.01
 """Share of all launches up to which a range launches next to nothing."""
+OVERFULL: Final = 1.9
+"""Work and idle time of so many steps are of more than one GPU: of two they are two steps at least."""
+
+_LAUNCHED: Final = (Metric.LAUNCHES, Metric.GRAPH_LAUNCHES)
 
 Values = Mapping[Metric, float]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Process:
+    """The figures of one process: those of its breakdown, and no others' beside them."""
+
+    values: Values
+    breakdown: Breakdown
+    gpus: int
+    """Over which its clocks on the GPU are sums; 0 if they are of several, and it is not known of how many."""
+
+    @classmethod
+    def of(cls, values: Values, breakdown: Breakdown) -> _Process:
+        """Of several processes each of `values` is the worst of theirs: the breakdown's own are taken instead."""
+        if isinstance(breakdown, ToldBreakdown):
+            own, known = breakdown.own or values, breakdown.gpus
+        else:
+            own, known = _added_up(values, breakdown), 0
+        return cls(values=own, breakdown=breakdown, gpus=known or (0 if _overfull(own, breakdown) else 1))
+
+    @property
+    def step(self) -> float:
+        return self.values.get(Metric.STEP_MS, 0.0)
+
+    @property
+    def kernels(self) -> float:
+        """Launched one by one."""
+        return self.values.get(Metric.LAUNCHES, 0.0)
+
+    @property
+    def graphs(self) -> float:
+        """CUDA graphs launched; of those that fewer than half of the steps launch the mean."""
+        return self.values.get(Metric.GRAPH_LAUNCHES, 0.0) or _sum(self.breakdown, Metric.GRAPH_LAUNCHES)
+
+    @property
+    def each(self) -> str:
+        """What does what is told of one GPU."""
+        return f"the GPU{self.whose}" if self.gpus == 1 else f"on average each of the {self.gpus} GPUs{self.whose}"
+
+    @property
+    def whose(self) -> str:
+        """Of several processes, which one it is told of."""
+        told = isinstance(self.breakdown, ToldBreakdown) and self.breakdown.of
+        return f" of {told}" if told else ""
+
+    def on_each(self, metric: Metric) -> float:
+        """A clock of one GPU; of several their mean."""
+        return self.values.get(metric, 0.0) / self.gpus
 
 
 def classify(values: Values, breakdown: Breakdown) -> Classified | None:
@@ -28,52 +86,83 @@ def classify(values: Values, breakdown: Breakdown) -> Classified | None:
 
     A step is idle GPU (`gap_ms`), copies to the GPU that nothing hides, NCCL's kernels that nothing hides, and the
     rest, which is compute. The largest of the first three names it from `BOUND` on; idle time only if it lies mostly
-    under ranges that launch next to nothing (input), or under those that launch (launch). What is summed up over
-    several GPUs and longer than a step is no share of it, and nothing is said.
+    under ranges that launch next to nothing (input), or under those that launch (launch). Of several processes it is
+    told of the one that the breakdown is of, of several GPUs their mean; where sums over them are not known to be of
+    how many, nothing is said.
     """
-    step, gap = values.get(Metric.STEP_MS, 0.0), values.get(Metric.GAP_MS)
-    copied, nccl = values.get(Metric.H2D_EXPOSED_MS, 0.0), values.get(Metric.NCCL_EXPOSED_MS, 0.0)
-    if step <= 0 or gap is None or Metric.KERNEL_MS not in values or max(gap, copied, nccl) > step:
+    return _classified(_Process.of(values, breakdown))
+
+
+def _classified(one: _Process) -> Classified | None:
+    step, values = one.step, one.values
+    if step <= 0 or not one.gpus or Metric.GAP_MS not in values or Metric.KERNEL_MS not in values:
+        return None
+    shares = (Metric.GAP_MS, Metric.H2D_EXPOSED_MS, Metric.NCCL_EXPOSED_MS)
+    gap, copied, nccl = (one.on_each(metric) for metric in shares)
+    largest = max(gap, copied, nccl)
+    if largest > step:
         return None
     computed = max(step - gap - copied - nccl, 0.0)
-    largest = max(gap, copied, nccl)
+    over = "" if one.gpus == 1 else f"on average over {one.gpus} GPUs, "
     if largest < BOUND * step:
-        told = f"the GPU computes for {_percent(computed, step)} of the step and idles for {_percent(gap, step)}"
+        told = f"{one.each} computes for {_percent(computed, step)} of the step and idles for {_percent(gap, step)}"
         return Classified(bound=Bound.COMPUTE, share=computed / step, evidence=told) if computed > 0 else None
     if largest == nccl:
-        told = f"NCCL's kernels run for {_ms(nccl)} of a step of {_ms(step)} while nothing else does"
+        told = f"{over}NCCL's kernels{one.whose} run for {_ms(nccl)} of a step of {_ms(step)} while nothing else does"
         return Classified(bound=Bound.COMMUNICATION, share=nccl / step, evidence=told)
     if largest == copied:
-        told = f"copies to the GPU take {_ms(copied)} of a step of {_ms(step)} while no kernel runs"
+        told = f"{over}copies to the GPU{one.whose} take {_ms(copied)} of a step of {_ms(step)} while no kernel runs"
         return Classified(bound=Bound.COPY, share=copied / step, evidence=told)
-    return _idle(values, breakdown, step, gap)
+    return _idle(one, gap)
 
 
-def _idle(values: Values, breakdown: Breakdown, step: float, gap: float) -> Classified | None:
-    loading = _loading(values, breakdown)
-    under_loading = sum(_gap(row) for row in loading)
-    idles = f"the GPU idles for {_percent(gap, step)} of the step"
-    if under_loading >= MOSTLY * gap:
-        named = max(loading, key=_gap).name
-        told = f"{idles}, {_percent(under_loading, gap)} of that under {named}, which launches next to nothing"
-        return Classified(bound=Bound.INPUT, share=gap / step, evidence=told)
-    launches, kernels = values.get(Metric.LAUNCHES, 0.0), values[Metric.KERNEL_MS]
-    working = [row for row in breakdown.ranges if row not in loading and row.name not in (OUTSIDE_RANGES, OTHER_RANGES)]
-    if not launches or sum(_gap(row) for row in working) < MOSTLY * gap:
+def _idle(one: _Process, gap: float) -> Classified | None:
+    if Metric.LAUNCHES not in one.values:
         return None
-    told = (
-        f"{idles} while the CPU launches: {launches:.4g} kernels of {1000 * kernels / launches:.3g} us each, one every "
-        f"{1000 * step / launches:.3g} us"
-    )
-    return Classified(bound=Bound.LAUNCH, share=gap / step, evidence=told)
+    loading = _loading(one)
+    # Means of ranges may add up to more than the median of the whole.
+    whole = max(one.values[Metric.GAP_MS], _sum(one.breakdown, Metric.GAP_MS))
+    idles = f"{one.each} idles for {_percent(gap, one.step)} of the step"
+    if sum(map(_gap, loading)) >= MOSTLY * whole:
+        told = f"{idles}, {_mostly_under(loading, whole)} next to nothing"
+        return Classified(bound=Bound.INPUT, share=gap / one.step, evidence=told)
+    unnamed = (OUTSIDE_RANGES, OTHER_RANGES)
+    working = [row for row in one.breakdown.ranges if row not in loading and row.name not in unnamed]
+    if not one.kernels or sum(map(_gap, working)) < MOSTLY * whole:
+        return None
+    told = f"{idles} while the CPU launches: {_launched(one)}"
+    return Classified(bound=Bound.LAUNCH, share=gap / one.step, evidence=told)
+
+
+def _mostly_under(loading: Sequence[RangeSample], whole: float) -> str:
+    """Name the ranges that matter of those that launch next to nothing, with their share of the idle time."""
+    rows = sorted(loading, key=_gap, reverse=True)
+    rows = [row for row in rows if _gap(row) >= NAMED * whole] or rows
+    told = [row.name for row in rows[:MOST_NAMED]]
+    if more := len(rows) - len(told):
+        told.append(_counted(more, "other range", "other ranges"))
+    joined = " and ".join([", ".join(told[:-1]), told[-1]]) if len(told) > 1 else told[0]
+    launch = "launches" if len(rows) == 1 else "launch"
+    return f"{_percent(sum(map(_gap, rows)), whole)} of that under {joined}, which {launch}"
+
+
+def _launched(one: _Process) -> str:
+    """What the CPU launches; of kernels their length only where `kernel_ms` is of these alone."""
+    told = _counted(one.kernels, "kernel", "kernels")
+    if one.graphs:
+        every = _time(one.step / (one.kernels + one.graphs))
+        return f"{told} and {_counted(one.graphs, 'CUDA graph', 'CUDA graphs')} a step, a launch every {every}"
+    if not one.values.get(Metric.NCCL_MS):
+        told += f" of {_time(one.values[Metric.KERNEL_MS] / one.kernels)}{'' if one.kernels == 1 else ' each'}"
+    return f"{told}, one every {_time(one.step / one.kernels)}"
 
 
 def advise(values: Values, breakdown: Breakdown) -> tuple[Advice, ...]:
     """What usually helps against what a step is seen to lose time with, the evidence beside it."""
-    step = values.get(Metric.STEP_MS, 0.0)
-    if step <= 0:
+    one = _Process.of(values, breakdown)
+    if one.step <= 0:
         return ()
-    return (*_on_copies(values, breakdown, step), *_on_syncs(breakdown, step), *_on_idle_time(values, breakdown))
+    return (*_on_copies(one), *_on_syncs(one), *_on_idle_time(one))
 
 
 def new_advice(before: Sequence[Advice], now: Sequence[Advice]) -> tuple[Advice, ...]:
@@ -82,36 +171,40 @@ def new_advice(before: Sequence[Advice], now: Sequence[Advice]) -> tuple[Advice,
     return tuple(one for one in now if (one.topic, one.range) not in known)
 
 
-def _on_copies(values: Values, breakdown: Breakdown, step: float) -> Iterator[Advice]:
+def _on_copies(one: _Process) -> Iterator[Advice]:
+    step, values, breakdown = one.step, one.values, one.breakdown
     inbound = [row for row in breakdown.copies if row.direction == "Host-to-Device"]
     pageable = [row for row in inbound if row.host == "pageable"]
     spent = sum(row.gpu_ms for row in pageable)
     under = _most_of(breakdown, Metric.H2D_MS)
     if spent >= WORTH * step:
         count, moved = sum(row.count for row in pageable), sum(row.bytes for row in pageable)
+        # Of several GPUs, or streams, it is a sum of what may be at the same time.
+        share = f", {_percent(spent, step)} of the step" if one.gpus == 1 and spent <= step else ""
         yield Advice(
             topic=Topic.PAGEABLE,
             range=under,
-            evidence=f"{_counted(count, 'copy', 'copies')} a step ({moved / 1e6:.4g} MB) from pageable memory"
-            f"{_under(under)}: {_ms(spent)}, {_percent(spent, step)} of the step",
+            evidence=f"{_counted(count, 'copy', 'copies')} a step ({_plain(moved / 1e6, 4)} MB) from pageable memory"
+            f"{_under(under)}: {_ms(spent)}{share}",
             usually="Batches in pinned memory (DataLoader(pin_memory=True)) and .to(device, non_blocking=True) are "
             "copied faster, and the CPU does not wait for them.",
         )
         return
     h2d, exposed = values.get(Metric.H2D_MS, 0.0), values.get(Metric.H2D_EXPOSED_MS, 0.0)
-    if exposed >= WORTH * step and exposed >= NOTHING_HIDES * h2d > 0:
+    if one.gpus and exposed >= WORTH * step * one.gpus and exposed >= NOTHING_HIDES * h2d > 0:
+        gpus, there = (f"the {one.gpus} GPUs", " there") if one.gpus > 1 else ("the GPU", "")
         yield Advice(
             topic=Topic.UNHIDDEN_COPIES,
             range=under,
-            evidence=f"copies to the GPU{_under(under)} take {_ms(h2d)} a step; no kernel runs for "
+            evidence=f"copies to {gpus}{one.whose}{_under(under)} take {_ms(h2d)} a step; no kernel runs{there} for "
             f"{_ms(exposed)} of it",
             usually="In a stream of its own, the next batch is copied while this one is computed.",
         )
 
 
-def _on_syncs(breakdown: Breakdown, step: float) -> Iterator[Advice]:
-    for row in breakdown.syncs:
-        if row.call == OTHER_SYNCS or row.cpu_ms < WORTH * step:
+def _on_syncs(one: _Process) -> Iterator[Advice]:
+    for row in one.breakdown.syncs:
+        if row.call == OTHER_SYNCS or row.cpu_ms < WORTH * one.step:
             continue
         under = "" if row.range in (OUTSIDE_RANGES, OTHER_RANGES) else row.range
         yield Advice(
@@ -124,20 +217,22 @@ def _on_syncs(breakdown: Breakdown, step: float) -> Iterator[Advice]:
         )
 
 
-def _on_idle_time(values: Values, breakdown: Breakdown) -> Iterator[Advice]:
-    found = classify(values, breakdown)
+def _on_idle_time(one: _Process) -> Iterator[Advice]:
+    found = _classified(one)
     if found is None:
         return
     match found.bound:
         case Bound.INPUT:
-            loading = max(_loading(values, breakdown), key=_gap)
-            # Only where the GPU waits for as long as the loading takes is it the loading that it waits for.
-            if _gap(loading) >= MOSTLY * loading.cpu_ms:
+            loading = max(_loading(one), key=_gap)
+            # Only where the GPU waits for as long as the loading takes is it the loading that it waits for. A range
+            # that was open before the steps takes an unknown time.
+            waits = min(_gap(loading) / one.gpus, loading.cpu_ms)
+            if waits >= MOSTLY * loading.cpu_ms > 0:
                 yield Advice(
                     topic=Topic.LOADER,
                     range=loading.name,
-                    evidence=f"{loading.name} takes {_ms(loading.cpu_ms)} a step on the CPU, and the GPU idles for "
-                    f"{_ms(_gap(loading))} of it",
+                    evidence=f"{loading.name} takes {_ms(loading.cpu_ms)} a step on the CPU, and {one.each} idles for "
+                    f"{_ms(waits)} of it",
                     usually="Worker processes (DataLoader(num_workers=...)) make the next batches meanwhile; more of "
                     "them, or less work for each batch, where there are some already.",
                 )
@@ -145,22 +240,45 @@ def _on_idle_time(values: Values, breakdown: Breakdown) -> Iterator[Advice]:
             yield Advice(
                 topic=Topic.LAUNCHES,
                 evidence=found.evidence,
-                usually="CUDA graphs or torch.compile(mode='reduce-overhead') launch a step's kernels at once; fused "
+                usually="What is launched outside the CUDA graphs can be captured in one as well; several steps in a "
+                "graph, fused optimizers and larger batches launch fewer."
+                if one.graphs
+                else "CUDA graphs or torch.compile(mode='reduce-overhead') launch a step's kernels at once; fused "
                 "optimizers and larger batches launch fewer.",
             )
         case Bound.COMPUTE | Bound.COPY | Bound.COMMUNICATION:
             return
 
 
-def _loading(values: Values, breakdown: Breakdown) -> list[RangeSample]:
+def _loading(one: _Process) -> list[RangeSample]:
     """The ranges that launch next to nothing."""
-    launches = values.get(Metric.LAUNCHES, 0.0) + values.get(Metric.GRAPH_LAUNCHES, 0.0)
 
     def launched(row: RangeSample) -> float:
-        return row.values.get(Metric.LAUNCHES, 0.0) + row.values.get(Metric.GRAPH_LAUNCHES, 0.0)
+        return sum(row.values.get(metric, 0.0) for metric in _LAUNCHED)
 
-    named = [row for row in breakdown.ranges if row.name not in (OUTSIDE_RANGES, OTHER_RANGES)]
-    return [row for row in named if launched(row) <= FEW_LAUNCHES * launches]
+    named = [row for row in one.breakdown.ranges if row.name not in (OUTSIDE_RANGES, OTHER_RANGES)]
+    return [row for row in named if launched(row) <= FEW_LAUNCHES * (one.kernels + one.graphs)]
+
+
+def _added_up(values: Values, breakdown: Breakdown) -> Values:
+    """What the ranges add up to, where they say; what nothing hides of copies and NCCL is at most all of these."""
+    attributed = (Metric.KERNEL_MS, Metric.GAP_MS, Metric.H2D_MS, Metric.NCCL_MS, *_LAUNCHED)
+    own = {metric: whole for metric in attributed if metric in values and (whole := _sum(breakdown, metric))}
+    for exposed, of in ((Metric.H2D_EXPOSED_MS, Metric.H2D_MS), (Metric.NCCL_EXPOSED_MS, Metric.NCCL_MS)):
+        if exposed in values and of in own:
+            own[exposed] = min(values[exposed], own[of])
+    return {**values, **own}
+
+
+def _overfull(values: Values, breakdown: Breakdown) -> bool:
+    """Whether a step holds more than one GPU can do in it, and may so be of several."""
+    work = sum(row.gpu_ms for row in breakdown.kernels)
+    told = sum(values.get(metric, 0.0) for metric in (Metric.KERNEL_MS, Metric.NCCL_MS))
+    return values.get(Metric.GAP_MS, 0.0) + max(work, told) >= OVERFULL * values.get(Metric.STEP_MS, 0.0)
+
+
+def _sum(breakdown: Breakdown, metric: Metric) -> float:
+    return sum(row.values.get(metric, 0.0) for row in breakdown.ranges)
 
 
 def _gap(row: RangeSample) -> float:
@@ -177,7 +295,7 @@ def _most_of(breakdown: Breakdown, metric: Metric) -> str:
 
 
 def _counted(number: float, one: str, many: str) -> str:
-    return f"{number:.4g} {one if number == 1 else many}"
+    return f"{_plain(number, 4)} {one if number == 1 else many}"
 
 
 def _under(name: str) -> str:
@@ -185,8 +303,20 @@ def _under(name: str) -> str:
 
 
 def _ms(value: float) -> str:
-    return f"{value:.4g} ms"
+    return f"{_plain(value, 4)} ms"
+
+
+def _time(ms: float) -> str:
+    """Write what may be as short as a launch, or as long as a step."""
+    return f"{_plain(ms, 3)} ms" if ms >= 1 else f"{_plain(1000 * ms, 3)} us"
 
 
 def _percent(part: float, whole: float) -> str:
-    return f"{100 * part / whole:.3g} %"
+    return f"{_plain(100 * part / whole, 3)} %"
+
+
+def _plain(value: float, digits: int) -> str:
+    """Write a number that is not below 0 with so many digits that count, and all that stand before the point."""
+    decimals = 0 if value <= 0 else min(max(digits - 1 - math.floor(math.log10(value)), 0), 9)
+    text = f"{value:.{decimals}f}"
+    return text.rstrip("0").rstrip(".") if decimals else text

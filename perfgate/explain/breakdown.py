@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from statistics import median
 from typing import Final, Literal, TypeVar
 
 from perfgate.explain.names import key
-from perfgate.explain.ranks import straggler
+from perfgate.explain.ranks import label, straggler
 from perfgate.model.metric import Metric
 from perfgate.model.sample import (
     OTHER_KERNELS,
@@ -28,6 +29,17 @@ MOST_KERNELS_KEPT: Final = 40
 only be guessed how much of its time is new."""
 
 
+class ToldBreakdown(Breakdown):
+    """A breakdown of runs that are at hand, with what is known of the process of each that it is of; never kept."""
+
+    own: Mapping[Metric, float] = {}
+    """Of several processes: this one's values, the median over the runs. Of one alone a run's values are its own."""
+    of: str = ""
+    """Which of several processes it is of; empty of one alone."""
+    gpus: int = 0
+    """How many GPUs its steps used; 0 where that is not known, or differs from run to run."""
+
+
 def telling(run: Run) -> ProcessSample | None:
     """The process of a run that tells most: the one that the others wait for, else the slowest; None without any."""
     if (late := straggler([run])) is not None:
@@ -43,7 +55,12 @@ def breakdown_of(runs: Sequence[Run]) -> Breakdown:
     told = [process for run in runs if (process := telling(run)) is not None]
     if not told:
         return Breakdown()
-    return Breakdown(
+    is_of_several = any(len(run.processes) > 1 for run in runs)
+    labels, gpus = {label(process) for process in told}, {len(process.devices) for process in told}
+    return ToldBreakdown(
+        own=_medians(told) if is_of_several else {},
+        of="" if not is_of_several else labels.pop() if len(labels) == 1 else "one process",
+        gpus=gpus.pop() if len(gpus) == 1 else 0,
         ranges=_ranges([process.ranges for process in told]),
         kernels=_rows([process.kernels for process in told], lambda row: (row.name, row.kind), _kernel),
         copies=_rows([process.copies for process in told], lambda row: (row.direction, row.host), _copy),
@@ -74,6 +91,11 @@ def kept(whole: Breakdown) -> Breakdown:
             lambda rest: _sync(OTHER_SYNCS, OTHER_RANGES, rest),
         ),
     )
+
+
+def _medians(told: Sequence[ProcessSample]) -> dict[Metric, float]:
+    throughout = [metric for metric in Metric if all(metric in process.values for process in told)]
+    return {metric: median(process.values[metric] for process in told) for metric in throughout}
 
 
 Row = TypeVar("Row", bound=RangeSample | KernelSample | CopySample | SyncSample)

@@ -51,6 +51,10 @@ class Segments:
     """Ranges begun in the steps, by label."""
     cpu_ns: Ints
     """Their time between push and pop, children included, by label."""
+    instances_between: Ints
+    """Ranges begun after a measured step and before the next one, by label: the usual place of a loader's."""
+    cpu_ns_between: Ints
+    """Their time until the last step ends, children included, by label."""
 
     def at(self, times: Ints) -> SmallInts:
         """The segment that holds each moment. Linear for times in order, O(n log m) otherwise."""
@@ -92,15 +96,21 @@ def cut(ranges: Ranges, names: Names, steps: Steps) -> Segments:
         here = thread_of == index
         label[here] = np.concatenate(([0], innermost))[np.searchsorted(times, begins[here], side="right")]
 
-    counted = label_of[names.codes[rows]][in_step >= 0]
-    lengths = (ranges.end[rows] - ranges.start[rows])[in_step >= 0]
+    begun, ended = ranges.start[rows], ranges.end[rows]
+    inside = in_step >= 0
+    # How long one was open that was never closed is not known.
+    between = ~inside & (begun >= steps.starts[0]) & (begun < steps.ends[-1]) & ranges.closed[rows]
+    own_label = label_of[names.codes[rows]]
+    size = len(labels)
     return Segments(
         edges=edges,
         step=step,
         label=label,
         labels=labels,
-        instances=sum_by(counted, np.ones(len(counted), np.int64), len(labels)),
-        cpu_ns=sum_by(counted, lengths, len(labels)),
+        instances=np.bincount(own_label[inside], minlength=size),
+        cpu_ns=sum_by(own_label[inside], (ended - begun)[inside], size),
+        instances_between=np.bincount(own_label[between], minlength=size),
+        cpu_ns_between=sum_by(own_label[between], (np.minimum(ended, steps.ends[-1]) - begun)[between], size),
     )
 
 

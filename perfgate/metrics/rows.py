@@ -35,7 +35,8 @@ def range_samples(
 
     `by_segment` holds for each metric its sums by segment (ns for clocks) and what they are divided by: steps, or
     periods. Rows after the TOP_RANGES by time on GPU, idle and CPU are folded into one. `count` and `cpu_ms` are of
-    ranges begun in steps; nested ranges count in their own row and in their parents' `cpu_ms`, so this does not add up.
+    ranges begun in steps, per step, and between two of them, per pair of steps: what lies before the first is not known
+    to be of the loop. Nested ranges count in their own row and in their parents' `cpu_ms`, so this does not add up.
     """
     size = len(segments.labels)
     values: dict[Metric, np.ndarray[tuple[int], np.dtype[np.float64]]] = {}
@@ -45,7 +46,9 @@ def range_samples(
         sums, divisor = by_segment[metric]
         unit = 1e6 if METRICS[metric].kind is Kind.CLOCK else 1.0
         values[metric] = sum_by(segments.label, sums, size) / unit / divisor
-    count, cpu_ms = segments.instances / steps, segments.cpu_ns / 1e6 / steps
+    pairs = max(steps - 1, 1)
+    count = segments.instances / steps + segments.instances_between / pairs
+    cpu_ms = (segments.cpu_ns / steps + segments.cpu_ns_between / pairs) / 1e6
     time = cpu_ms + sum((values[metric] for metric in _TIMES if metric in values), np.zeros(size))
     something = (count > 0) | (time > 0)
     for each in values.values():

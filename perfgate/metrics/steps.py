@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,6 +24,7 @@ LONGEST_NAME = 100
 _HEAD, _TAIL = 64, 32
 NUMBER = re.compile(r"0x[0-9a-fA-F]+|\d+")
 """What makes range names unique: indices and addresses."""
+_COLON = re.compile(r"(?<!:):(?!:)")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -82,9 +83,11 @@ def find_steps(
     """The steps of every process that has any, by process index.
 
     A step is a closed range whose name is `step`; with `is_pattern`, one whose name, with or without its domain,
-    matches all of the regular expression `step`. Of nested or overlapping matches on one thread the outermost,
-    earlier one is the step. Where several threads of a process hold steps at the same time, those of the thread with
-    most steps are taken. The first `warmup` are skipped, at most `steps` are used after them.
+    matches all of the regular expression `step`. A range `scheduler:step` may be `step` of a domain or have a colon in
+    its name: where others of its process match with less cut off, those are the steps, and it is remarked. Of nested or
+    overlapping matches on one thread the outermost, earlier one is the step. Where several threads of a process hold
+    steps at the same time, those of the thread with most steps are taken. The first `warmup` are skipped, at most
+    `steps` are used after them.
 
     A project may mark steps of its own by the name that perfgate gives to those of a decorated workload. Where the
     capture holds the `START_RANGE`, only what follows it on its thread is taken. Where it does not, more of them than
@@ -103,14 +106,14 @@ def find_steps(
         ConfigInvalid: `step` is no regular expression though `is_pattern` is set.
     """
     ranges = timeline.ranges
-    wanted = _wanted(names.texts, step, is_pattern=is_pattern)[names.codes]
+    cuts = _cuts(names.texts, step, is_pattern=is_pattern)[names.codes]
     start = _start(ranges, names) if step == STEP_RANGE else None
     found: list[Steps] = []
     left_out: list[str] = []
     foreign: list[str] = []
     left_open = 0
     for process, pid in enumerate(timeline.processes):
-        all_rows = np.flatnonzero(wanted & (ranges.process == process))
+        all_rows = np.flatnonzero((cuts >= 0) & (ranges.process == process))
         if start is not None and process != ranges.process[start]:
             if len(all_rows):
                 foreign.append(f"process {pid} holds {len(all_rows)} step ranges, none of them perfgate's")
@@ -118,6 +121,7 @@ def find_steps(
         rows = _without_warmup(ranges, all_rows, names) if start is None else _behind(ranges, all_rows, start)
         remarks: list[str] = []
         complaints: list[str] = []
+        rows = _least_cut(ranges, rows, cuts, names, step, remarks)
         # Turns of the warm-up that hold all steps were never closed: nsys ends such ranges with its capture.
         left_open += len(all_rows) if not len(rows) else int((~ranges.closed[rows]).sum())
         unclosed = rows[~ranges.closed[rows]]
@@ -142,6 +146,7 @@ def find_steps(
                 )
             rows = rows[:steps]
         if len(rows):
+            remarks += _of_several_prefixes(names, rows, cuts, step)
             found.append(
                 Steps(
                     process=process,
@@ -213,8 +218,16 @@ def whole_windows(timeline: Timeline, names: Names) -> tuple[Steps, ...]:
 
 
 def _wanted(texts: Sequence[str], step: str, *, is_pattern: bool) -> Flags:
+    return np.greater_equal(_cuts(texts, step, is_pattern=is_pattern), 0)
+
+
+def _cuts(texts: Sequence[str], step: str, *, is_pattern: bool) -> SmallInts:
+    """How many parts that end in a colon are cut off each name for it to match; -1 where it does not match.
+
+    The first such part may be the name of a domain. So may several: those are cut off only where nothing else matches.
+    """
     if not is_pattern:
-        return np.array([text == step for text in texts], np.bool_)
+        return np.array([0 if text == step else -1 for text in texts], np.int32)
     try:
         pattern = re.compile(step)
     except re.error as error:
@@ -224,11 +237,56 @@ def _wanted(texts: Sequence[str], step: str, *, is_pattern: bool) -> Flags:
             next_step="Correct the pattern, or escape what is meant literally with a backslash.",
         ) from error
 
-    def matches(text: str) -> bool:
-        bare = text.partition(":")[2]
-        return text not in OWN_RANGES and bool(pattern.fullmatch(text) or (bare and pattern.fullmatch(bare)))
+    def cut(text: str, places: Iterable[int]) -> int:
+        if text in OWN_RANGES:
+            return -1
+        told = enumerate([text, *(text[place:] for place in places if place < len(text))])
+        return next((cuts for cuts, rest in told if pattern.fullmatch(rest)), -1)
 
-    return np.array([matches(text) for text in texts], np.bool_)
+    found = np.array([cut(text, _after_colons(text)[:1]) for text in texts], np.int32)
+    if (found >= 0).any():
+        return found
+    return np.array([cut(text, _after_colons(text)) for text in texts], np.int32)
+
+
+def _after_colons(text: str) -> list[int]:
+    """Where a name goes on after its first colon, and after every later one that is no part of `::`."""
+    first = text.find(":") + 1
+    return [first, *(one.end() for one in _COLON.finditer(text, first))] if first else []
+
+
+def _least_cut(ranges: Ranges, rows: Ints, cuts: SmallInts, names: Names, step: str, remarks: list[str]) -> Ints:
+    """Of one process's matches those with the least cut off; what else matches outside of them is remarked."""
+    if not len(rows):
+        return rows
+    closed = rows[ranges.closed[rows]]
+    least = cuts[closed if len(closed) else rows].min()
+    chosen: Ints = rows[cuts[rows] <= least]
+    others = rows[cuts[rows] > least]
+    starts, ends = merged(*sorted_edges([ranges.start[chosen]], [ranges.end[chosen]]))
+    before = np.searchsorted(starts, ranges.start[others], side="right") - 1
+    outside = others[(before < 0) | (ranges.start[others] >= ends[np.maximum(before, 0)])]
+    if len(outside):
+        remarks.append(
+            f"{len(outside)} ranges match {_quoted(step)} only after a colon, where others match with less cut off, "
+            f"and are not counted: {_listed(names.texts[code] for code in set(names.codes[outside].tolist()))}"
+        )
+    return chosen
+
+
+def _of_several_prefixes(names: Names, rows: Ints, cuts: SmallInts, step: str) -> Iterator[str]:
+    """Say of steps that differ in what was cut off: it may be two domains, or a step and a part of one."""
+    texts = {names.texts[code]: cut for code, cut in zip(names.codes[rows].tolist(), cuts[rows].tolist(), strict=True)}
+    prefixes = {text[: _after_colons(text)[cut - 1]] for text, cut in texts.items() if cut}
+    if len(prefixes) > 1:
+        yield f"ranges that differ before a colon match {_quoted(step)}, and all are counted as steps: {_listed(texts)}"
+
+
+def _listed(texts: Iterable[str]) -> str:
+    """The first of some names, those that differ in numbers only as one."""
+    alike = sorted({template(text) for text in texts})
+    more = [f"{len(alike) - SUGGESTIONS} more"] if len(alike) > SUGGESTIONS else []
+    return ", ".join([*map(_shortened, alike[:SUGGESTIONS]), *more])
 
 
 def _without_warmup(ranges: Ranges, rows: Ints, names: Names) -> Ints:

@@ -9,9 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfgate.explain.advice import advise, classify, new_advice
+from perfgate.explain.breakdown import ToldBreakdown
 from perfgate.model.advice import Advice, Bound, Topic
 from perfgate.model.metric import Metric
-from perfgate.model.sample import OTHER_RANGES, OUTSIDE_RANGES, Breakdown, CopySample, RangeSample, SyncSample
+from perfgate.model.sample import (
+    OTHER_RANGES,
+    OUTSIDE_RANGES,
+    Breakdown,
+    CopySample,
+    KernelSample,
+    RangeSample,
+    SyncSample,
+)
 
 M = Metric
 STEP = {M.STEP_MS: 10.0, M.KERNEL_MS: 9.0, M.GAP_MS: 0.2, M.LAUNCHES: 100.0}
@@ -72,6 +81,153 @@ def test_a_gpu_that_idles_between_launches_is_launch_bound() -> None:
         "the GPU idles for 75 % of the step while the CPU launches: 500 kernels of 4 us each, one every 20 us"
     )
     assert topics(values, breakdown) == [Topic.LAUNCHES]
+
+
+@pytest.mark.parametrize(
+    ("launches", "graphs", "told"),
+    [
+        (1, 0, "1 kernel of 4 ms, one every 10 ms"),
+        (2, 0, "2 kernels of 2 ms each, one every 5 ms"),
+        (12345, 0, "12345 kernels of 0.324 us each, one every 0.81 us"),
+        (1, 1, "1 kernel and 1 CUDA graph a step, a launch every 5 ms"),
+        (30, 2, "30 kernels and 2 CUDA graphs a step, a launch every 312 us"),
+    ],
+)
+def test_what_the_cpu_launches_is_counted_and_no_graph_is_taken_for_a_kernel(
+    launches: float, graphs: float, told: str
+) -> None:
+    values = {**STEP, M.KERNEL_MS: 4.0, M.GAP_MS: 6.0, M.LAUNCHES: launches, M.GRAPH_LAUNCHES: graphs}
+    breakdown = of(under("forward", gap=6.0, launches=launches))
+    found = classify(values, breakdown)
+    assert found is not None
+    assert found.evidence == f"the GPU idles for 60 % of the step while the CPU launches: {told}"
+    (advice,) = advise(values, breakdown)
+    assert advice.usually.startswith("What is launched outside the CUDA graphs" if graphs else "CUDA graphs or torch")
+
+
+def test_graphs_that_only_some_steps_launch_are_none_of_the_kernels_either() -> None:
+    values = {**STEP, M.KERNEL_MS: 4.0, M.GAP_MS: 6.0, M.GRAPH_LAUNCHES: 0.0}
+    row = RangeSample(
+        name="forward", count=1, cpu_ms=9.0, values={M.GAP_MS: 6.0, M.LAUNCHES: 100.0, M.GRAPH_LAUNCHES: 0.25}
+    )
+    found = classify(values, of(row))
+    assert found is not None
+    assert found.evidence.endswith("100 kernels and 0.25 CUDA graphs a step, a launch every 99.8 us")
+
+
+def test_the_length_of_kernels_is_not_told_where_nccls_are_among_those_launched() -> None:
+    found = classify({**STEP, M.KERNEL_MS: 2.0, M.NCCL_MS: 1.5, M.GAP_MS: 6.0}, of(under("f", gap=6.0, launches=100)))
+    assert found is not None
+    assert found.evidence.endswith("the CPU launches: 100 kernels, one every 100 us")
+
+
+def test_all_ranges_that_matter_are_named_with_their_share() -> None:
+    def evidence(*gaps: tuple[str, float]) -> str:
+        whole = sum(gap for _, gap in gaps)
+        rows = [under(name, gap=gap) for name, gap in gaps]
+        found = classify({**STEP, M.KERNEL_MS: 2.0, M.GAP_MS: whole}, of(*rows, under("forward", launches=100)))
+        assert found is not None
+        return found.evidence.partition(", ")[2]
+
+    thirds = [("fetch", 2.0), ("decode", 2.0), ("collate", 2.0)]
+    assert evidence(*thirds) == "100 % of that under fetch, decode and collate, which launch next to nothing"
+    small = "98.4 % of that under fetch, decode and collate, which launch next to nothing"
+    assert evidence(*thirds, ("seed", 0.1)) == small
+    many = "100 % of that under fetch, decode, collate and 2 other ranges, which launch next to nothing"
+    assert evidence(*thirds, ("pad", 1.0), ("pin", 1.0)) == many
+    tiny = "100 % of that under 0, 1, 2 and 17 other ranges, which launch next to nothing"
+    assert evidence(*((str(n), 0.3) for n in range(20))) == tiny
+
+
+def test_a_range_that_was_open_before_the_steps_is_not_said_to_take_no_time() -> None:
+    values = {**STEP, M.KERNEL_MS: 3.4, M.GAP_MS: 6.0}
+    assert topics(values, of(under("epoch", gap=6.0, cpu_ms=0.0), under("forward", launches=100))) == []
+
+
+def test_the_gpu_does_not_idle_for_longer_than_the_range_that_it_idles_under_takes() -> None:
+    # Idle time is of a step of median length, the time on the CPU a mean over all.
+    (told,) = advise({**STEP, M.KERNEL_MS: 3.4, M.GAP_MS: 6.0}, of(under("load", gap=6.0, cpu_ms=5.5)))
+    assert told.evidence == "load takes 5.5 ms a step on the CPU, and the GPU idles for 5.5 ms of it"
+
+
+def on_two_gpus(*ranges: RangeSample, copies: tuple[CopySample, ...] = ()) -> ToldBreakdown:
+    return ToldBreakdown(gpus=2, ranges=ranges, copies=copies)
+
+
+def test_what_several_gpus_do_is_told_of_each() -> None:
+    values = {**STEP, M.KERNEL_MS: 12.0, M.GAP_MS: 8.0, M.LAUNCHES: 100.0}
+    found = classify(values, on_two_gpus(under("forward", gap=8.0, launches=100)))
+    assert found is not None
+    assert found.share == pytest.approx(0.4)
+    assert found.evidence == (
+        "on average each of the 2 GPUs idles for 40 % of the step while the CPU launches: 100 kernels of 120 us each, "
+        "one every 100 us"
+    )
+    found = classify({**values, M.GAP_MS: 1.0}, on_two_gpus())
+    assert found is not None
+    assert found.evidence == "on average each of the 2 GPUs computes for 95 % of the step and idles for 5 %"
+    found = classify({**values, M.GAP_MS: 1.0, M.NCCL_EXPOSED_MS: 12.0}, on_two_gpus())
+    assert found is not None
+    assert found.evidence == (
+        "on average over 2 GPUs, NCCL's kernels run for 6 ms of a step of 10 ms while nothing else does"
+    )
+    (advice,) = advise(values, on_two_gpus(under("load", gap=8.0, cpu_ms=4.5), under("forward", launches=100)))
+    assert advice.evidence == (
+        "load takes 4.5 ms a step on the CPU, and on average each of the 2 GPUs idles for 4 ms of it"
+    )
+
+
+def test_copies_to_several_gpus_are_no_share_of_the_step() -> None:
+    values = {**STEP, M.KERNEL_MS: 18.0, M.H2D_MS: 3.0, M.H2D_EXPOSED_MS: 3.0}
+    (pageable,) = advise(values, on_two_gpus(copies=(copied("pageable", 3.0),)))
+    assert pageable.evidence == "1 copy a step (25 MB) from pageable memory: 3 ms"
+    (pinned,) = advise(values, on_two_gpus(copies=(copied("pinned", 3.0),)))
+    assert pinned.evidence == "copies to the 2 GPUs take 3 ms a step; no kernel runs there for 3 ms of it"
+
+
+def test_copies_side_by_side_are_no_share_of_the_step() -> None:
+    (told,) = advise({**STEP, M.H2D_MS: 32.0}, of(copies=(copied("pageable", 32.0),)))
+    assert told.evidence == "1 copy a step (25 MB) from pageable memory: 32 ms"
+
+
+def test_a_baseline_whose_step_holds_more_than_one_gpu_can_do_says_nothing_of_its_gpu() -> None:
+    kernels = (KernelSample(name="gemm", count=2, gpu_ms=12.0),)
+    values = {**STEP, M.KERNEL_MS: 12.0, M.GAP_MS: 8.0}
+    assert classify(values, Breakdown(kernels=kernels, ranges=(under("forward", gap=8.0, launches=100),))) is None
+    assert advise(values, Breakdown(kernels=kernels)) == ()
+
+
+WORST = {**STEP, M.KERNEL_MS: 9.0, M.GAP_MS: 6.0, M.LAUNCHES: 1.0}
+"""Of two ranks: rank 0 with kernels 4 and gap 6, rank 1 with kernels 9 and gap 1."""
+
+
+def test_of_several_ranks_only_the_one_that_the_breakdown_is_of_is_told() -> None:
+    own = {**WORST, M.KERNEL_MS: 4.0}
+    breakdown = ToldBreakdown(own=own, of="rank 0", gpus=1, ranges=(under("forward", gap=6.0, launches=1),))
+    found = classify(WORST, breakdown)
+    assert found is not None
+    assert found.evidence == (
+        "the GPU of rank 0 idles for 60 % of the step while the CPU launches: 1 kernel of 4 ms, one every 10 ms"
+    )
+    assert advise(WORST, breakdown)[0].evidence == found.evidence
+    own = {**WORST, M.GAP_MS: 1.0}
+    breakdown = ToldBreakdown(own=own, of="rank 1", gpus=1, ranges=(under("forward", gap=1.0, launches=1),))
+    found = classify(WORST, breakdown)
+    assert found is not None
+    assert found.evidence == "the GPU of rank 1 computes for 90 % of the step and idles for 10 %"
+    assert advise(WORST, breakdown) == ()
+
+
+def test_of_a_baseline_of_several_ranks_what_the_ranges_add_up_to_is_that_of_one() -> None:
+    row = RangeSample(name="f", count=1, cpu_ms=9.0, values={M.KERNEL_MS: 9.0, M.GAP_MS: 1.0, M.NCCL_MS: 0.5})
+    found = classify({**WORST, M.NCCL_MS: 5.0, M.NCCL_EXPOSED_MS: 5.0}, of(row))
+    assert found is not None
+    assert found.evidence == "the GPU computes for 85 % of the step and idles for 10 %"
+
+
+def test_where_it_is_not_known_what_was_launched_no_range_is_said_to_launch_nothing() -> None:
+    values = {M.STEP_MS: 10.0, M.KERNEL_MS: 4.0, M.GAP_MS: 6.0}
+    assert classify(values, of(under("forward", gap=6.0))) is None
 
 
 @pytest.mark.parametrize(

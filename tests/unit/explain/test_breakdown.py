@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import pytest
 from support import records
 
-from perfgate.explain.breakdown import MOST_KEPT, MOST_KERNELS_KEPT, breakdown_of, kept
+from perfgate.explain.breakdown import MOST_KEPT, MOST_KERNELS_KEPT, ToldBreakdown, breakdown_of, kept
 from perfgate.explain.names import key
 from perfgate.model.metric import Metric
 from perfgate.model.sample import (
@@ -15,6 +16,7 @@ from perfgate.model.sample import (
     OTHER_SYNCS,
     Breakdown,
     CopySample,
+    DeviceSample,
     KernelSample,
     RangeSample,
     Run,
@@ -53,7 +55,7 @@ def test_it_is_the_mean_over_the_runs_and_what_a_run_lacks_is_none_there() -> No
         copies=(CopySample(direction="Host-to-Device", host="pageable", count=2, bytes=8.0, gpu_ms=0.3),),
     )
     # What the second run did not measure at all, syncs, says nothing of its ranges.
-    assert breakdown_of([first, second]) == Breakdown(
+    assert breakdown_of([first, second]) == ToldBreakdown(
         ranges=(under("a", {GAP: 2.0}, count=2.0), under("b", {GAP: 2.0}, count=0.5, cpu_ms=3.0)),
         kernels=(KernelSample(name="k", count=2, gpu_ms=1.5), KernelSample(name="once", count=0.5, gpu_ms=0.25)),
         copies=(
@@ -101,4 +103,38 @@ def test_few_rows_are_all_kept_and_none_is_made_up() -> None:
     whole = breakdown_of(
         [run(ranges=(under("a", {GAP: 1.0}),), kernels=(KernelSample(name="k", count=1, gpu_ms=1.0),))]
     )
-    assert kept(whole) == whole
+    assert ToldBreakdown(**dict(kept(whole))) == whole
+
+
+def told(*ranks: tuple[float, float], gpus: tuple[int, ...] = (0,)) -> ToldBreakdown:
+    """Of three runs, whose ranks have these step and gap times."""
+    devices = [DeviceSample(device=number) for number in gpus]
+    made = [
+        records.process({Metric.STEP_MS: step, GAP: gap}, rank=rank, devices=devices)
+        for rank, (step, gap) in enumerate(ranks)
+    ]
+    found = breakdown_of([records.run(processes=made)] * 3)
+    assert isinstance(found, ToldBreakdown)
+    return found
+
+
+def test_of_several_processes_it_says_which_one_it_is_of_and_what_that_measured() -> None:
+    found = told((10.0, 6.0), (10.1, 1.0))
+    assert (found.of, found.own, found.gpus) == ("rank 1", {Metric.STEP_MS: 10.1, GAP: 1.0}, 1)
+    alone = told((10.0, 6.0), gpus=(0, 1))
+    assert (alone.of, alone.own, alone.gpus) == ("", {}, 2)
+
+
+def test_of_runs_that_are_not_alike_it_says_no_more_than_it_knows() -> None:
+    ranks = [
+        records.process({Metric.STEP_MS: 9.0 + (n == late), GAP: gap}, rank=n, devices=[DeviceSample(device=0)] * late)
+        for late, gap in ((0, 1.0), (1, 3.0))
+        for n in range(2)
+    ]
+    found = breakdown_of([records.run(processes=ranks[:2]), records.run(processes=ranks[2:])])
+    assert isinstance(found, ToldBreakdown)
+    assert (found.of, found.own, found.gpus) == ("one process", {Metric.STEP_MS: 10.0, GAP: pytest.approx(2.0)}, 0)
+
+
+def test_what_a_baseline_keeps_says_nothing_of_one_process() -> None:
+    assert type(kept(told((10.0, 6.0), (10.1, 1.0)))) is Breakdown

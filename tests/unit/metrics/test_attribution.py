@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.timelines import Range, build, draw
+from support.timelines import Call, Op, Range, build, draw
 
 from perfgate.metrics.attribution import Launches, Segments, cut
+from perfgate.metrics.measure import measure
 from perfgate.metrics.steps import Names, find_steps, whole_windows
+from perfgate.model.metric import Metric
 from perfgate.model.sample import OUTSIDE_RANGES
 from perfgate.model.timeline import Timeline
 
@@ -105,6 +108,60 @@ def test_pytorchs_unique_suffixes_are_cut_off() -> None:
     assert segments.labels == (OUTSIDE_RANGES, "aten::add", "aten::mm", "step")
     assert segments.instances.tolist() == [0, 3, 4, 3]
     assert segments.cpu_ns.tolist() == [0, 30, 40, 270]
+
+
+def test_ranges_between_the_steps_are_counted_apart_from_those_in_them() -> None:
+    segments = segments_of(
+        draw("""
+range    |load| |-step--| |load| |-step--||load||-step-------| |load|
+range                                             |load|
+        """)
+    )
+    label = segments.labels.index("load")
+    assert (segments.instances[label], segments.cpu_ns[label]) == (1, 5_000_000)
+    # Not what comes before the first step or after the last: who knows whether that is the loop's.
+    assert (segments.instances_between[label], segments.cpu_ns_between[label]) == (2, 10_000_000)
+
+
+def test_a_range_begun_between_the_steps_counts_until_the_last_one_ends() -> None:
+    segments = segments_of(
+        build(
+            ranges=[
+                *(Range(start=100 * n, end=100 * n + 50) for n in range(4)),
+                Range(start=160, end=9_000, name="epoch"),
+                Range(start=60, end=9_000, name="left open", closed=False),
+            ]
+        )
+    )
+    cpu_ns = dict(zip(segments.labels, segments.cpu_ns_between.tolist(), strict=True))
+    assert cpu_ns == {OUTSIDE_RANGES: 0, "epoch": 190, "left open": 0, "step": 0}
+
+
+def test_a_wait_between_the_steps_of_a_duet_is_in_no_row() -> None:
+    segments = segments_of(
+        build(
+            ranges=[
+                *(Range(start=100 * n, end=100 * n + 50) for n in range(4)),
+                Range(start=160, end=190, name="perfgate wait"),
+            ]
+        )
+    )
+    assert segments.labels == (OUTSIDE_RANGES, "step")
+    assert segments.instances_between.tolist() == [0, 0]
+
+
+def test_a_loader_between_the_steps_takes_as_long_as_the_gpu_idles_for_it() -> None:
+    rows = [
+        *(Range(start=25 * n, end=25 * n + 15, name="load") for n in range(12)),
+        *(Range(start=25 * n + 15, end=25 * n + 25) for n in range(12)),
+    ]
+    calls = [Call(start=25 * n + 15, end=25 * n + 16, correlation=n + 1) for n in range(12)]
+    kernels = [Op(start=25 * n + 15, end=25 * n + 25, correlation=n + 1) for n in range(12)]
+    (sample,) = measure(build(ranges=rows, calls=calls, kernels=kernels), step="step", steps=12)
+    (load,) = (row for row in sample.ranges if row.name == "load")
+    assert load.count == 1
+    assert load.cpu_ms == pytest.approx(15e-6)
+    assert load.values[Metric.GAP_MS] == pytest.approx(15e-6)
 
 
 def test_names_of_one_step_only_are_grouped_and_names_of_every_step_stay() -> None:

@@ -55,7 +55,7 @@ def test_a_pattern_takes_more_ranges_than_declared_without_a_word() -> None:
 def test_a_pattern_must_match_the_whole_name_with_or_without_its_domain() -> None:
     timeline = build(
         ranges=[
-            Range(start=0, end=10, name="Batch 1"),
+            Range(start=0, end=10, name="train:Batch 1"),
             Range(start=20, end=30, name="train:Batch 2"),
             Range(start=40, end=50, name="Batch 3 (warm)"),
             Range(start=60, end=70, name="perfgate warm-up"),
@@ -64,8 +64,61 @@ def test_a_pattern_must_match_the_whole_name_with_or_without_its_domain() -> Non
         ]
     )
     assert found(timeline, r"Batch \d+", is_pattern=True).starts.tolist() == [0, 20, 80]
-    assert found(timeline, r"train:Batch \d+", is_pattern=True).starts.tolist() == [20, 80]
+    assert found(timeline, r"train:Batch \d+", is_pattern=True).starts.tolist() == [0, 20, 80]
     assert 60 not in found(timeline, r".*", is_pattern=True).starts.tolist()
+
+
+def loop_of(*named: tuple[str, int, int]) -> Timeline:
+    """Eight turns of 100 ns, each of which holds these ranges."""
+    return build(
+        ranges=[
+            Range(start=100 * n + start, end=100 * n + end, name=name) for n in range(8) for name, start, end in named
+        ]
+    )
+
+
+def test_a_name_that_matches_whole_is_the_step_and_one_that_does_behind_a_colon_is_told() -> None:
+    one = found(loop_of(("step", 0, 60), ("scheduler:step", 70, 80)), "step", is_pattern=True)
+    assert one.starts.tolist() == [100 * n for n in range(8)]
+    (told,) = one.remarks
+    assert told == (
+        "8 ranges match 'step' only after a colon, where others match with less cut off, and are not counted: "
+        "scheduler:step"
+    )
+
+
+def test_what_matches_behind_a_colon_within_a_step_is_not_worth_telling() -> None:
+    one = found(loop_of(("step", 0, 60), ("scheduler:step", 40, 50)), "step", is_pattern=True)
+    assert (len(one), one.remarks) == (8, ())
+
+
+def test_a_whole_name_that_was_never_closed_does_not_stand_in_for_the_steps_of_a_domain() -> None:
+    steps = [Range(start=100 * n, end=100 * n + 60, name="train:step") for n in range(8)]
+    one = found(build(ranges=[*steps, Range(start=5, end=999, closed=False)]), "step", is_pattern=True)
+    assert (len(one), one.remarks) == (8, ("1 step ranges were never closed and are not counted",))
+
+
+def test_steps_that_differ_before_the_colon_are_told() -> None:
+    one = found(loop_of(("train:step", 0, 60), ("scheduler:step", 70, 80)), "step", is_pattern=True, steps=16)
+    assert len(one) == 16
+    assert one.remarks == (
+        "ranges that differ before a colon match 'step', and all are counted as steps: scheduler:step, train:step",
+    )
+
+
+def test_names_told_are_few_and_those_that_differ_in_numbers_are_one() -> None:
+    layers = [(f"layer {n}:step", 10 * n + 10, 10 * n + 15) for n in range(3)]
+    parts = [(f"{part}:step", 40 + 5 * n, 44 + 5 * n) for n, part in enumerate("abcdef")]
+    one = found(loop_of(("step", 0, 5), *layers, *parts), "step", is_pattern=True)
+    (told,) = one.remarks
+    assert told.endswith("not counted: a:step, b:step, c:step, d:step, e:step, 2 more")
+
+
+def test_a_step_is_found_in_a_domain_with_a_colon_in_its_name() -> None:
+    timeline = loop_of(("my:dom:step", 0, 60), ("aten::step_", 10, 20), ("aten::step", 70, 80))
+    one = found(timeline, "step", is_pattern=True)
+    assert (one.starts.tolist(), one.remarks) == ([100 * n for n in range(8)], ())
+    assert len(found(timeline, "dom:step", is_pattern=True)) == 8
 
 
 def test_a_literal_name_is_the_whole_name_and_no_pattern() -> None:
