@@ -34,7 +34,7 @@ from perfgate.judge.forecast import smallest_loss
 from perfgate.judge.judge import Judgement, judge
 from perfgate.judge.pace import pace_changed
 from perfgate.judge.pairing import beside
-from perfgate.judge.remarks import clock_moved
+from perfgate.judge.remarks import clock_moved, clock_rise
 from perfgate.judge.rows import Terms
 from perfgate.judge.stages import (
     DUET_PLAN,
@@ -212,7 +212,24 @@ class _Checking:
     def _looks(self, baseline: Baseline) -> Checked:
         """Settle it against the stored baseline alone."""
         told = self._look(baseline, STORED_PLAN)
-        return told if isinstance(told, Checked) else self._final(told.verdict, baseline)
+        if isinstance(told, Checked):
+            return told
+        spec = METRICS[Metric.KERNEL_MS].clock
+        assert spec is not None
+        rise = clock_rise(baseline, self.runs)
+        verdict = told.verdict
+        if verdict.outcome not in (Outcome.PASSED, Outcome.IMPROVED) or rise <= self._policy.budgets.get(
+            Metric.KERNEL_MS, spec.budget
+        ):
+            return self._final(verdict, baseline)
+        hidden = {
+            "outcome": Outcome.INCONCLUSIVE,
+            "reason": f"nothing is slower than when it was blessed, but {clock_moved(baseline, self.runs)}: a loss of "
+            f"up to {percent(rise)} % would not show.",
+            "next_step": "Let the baseline's commit be run again beside it (a clone with its history, duet not off), "
+            f"or bless at this clock: {bless_command(self._expectation.workload.id)}",
+        }
+        return self._final(verdict.model_copy(update=hidden), baseline)
 
     def _look(self, baseline: Baseline, plan: Plan) -> Judgement | Checked:
         """Measure and judge by a plan of looks until it is settled; a whole `Checked` where no plan can go on."""

@@ -27,11 +27,22 @@ def remarks(judged: Rows, baseline: Baseline, runs: Sequence[Run]) -> tuple[str,
 
 def clock_moved(baseline: Baseline, runs: Sequence[Run]) -> str | None:
     """Say that the GPU ran at another SM clock than when the baseline was measured; None where it did not."""
+    clocks = _clocks(baseline, runs)
+    if clocks is None or abs(clocks[1] / clocks[0] - 1) <= _CLOCK_CHANGE:
+        return None
+    return f"the SM clock was {amount(clocks[0])} MHz in the baseline and {amount(clocks[1])} MHz now"
+
+
+def clock_rise(baseline: Baseline, runs: Sequence[Run]) -> float:
+    """By which fraction the SM clock is higher now, 0 where it is not, or not known: it hides a loss of that size."""
+    clocks = _clocks(baseline, runs)
+    return 0.0 if clocks is None else max(0.0, clocks[1] / clocks[0] - 1)
+
+
+def _clocks(baseline: Baseline, runs: Sequence[Run]) -> tuple[float, float] | None:
+    """The SM clock in MHz, then and now, where both are known."""
     before = [run.sm_clock_mhz for run in baseline.runs if run.sm_clock_mhz is not None]
     after = [run.conditions.sm_clock_mhz for run in runs if run.conditions.sm_clock_mhz is not None]
     if not before or not after or middle(before) <= 0:
         return None
-    then, now = middle(before), middle(after)
-    if abs(now / then - 1) <= _CLOCK_CHANGE:
-        return None
-    return f"the SM clock was {amount(then)} MHz in the baseline and {amount(now)} MHz now"
+    return middle(before), middle(after)

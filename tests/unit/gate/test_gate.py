@@ -466,11 +466,36 @@ def test_other_versions_are_remarked_upon_as_the_worker_loaded_them() -> None:
     )
 
 
+def clocked(run: Run, sm_clock_mhz: float) -> Run:
+    """A run at another SM clock."""
+    gpu = run.conditions.gpus[0].model_copy(update={"sm_clock_mhz": sm_clock_mhz})
+    return run.model_copy(update={"conditions": run.conditions.model_copy(update={"gpus": (gpu,)})})
+
+
+@pytest.mark.parametrize("run", [records.run(), slower(-10)])
+def test_a_higher_clock_hides_a_loss_so_stored_times_alone_do_not_open_the_gate(run: Run) -> None:
+    assert told(check(expect(records.baseline()), Policy(), Recorded(clocked(run, 2079)))) == (
+        Outcome.INCONCLUSIVE,
+        (
+            "nothing is slower than when it was blessed, but the SM clock was 1980 MHz in the baseline and 2079 MHz "
+            "now: a loss of up to 5 % would not show."
+        ),
+        (
+            "Let the baseline's commit be run again beside it (a clone with its history, duet not off), or bless at "
+            f"this clock: {BLESS}"
+        ),
+    )
+
+
+@pytest.mark.parametrize("sm_clock_mhz", [1755, 1980, 1995])
+def test_a_lower_clock_or_one_within_the_budget_of_kernel_time_hides_none(sm_clock_mhz: float) -> None:
+    run = clocked(records.run(), sm_clock_mhz)
+    assert check(expect(records.baseline()), Policy(), Recorded(run)).verdict.outcome is Outcome.PASSED
+
+
 def test_another_clock_of_the_gpu_is_told_once() -> None:
     """The judge's remark, not one more of the gate's."""
-    gpu = records.run().conditions.gpus[0].model_copy(update={"sm_clock_mhz": 1755})
-    run = records.run()
-    run = run.model_copy(update={"conditions": run.conditions.model_copy(update={"gpus": (gpu,)})})
+    run = clocked(records.run(), 1755)
     remarks = check(expect(records.baseline()), Policy(), Recorded(run)).verdict.remarks
     assert [remark for remark in remarks if "SM clock" in remark] == [
         "the SM clock was 1980 MHz in the baseline and 1755 MHz now: kernel time follows it"
