@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+from collections.abc import Generator
 
 import pytest
 
@@ -71,11 +72,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--perfgate-worker", default=None, help=argparse.SUPPRESS)
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_load_initial_conftests(early_config: pytest.Config, parser: pytest.Parser, args: list[str]) -> None:
-    """Note, for the workers of a gate, which options are those of a conftest."""
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_load_initial_conftests(
+    early_config: pytest.Config, parser: pytest.Parser, args: list[str]
+) -> Generator[None]:
+    """Note, for the workers of a gate, the environment before any conftest, and which options are those of one."""
     if getattr(early_config.known_args_namespace, "perfgate", False):
         importlib.import_module("perfgate.plugin.handed_on").note_early(early_config, parser, args)
+    return (yield)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -65,6 +65,7 @@ class PytestGate:
         root: Path,
         settings: Settings,
         env: Mapping[str, str],
+        worker_env: Mapping[str, str],
         nsys: str | None,
         pytest_options: tuple[str, ...],
         runs_given: bool,
@@ -81,7 +82,7 @@ class PytestGate:
         self.settings = settings
         self.store = Store(root, settings.baselines)
         self.verdicts: dict[str, Verdict] = {}
-        self._env = env
+        self._env, self._worker_env = env, worker_env
         self._nsys = nsys
         self._pytest_options = pytest_options
         self._runs_given = runs_given
@@ -163,7 +164,7 @@ class PytestGate:
                     settings=self.settings,
                     tool=tool,
                     machine=read_machine(self._env, nsys=str(tool.version), nsys_options=options),
-                    env=self._env,
+                    env=self._worker_env,
                     python=sys.executable,
                     pytest_options=self._pytest_options,
                     keep_captures=self._keep_captures,

@@ -23,7 +23,7 @@ from perfgate.pages import page_of
 from perfgate.plugin import OPTIONS
 from perfgate.plugin.bench import GATE, Against, PytestGate
 from perfgate.plugin.collect import holds_command, holds_workloads, spared_by_timeouts
-from perfgate.plugin.handed_on import ini_values, own_options
+from perfgate.plugin.handed_on import environment_before, ini_values, own_options
 from perfgate.plugin.items import CommandCollector, CommandItem, GatedModule, GateShut, WorkloadItem
 from perfgate.plugin.outputs import Outputs
 from perfgate.plugin.progress import Progress
@@ -55,7 +55,7 @@ SELECTING = ("lf", "ignore", "ignore_glob")
 """Options that leave workloads out without a word to `pytest_deselected`."""
 COMPLETE = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
 """Exit statuses of a pytest that came to its end."""
-LOOKING = ("collectonly", "showfixtures", "show_fixtures_per_test")
+LOOKING = ("collectonly", "showfixtures", "show_fixtures_per_test", "cacheshow")
 """Options under which nothing is to be measured."""
 
 
@@ -86,6 +86,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         root=config.rootpath,
         settings=settings,
         env=dict(os.environ),
+        worker_env=environment_before(config),
         nsys=config.getoption("perfgate_nsys"),
         pytest_options=worker_options(config),
         runs_given=config.getoption("perfgate_runs") is not None,
@@ -215,7 +216,10 @@ def choose_arguments(config: pytest.Config, workloads: Path) -> None:
         pytest.UsageError: there is no folder of workloads.
     """
     named = config.args_source is pytest.Config.ArgsSource.ARGS
-    config.stash[WHOLE] = not named and not any(config.getoption(option, None) for option in SELECTING)
+    start = config.invocation_params.dir
+    paths = [(start / str(word)).resolve() for word in config.args if "::" not in str(word)]
+    all_named = any(workloads.resolve().is_relative_to(path) for path in paths)
+    config.stash[WHOLE] = (all_named or not named) and not any(config.getoption(option, None) for option in SELECTING)
     if named:
         return
     if not workloads.is_dir():
@@ -223,7 +227,8 @@ def choose_arguments(config: pytest.Config, workloads: Path) -> None:
             f"--perfgate: there is no folder {workloads}. Workloads are collected from there.\n"
             "Make one with a workload in it, or set workloads in [tool.perfgate]."
         )
-    config.args = [str(workloads)]
+    # Relative: pytest takes a bracket in a word for parameters, and the project may lie in a folder with one.
+    config.args = [os.path.relpath(workloads, start)]
 
 
 def end_as_on_ctrl_c(config: pytest.Config) -> None:
@@ -382,7 +387,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     """Hold the exit status against the verdicts, and write the document."""
     config = session.config
     gate = config.stash.get(GATE, None)
-    if gate is None or any(config.getoption(option) for option in LOOKING):
+    if gate is None or any(config.getoption(option, None) for option in LOOKING):
         return
     whole = config.stash[WHOLE] and session.exitstatus in COMPLETE and asks_for_orphans(config.stash[SHARD])
     skipped: dict[str, str] = config.stash[SKIPPED]

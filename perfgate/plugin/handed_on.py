@@ -1,4 +1,4 @@
-"""What a worker's pytest is told of the command line and the ini file: what the project's own options rest on.
+"""What a worker is told: of the command line and the ini file what the project's own options rest on, its environment.
 
 The options of pytest and of installed plugins say how a gate is run, told or repeated, and stay with it; those that a
 conftest or a plugin of the project declares are the workload's.
@@ -7,8 +7,9 @@ conftest or a plugin of the project declares are the workload's.
 from __future__ import annotations
 
 import inspect
+import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pytest
@@ -23,6 +24,8 @@ class Early:
     words: tuple[str, ...]
     own: frozenset[str]
     """Options that nobody had declared by then, or a plugin of the project had."""
+    environment: Mapping[str, str]
+    """As it was then: a conftest sets what it sets in each worker anew, and another commit has one of its own."""
 
 
 EARLY = pytest.StashKey[Early]()
@@ -32,7 +35,13 @@ def note_early(config: pytest.Config, parser: pytest.Parser, words: Sequence[str
     """Note which options a conftest must know, or a plugin of the project knows."""
     _, unknown = parser.parse_known_and_unknown_args(list(words))
     own = {word for word in unknown if _is_option(word)} | _of_own_plugins(config, words)
-    config.stash[EARLY] = Early(words=tuple(words), own=frozenset(own))
+    config.stash[EARLY] = Early(words=tuple(words), own=frozenset(own), environment=dict(os.environ))
+
+
+def environment_before(config: pytest.Config) -> Mapping[str, str]:
+    """The environment that pytest was started in, before a conftest or a plugin's hook could change it."""
+    early = config.stash.get(EARLY, None)
+    return dict(os.environ) if early is None else early.environment
 
 
 def _of_own_plugins(config: pytest.Config, words: Sequence[str]) -> set[str]:

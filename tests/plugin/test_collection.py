@@ -326,6 +326,19 @@ def test_doctests_and_python_files_patterns_change_nothing(project: Project, mea
     assert set(measured) == {"loop"}
 
 
+@pytest.mark.parametrize("named", ["workloads", "workloads/", ".", "workloads/loops.py"])
+def test_who_names_the_whole_folder_asks_for_what_is_gone_as_well(project: Project, named: str) -> None:
+    project.gpus()
+    project.workload()
+    project.measures(records.run())
+    project.bless(project.baseline())
+    project.bless(project.baseline("gone"))
+    seen = project.gate(named)
+    whole = named != "workloads/loops.py"
+    assert seen.status == (1 if whole else 0)
+    assert ("GATE SHUT: gone: it has a baseline for this machine" in seen.out) == whole
+
+
 def test_lf_runs_what_failed_and_does_not_take_the_rest_for_deleted(project: Project) -> None:
     project.gpus()
     project.workload(LOOP)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
 import pytest
+from support import records
 from support.project import Project
 
+from perfgate import runner
+from perfgate.model.workload import Workload
 from perfgate.plugin.gate_side import refuse_unreadable_root
 
 CONFTEST = """\
@@ -78,6 +82,27 @@ def test_so_are_those_of_a_plugin_of_the_project(project: Project) -> None:
     assert seen.status == 1, seen.out
     (log,) = (project.root / ".perfgate").rglob("workload.log")
     assert "6.0 ms a step" in log.read_text(encoding="utf-8")
+
+
+def test_what_a_conftest_sets_is_not_handed_on_for_another_commit_has_its_own(project: Project) -> None:
+    project.gpus()
+    project.measures(records.run())
+    project.workload()
+    project.write("conftest.py", "import os\n\nos.environ['OF_CONFTEST'] = os.environ['OF_SHELL'] = 'late'\n")
+    project.patch.setenv("OF_SHELL", "early")
+    made, handed = runner.measure_run, dict[str, str]()
+
+    def noting(bench: runner.Bench, workload: Workload, folder: Path) -> runner.Measured:
+        handed.update(bench.env)
+        return made(bench, workload, folder)
+
+    project.patch.setattr(runner, "measure_run", noting)
+    try:
+        project.gate()
+    finally:
+        os.environ.pop("OF_CONFTEST", None)
+    assert handed["OF_SHELL"] == "early"
+    assert "OF_CONFTEST" not in handed
 
 
 def test_a_project_whose_path_is_no_utf_8_is_refused() -> None:

@@ -353,7 +353,7 @@ def test_an_nsys_that_hangs_is_not_told_as_the_workloads_fault() -> None:
     assert str(error).startswith(
         f"{workload.id}: nsys did not end within {workload.timeout_s:g} s, though the workload had ended, "
         "and was stopped.\n"
-        "Run it again: nsys hangs now and then on a busy machine."
+        "Run it again, for nsys hangs now and then on a busy machine."
     )
 
 
