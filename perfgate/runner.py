@@ -811,8 +811,8 @@ def _check_workload(workload: Workload, outcome: ProfileOutcome, account: Accoun
         raise WorkloadTimedOut(
             subject=workload.id,
             fact=f"nsys did not end within {workload.timeout_s:g} s, though the workload had ended, and was stopped",
-            next_step="Run it again, for nsys hangs now and then on a busy machine. For a capture that takes it so long, "
-            f"measure fewer steps or raise timeout_s. See {log}.{shown}",
+            next_step="Run it again, for nsys hangs now and then on a busy machine. For a capture that takes it so "
+            f"long, measure fewer steps or raise timeout_s. See {log}.{shown}",
         )
     if outcome.timed_out:
         raise WorkloadTimedOut(
