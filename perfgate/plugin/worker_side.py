@@ -66,6 +66,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
     before = {**worker.loaded_code(Path(order.root)), **own}
     try:
         result = yield
+        _refuse_other_steps(pyfuncitem, steps)
         steps.check()
     except worker.ToldWhole as told:
         worker.tell(order, steps, told.ending, message=str(told), before=before)
@@ -85,6 +86,20 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
         raise
     worker.tell(order, steps, Ending.FINISHED, before=before)
     return result
+
+
+def _refuse_other_steps(item: pytest.Function, steps: worker.MeasuredSteps) -> None:
+    """Refuse a workload that was given steps of the project's own, unless they take perfgate's.
+
+    Raises:
+        StepsMisused: says so.
+    """
+    given = item.funcargs.get("steps", steps)
+    if given is not steps and not steps.turns:
+        raise worker.StepsMisused(
+            "its steps are not perfgate's: a fixture or parameter of the project's own is called steps. "
+            "Give that another name."
+        )
 
 
 def _said(raised: BaseException) -> str:

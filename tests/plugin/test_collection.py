@@ -510,3 +510,25 @@ def test_a_script_is_measured_untouched(project: Project) -> None:
     assert kept is not None
     assert kept.result.runs[0].processes[0].steps == 5
     assert set(kept.result.code) == {"train.py"}
+
+
+@pytest.mark.nsys
+@pytest.mark.usefixtures("real_nsys")
+def test_steps_of_the_projects_own_are_told_from_a_loop_that_took_none(project: Project) -> None:
+    project.write("conftest.py", "import pytest\n\n@pytest.fixture\ndef steps():\n    return [1, 2]\n")
+    project.workload()
+    seen = project.gate("--perfgate-runs=1")
+    assert seen.status == 1
+    told = " ".join(seen.out.split())
+    assert (
+        "loop: NOT_MEASURED its steps are not perfgate's: a fixture or parameter of the project's own is called steps. "
+        "Give that another name."
+    ) in told
+
+
+@pytest.mark.nsys
+@pytest.mark.usefixtures("real_nsys")
+def test_steps_that_wrap_perfgates_are_as_good(project: Project) -> None:
+    project.write("conftest.py", "import pytest\n\n@pytest.fixture\ndef steps(steps):\n    return iter(steps)\n")
+    project.workload()
+    assert project.gate("--perfgate-runs=1", "--perfgate-new=allow").status == 0
