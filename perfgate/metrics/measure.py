@@ -435,7 +435,7 @@ def _complaints(
     if totals.lost > MOST_LOST * totals.launched:
         yield (
             f"of {totals.launched} kernel launches in the steps the capture lacks {totals.lost} kernels: the profiler "
-            "was stopped before the GPU had ended them, or lost them; synchronise before it stops"
+            "was stopped before the GPU had ended them, or lost them; synchronise before it stops, or let it stop later"
         )
     step_ms = values.get(Metric.STEP_MS)
     if step_ms is not None and step_ms < EMPTY_BELOW_MS and not totals.devices:
