@@ -24,6 +24,7 @@ from perfgate.model.errors import DocumentUnreadable
 from perfgate.model.merged import MergedGate, shown_names
 from perfgate.model.outcome import Outcome, opens_gate
 from perfgate.model.pagedata import PageData, PageWorkload
+from perfgate.model.record import TwinKeys, without_twins
 from perfgate.model.settings import Settings
 from perfgate.render.document import DocumentWorkload, GateDocument, read_document, reasons_besides
 from perfgate.render.html import page_data, read_page_data
@@ -265,22 +266,10 @@ def _read(file: Path, parse: Callable[[str], _Read]) -> _Read:
         fact = f"it is not of the format that this perfgate reads ({where + ': ' if where else ''}{first['msg']})"
         raise _unreadable(file, fact) from broken
     try:
-        json.loads(text, object_pairs_hook=_without_twins, parse_int=str, parse_float=str)
-    except _Twins as twins:
+        json.loads(text, object_pairs_hook=without_twins, parse_int=str, parse_float=str)
+    except TwinKeys as twins:
         raise _unreadable(file, str(twins)) from twins
     return parsed
-
-
-class _Twins(ValueError):
-    """One key twice in a JSON object: which of the two values holds, each reader decides for itself."""
-
-
-def _without_twins(pairs: Sequence[tuple[str, object]]) -> None:
-    """Refuse twins; what the object holds is of no interest here."""
-    counted = Counter(key for key, _ in pairs)
-    twins = [key for key, count in counted.items() if count > 1]
-    if twins:
-        raise _Twins(f"it holds the key {twins[0][:MOST_SHOWN]!r} twice")
 
 
 def _unreadable(file: Path, fact: str) -> DocumentUnreadable:

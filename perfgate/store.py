@@ -20,7 +20,7 @@ import secrets
 import shlex
 import shutil
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -33,6 +33,7 @@ from pydantic import ValidationError
 from perfgate.model.baseline import BASELINE_FORMAT, RESULT_FORMAT, Baseline, Result
 from perfgate.model.errors import BaselineMissing, BaselineUnreadable, ResultMissing, ResultUnreadable, StoreFailed
 from perfgate.model.metric import COUNTS
+from perfgate.model.record import TwinKeys, without_twins
 
 SEAL: Final = "seal"
 """The key of the file, not of the record, that holds the SHA-256 of everything else in it."""
@@ -82,7 +83,7 @@ class ListedResult:
 
 
 class _NotJson(ValueError):
-    """JSON that Python would accept and perfgate does not: NaN, or one key twice."""
+    """JSON that Python would accept and perfgate does not: NaN, or something other than an object."""
 
 
 def file_name(name: str) -> str:
@@ -626,20 +627,11 @@ def _parsed(raw: bytes) -> dict[str, object]:
         RecursionError: nested beyond reason.
     """
     content: object = json.loads(
-        raw.decode("utf-8-sig"), object_pairs_hook=_without_twins, parse_constant=_no_constant, parse_float=_finite
+        raw.decode("utf-8-sig"), object_pairs_hook=without_twins, parse_constant=_no_constant, parse_float=_finite
     )
     if not isinstance(content, dict):
         raise _NotJson("it is not a JSON object")
     return content
-
-
-def _without_twins(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        keys = [key for key, _ in pairs]
-        twin = next(key for key in keys if keys.count(key) > 1)
-        raise _NotJson(f"it holds the key {twin!r} twice")
-    return found
 
 
 def _no_constant(name: str) -> object:
@@ -662,7 +654,7 @@ def _json_complaint(raw: bytes, error: ValueError | RecursionError) -> str:
             return f"its JSON {'ends too early' if at_end else 'is malformed'} (line {error.lineno}: {error.msg})"
         case UnicodeDecodeError():
             return f"it is not UTF-8 (byte {error.start})"
-        case _NotJson():
+        case _NotJson() | TwinKeys():
             return str(error)
         case RecursionError():
             return "it is nested too deeply"

@@ -54,7 +54,7 @@ LARGER = 1 if SMALL else 2
 """How many times as large a batch of the rung steady is, so that the GPU sets the pace and not the launching.
 
 With 128 images its step took 7.4 ms on an H200 and 6.5 to 8 ms of the host's time (16 cores, nsys 2025.3): 0.06 to 0.56
-ms of idle time a step, from process to process. With 512 the GPU met its power cap in the 58th turn, 1.2 s after the
+ms of idle time a step, from process to process. With 512 the GPU met its power cap in the 60th turn, 1.3 s after the
 first, and steps of 21.5 ms became ones of 24.
 """
 

@@ -214,13 +214,11 @@ class _Checking:
         told = self._look(baseline, STORED_PLAN)
         if isinstance(told, Checked):
             return told
-        spec = METRICS[Metric.KERNEL_MS].clock
-        assert spec is not None
-        rise = clock_rise(baseline, self.runs)
-        verdict = told.verdict
-        if verdict.outcome not in (Outcome.PASSED, Outcome.IMPROVED) or rise <= self._policy.budgets.get(
-            Metric.KERNEL_MS, spec.budget
-        ):
+        verdict, rise = told.verdict, clock_rise(baseline, self.runs)
+        opens = verdict.outcome in (Outcome.PASSED, Outcome.IMPROVED)
+        # Both follow the clock, and whichever is held closer must not lose unseen.
+        of_clocks = (row.budget for row in verdict.metrics if row.metric in (Metric.STEP_MS, Metric.KERNEL_MS))
+        if not opens or rise <= min((budget for budget in of_clocks if budget is not None), default=0.0):
             return self._final(verdict, baseline)
         hidden = {
             "outcome": Outcome.INCONCLUSIVE,

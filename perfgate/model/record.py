@@ -1,9 +1,10 @@
-"""The base of every record: frozen, keyword-only, closed; this file knows no concrete record."""
+"""The base of every record: frozen, keyword-only, closed, of one value a key; this file knows no concrete record."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Final
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict
 
@@ -17,6 +18,28 @@ def _in_utc(at: datetime) -> datetime:
 
 Moment = Annotated[AwareDatetime, AfterValidator(_in_utc)]
 """A moment with its time zone, kept in UTC: any two can be compared, and each be shown."""
+
+
+LONGEST_KEY: Final = 200
+"""Characters that are shown of a key."""
+
+
+class TwinKeys(ValueError):
+    """One key twice in a JSON object: which of the two values holds, each reader would decide for itself."""
+
+
+def without_twins(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
+    """Return a JSON object of its pairs: an `object_pairs_hook` of `json.loads`.
+
+    Raises:
+        TwinKeys: one key is there twice.
+    """
+    found: dict[str, object] = {}
+    for key, value in pairs:
+        if key in found:
+            raise TwinKeys(f"it holds the key {key[:LONGEST_KEY]!r} twice")
+        found[key] = value
+    return found
 
 
 class Record(BaseModel):

@@ -487,6 +487,12 @@ def test_a_higher_clock_hides_a_loss_so_stored_times_alone_do_not_open_the_gate(
     )
 
 
+def test_a_wide_budget_of_kernel_time_does_not_let_the_clock_hide_a_loss_of_the_step() -> None:
+    policy = Policy(budgets={Metric.KERNEL_MS: 0.5})
+    checked = check(expect(records.baseline()), policy, Recorded(clocked(records.run(), 2079)))
+    assert checked.verdict.outcome is Outcome.INCONCLUSIVE
+
+
 @pytest.mark.parametrize("sm_clock_mhz", [1755, 1980, 1995])
 def test_a_lower_clock_or_one_within_the_budget_of_kernel_time_hides_none(sm_clock_mhz: float) -> None:
     run = clocked(records.run(), sm_clock_mhz)
