@@ -9,6 +9,7 @@ import re
 import selectors
 import signal
 import subprocess
+import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -130,7 +131,7 @@ def processes_of(mark: str, *, session: int | None = None) -> list[psutil.Proces
 
 def end_marked(mark: str) -> tuple[str, ...]:
     """End every living process that bears a cookie, and name those that were found."""
-    return _sweep(None, lambda: processes_of(mark), grace_s=GRACE_S)
+    return _sweep(None, lambda: processes_of(mark))
 
 
 @contextlib.contextmanager
@@ -153,7 +154,7 @@ def adopting() -> Iterator[Callable[[], tuple[str, ...]]]:
 
     was = _subreaper(on=True)
     try:
-        yield lambda: _sweep(None, strays, grace_s=GRACE_S)
+        yield lambda: _sweep(None, strays)
     finally:
         _subreaper(on=was)
 
@@ -212,35 +213,48 @@ def _lines(process: subprocess.Popen[bytes], *, deadline: float, on_tick: Callab
 
 
 def _end(process: subprocess.Popen[bytes] | None, mark: str) -> tuple[str, ...]:
-    """End the program and all that it started, and name it: SIGTERM, then SIGKILL; another Ctrl-C skips to SIGKILL."""
-
-    def strays() -> list[psutil.Process]:
-        return processes_of(mark, session=None if process is None else process.pid)
-
-    try:
-        return _sweep(process, strays, grace_s=GRACE_S)
-    except KeyboardInterrupt:
-        _sweep(process, strays, grace_s=0.0)
-        raise
+    """End the program and all that it started, and name it."""
+    return _sweep(process, lambda: processes_of(mark, session=None if process is None else process.pid))
 
 
-def _sweep(
-    process: subprocess.Popen[bytes] | None, find: Callable[[], list[psutil.Process]], *, grace_s: float
-) -> tuple[str, ...]:
+def _sweep(process: subprocess.Popen[bytes] | None, find: Callable[[], list[psutil.Process]]) -> tuple[str, ...]:
+    """End what is found: SIGTERM, then SIGKILL; another Ctrl-C skips to SIGKILL, and is raised when all has ended."""
     left: list[str] = []
-    # Repeated, because a process may start another between being found and being ended.
-    for attempt in range(_SWEEPS):
-        strays = find()
-        if not strays:
-            break
-        left += [name for stray in strays if attempt == 0 and (name := _name(stray)) is not None]
-        if attempt == 0 and grace_s > 0:
-            strays = _signal_all(process, strays, signal.SIGTERM, timeout_s=grace_s)
-        _signal_all(process, strays, signal.SIGKILL, timeout_s=1.0)
-    if process is not None:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(timeout=1.0)
+    with _holding_signals_back() as in_a_hurry:
+        # Repeated, because a process may start another between being found and being ended.
+        for attempt in range(_SWEEPS):
+            strays = find()
+            if not strays:
+                break
+            if attempt == 0:
+                left += [name for stray in strays if (name := _name(stray)) is not None]
+                strays = _signal_all(process, strays, signal.SIGTERM, timeout_s=GRACE_S, give_up=in_a_hurry)
+            _signal_all(process, strays, signal.SIGKILL, timeout_s=1.0)
+        if process is not None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=1.0)
     return tuple(left)
+
+
+@contextlib.contextmanager
+def _holding_signals_back() -> Iterator[Callable[[], bool]]:
+    """Let no signal that ends a gate cut its clearing up short; the first that came is raised afterwards.
+
+    Yields what tells whether one came. In other threads than the main one no signal arrives anyway.
+    """
+    came: list[int] = []
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    ours = numbers if threading.current_thread() is threading.main_thread() else ()
+    before = {number: handler for number in ours if callable(handler := signal.getsignal(number))}
+    try:
+        for number in before:
+            signal.signal(number, lambda number, _: came.append(number))
+        yield lambda: bool(came)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for first in came[:1]:
+            signal.raise_signal(first)
 
 
 def _name(process: psutil.Process) -> str | None:
@@ -251,7 +265,12 @@ def _name(process: psutil.Process) -> str | None:
 
 
 def _signal_all(
-    process: subprocess.Popen[bytes] | None, strays: list[psutil.Process], number: signal.Signals, *, timeout_s: float
+    process: subprocess.Popen[bytes] | None,
+    strays: list[psutil.Process],
+    number: signal.Signals,
+    *,
+    timeout_s: float,
+    give_up: Callable[[], bool] = lambda: False,
 ) -> list[psutil.Process]:
     """Signal processes, wait for them, and return those that still live; a zombie does not, whoever has to reap it."""
     for stray in strays:
@@ -262,7 +281,7 @@ def _signal_all(
         if process is not None:
             process.poll()
         strays = [stray for stray in strays if _lives(stray)]
-        if not strays or time.monotonic() >= deadline:
+        if not strays or time.monotonic() >= deadline or give_up():
             return strays
         time.sleep(0.01)
 

@@ -219,6 +219,36 @@ def test_a_second_ctrl_c_skips_the_grace(tmp_path: Path) -> None:
     assert not is_alive(pid_in(tmp_path / "daemon"))
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_however_often_a_gate_is_told_to_end_it_clears_up_first(
+    monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    sleeper = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); time.sleep(60)"
+    argv = [sys.executable, "-c", sleeper]
+    before = signal.signal(number, signal.default_int_handler)
+    with subprocess.Popen(argv, env={**ENV, COOKIE: "told"}, start_new_session=True, stdout=subprocess.PIPE) as program:
+        try:
+            assert program.stdout is not None
+            program.stdout.readline()
+
+            def interrupted(mark: str, *, session: int | None = None) -> list[psutil.Process]:
+                signal.raise_signal(number)
+                found = processes_of(mark, session=session)
+                signal.raise_signal(number)
+                return found
+
+            monkeypatch.setattr(module, "processes_of", interrupted)
+            started = time.monotonic()
+            with pytest.raises(KeyboardInterrupt):
+                module.end_marked("told")
+            assert time.monotonic() - started < module.GRACE_S
+            assert program.wait(timeout=10) == -signal.SIGKILL
+            assert signal.getsignal(number) is signal.default_int_handler
+        finally:
+            program.kill()
+            signal.signal(number, before)
+
+
 def test_a_listener_that_fails_ends_the_run_and_is_heard(tmp_path: Path) -> None:
     def fail(line: str) -> None:
         raise BrokenPipeError(f"cannot tell {line}")
