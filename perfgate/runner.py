@@ -168,9 +168,8 @@ def worker_command(
         *(("-P",) if is_pinned else ()),
         "-m",
         "pytest",
-        f"{workload.nodeid}",
         f"--perfgate-worker={order}",
-        "--override-ini=addopts=",
+        f"{workload.nodeid}",
         "--capture=no",
         # The worker's side of the plugin prints what a log needs: the workload's own lines, and a traceback.
         "-qq",
@@ -180,6 +179,7 @@ def worker_command(
         "-p",
         "no:cacheprovider",
         *pytest_options,
+        "--override-ini=addopts=",
     )
 
 

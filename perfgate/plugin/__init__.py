@@ -77,8 +77,11 @@ def pytest_load_initial_conftests(
     early_config: pytest.Config, parser: pytest.Parser, args: list[str]
 ) -> Generator[None]:
     """Note, for the workers of a gate, the environment before any conftest, and which options are those of one."""
-    if getattr(early_config.known_args_namespace, "perfgate", False):
+    given = early_config.known_args_namespace
+    if getattr(given, "perfgate", False):
         importlib.import_module("perfgate.plugin.handed_on").note_early(early_config, parser, args)
+    elif getattr(given, "perfgate_worker", None):
+        importlib.import_module("perfgate.plugin.handed_on").prepend_addopts(early_config, parser, args)
     return (yield)
 
 

@@ -23,7 +23,7 @@ from perfgate.pages import page_of
 from perfgate.plugin import OPTIONS
 from perfgate.plugin.bench import GATE, Against, PytestGate
 from perfgate.plugin.collect import holds_command, holds_workloads, spared_by_timeouts
-from perfgate.plugin.handed_on import environment_before, ini_values, own_options
+from perfgate.plugin.handed_on import environment_before, ini_values, own_options, restore_process
 from perfgate.plugin.items import CommandCollector, CommandItem, GatedModule, GateShut, WorkloadItem
 from perfgate.plugin.outputs import Outputs
 from perfgate.plugin.progress import Progress
@@ -333,6 +333,7 @@ def id_of(item: pytest.Item) -> str | None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Note what is expected: from here on, what is missing is missed."""
+    restore_process(session.config)
     expected = workloads_of(session.items)
     refuse_twins(expected)
     if not session.testsfailed:

@@ -1,47 +1,115 @@
 """What a worker is told: of the command line and the ini file what the project's own options rest on, its environment.
 
 The options of pytest and of installed plugins say how a gate is run, told or repeated, and stay with it; those that a
-conftest or a plugin of the project declares are the workload's.
+conftest or a plugin of the project declares are the workload's. A gate hands on what it was given; what `addopts` in
+the configuration file says each worker reads there, since that of another commit may say something else.
 """
 
 from __future__ import annotations
 
+import argparse
 import inspect
 import os
-from collections import Counter
-from collections.abc import Mapping, Sequence
+import shlex
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
+from iniconfig import IniConfig
 
 from perfgate.worker import ProjectFiles
 
 
 @dataclass(frozen=True, kw_only=True)
 class Early:
-    """The words of the command line, `addopts` among them, as they were before any conftest was loaded."""
+    """The words of the command line and of PYTEST_ADDOPTS as they were before any conftest was loaded."""
 
     words: tuple[str, ...]
     own: frozenset[str]
-    """Options that nobody had declared by then, or a plugin of the project had."""
+    """Options among them that nobody had declared by then, or a plugin of the project had."""
     environment: Mapping[str, str]
     """As it was then: a conftest sets what it sets in each worker anew, and another commit has one of its own."""
+    cores: frozenset[int]
+    niceness: int
+    """Likewise: the process's own, which its children inherit."""
 
 
 EARLY = pytest.StashKey[Early]()
 
 
 def note_early(config: pytest.Config, parser: pytest.Parser, words: Sequence[str]) -> None:
-    """Note which options a conftest must know, or a plugin of the project knows."""
+    """Note which options a conftest must know, or a plugin of the project knows. The words of `addopts` come first."""
+    given = words[len(config.getini("addopts")) :]
+    own = _own_among(config, parser, given)
+    config.stash[EARLY] = Early(
+        words=tuple(given),
+        own=own,
+        environment=dict(os.environ),
+        cores=frozenset(os.sched_getaffinity(0)),
+        niceness=os.getpriority(os.PRIO_PROCESS, 0),
+    )
+
+
+def prepend_addopts(config: pytest.Config, parser: pytest.Parser, words: list[str]) -> None:
+    """In a worker, whose words begin with an option: put before them what `addopts` says of the project's own options.
+
+    The worker's pytest itself is told of no `addopts`. One that the user overrides is that of both sides.
+    """
+    *overrides, _ = [value for name, value in _overrides(config.known_args_namespace) if name == "addopts"]
+    said = shlex.split(overrides[-1]) if overrides else _addopts_of(config.inipath)
+    words[:0] = _with_values(said, _own_among(config, parser, said))
+
+
+def _addopts_of(path: Path | None) -> list[str]:
+    """`addopts` of a configuration file that pytest has accepted; `[tool.pytest]` is there from pytest 9 on."""
+    said: str | list[str] | None
+    if path is None:
+        return []
+    if path.suffix == ".toml":
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+        tables = tables.get("tool", {}) if path.name == "pyproject.toml" else tables
+        table = tables.get("pytest", {})
+        said = table.get("ini_options", table).get("addopts")
+    else:
+        said = IniConfig(str(path)).get("tool:pytest" if path.suffix == ".cfg" else "pytest", "addopts")
+    return shlex.split(said) if isinstance(said, str) else list(said or [])
+
+
+def _own_among(config: pytest.Config, parser: pytest.Parser, words: Sequence[str]) -> frozenset[str]:
+    """Options among the words that nobody has declared yet, or a plugin of the project has."""
     _, unknown = parser.parse_known_and_unknown_args(list(words))
-    own = {word for word in unknown if _is_option(word)} | _of_own_plugins(config, words)
-    config.stash[EARLY] = Early(words=tuple(words), own=frozenset(own), environment=dict(os.environ))
+    return frozenset({word for word in unknown if _is_option(word)} | _of_own_plugins(config, words))
 
 
 def environment_before(config: pytest.Config) -> Mapping[str, str]:
     """The environment that pytest was started in, before a conftest or a plugin's hook could change it."""
     early = config.stash.get(EARLY, None)
     return dict(os.environ) if early is None else early.environment
+
+
+def restore_process(config: pytest.Config) -> None:
+    """Undo what loading conftests and workloads did to this process, or the runs of another commit would inherit it.
+
+    Raises:
+        pytest.UsageError: it gave up priority that only root can take back.
+    """
+    early = config.stash.get(EARLY, None)
+    if early is None:
+        return
+    if os.sched_getaffinity(0) != early.cores:
+        os.sched_setaffinity(0, early.cores)
+    now = os.getpriority(os.PRIO_PROCESS, 0)
+    try:
+        if now != early.niceness:
+            os.setpriority(os.PRIO_PROCESS, 0, early.niceness)
+    except OSError:
+        raise pytest.UsageError(
+            f"--perfgate: loading a conftest or a workload's file changed the niceness of this process from "
+            f"{early.niceness} to {now}, and the runs of both sides would inherit it.\n"
+            "Change it within the workload's function."
+        ) from None
 
 
 def _of_own_plugins(config: pytest.Config, words: Sequence[str]) -> set[str]:
@@ -71,21 +139,23 @@ def _is_option(word: str) -> bool:
 
 
 def own_options(config: pytest.Config) -> list[str]:
-    """The words of options that a conftest or a plugin of the project declares, each with its values."""
+    """The given words of options that a conftest or a plugin of the project declares, each with its values."""
     early = config.stash.get(EARLY, None)
-    if early is None:
-        return []
-    # A word behind such an option is its value, unless pytest took it for a file in the end.
-    files = Counter(map(str, config.option.file_or_dir))
+    return [] if early is None else _with_values(early.words, early.own, files=config.option.file_or_dir)
+
+
+def _with_values(words: Iterable[str], own: frozenset[str], files: Iterable[object] = ()) -> list[str]:
+    """Some options, each with what follows it: its values, unless pytest took them for files in the end."""
+    left = [str(file) for file in files]
     handed: list[str] = []
     follows = False
-    for word in early.words:
+    for word in words:
         if _is_option(word):
-            follows = word in early.own
+            follows = word in own
             if follows:
                 handed.append(word)
-        elif files[word]:
-            files[word] -= 1
+        elif word in left:
+            left.remove(word)
             follows = False
         elif follows:
             handed.append(word)
@@ -93,6 +163,10 @@ def own_options(config: pytest.Config) -> list[str]:
 
 
 def ini_values(config: pytest.Config) -> list[str]:
-    """The options that override an ini value; `addopts` is not for a worker."""
-    given = config.getoption("override_ini", None) or []
-    return [f"--override-ini={one}" for one in given if one.partition("=")[0] != "addopts"]
+    """The options that override an ini value."""
+    return [f"--override-ini={name}={value}" for name, value in _overrides(config.option)]
+
+
+def _overrides(options: argparse.Namespace) -> list[tuple[str, str]]:
+    """Names and values that were given with `-o`."""
+    return [(name, value) for one in options.override_ini or () for name, _, value in [one.partition("=")]]

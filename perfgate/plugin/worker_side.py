@@ -22,6 +22,7 @@ CODE = pytest.StashKey[Mapping[str, str]]()
 def pytest_configure(config: pytest.Config) -> None:
     """Read the order, and stay near the core it names before anything of the workload is imported."""
     order = Order.model_validate_json(Path(config.getoption("perfgate_worker")).read_text(encoding="utf-8"))
+    del config.args[:-1]  # a word of `addopts` that is no option's value
     steps = worker.MeasuredSteps(
         steps=order.steps, warmup=order.warmup, profiled=worker.profiled(os.environ), bouts=order.bouts
     )

@@ -161,6 +161,22 @@ def test_a_command_is_run_with_the_words_and_variables_of_its_commits_own_file(
     assert "there is no workloads/say.yaml" in str(error)
 
 
+@pytest.mark.parametrize("repository", ["flat"], indirect=True)
+def test_options_of_the_project_in_addopts_are_those_of_each_commit(
+    bench: Bench, repository: Repository, tmp_path: Path
+) -> None:
+    conftest = 'def pytest_addoption(parser):\n    parser.addoption("--{name}", action="append", default=["default"])\n'
+    loop = LOOP.replace("(steps)", "(steps, request)").replace("core.WORD", 'request.config.getoption("{name}")')
+    for name, addopts in {"then": '"-ra --then a --then=b workloads"', "now": '["--now", "c", "-n", "2"]'}.items():
+        said = f"[tool.pytest.ini_options]\naddopts = {addopts}\n"
+        files = {"conftest.py": conftest.format(name=name), "workloads/loops.py": loop.replace("{name}", name)}
+        repository.commit({**files, "pyproject.toml": said})
+    bench = replace(bench, pytest_options=(*bench.pytest_options, "-W", "ignore"))
+    assert measured(bench, function(), tmp_path / "now")[0] == "proj says ['default', 'c']"
+    with at_commit(bench, "HEAD~1") as there:
+        assert measured(there, function(), tmp_path / "then")[0] == "proj says ['default', 'a', 'b']"
+
+
 def refused(bench: Bench, workload: Workload, folder: Path, revision: str = "HEAD~1") -> PerfgateError:
     with at_commit(bench, revision) as there, pytest.raises((CodeUnproven, RevisionMissing)) as caught:
         outlasting_crashes(lambda fresh: measure_run(there, workload, fresh(folder)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -13,6 +14,7 @@ from support import records
 from support.project import Project
 
 from perfgate import runner
+from perfgate.model.sample import Run
 from perfgate.model.workload import Workload
 from perfgate.plugin.gate_side import refuse_unreadable_root
 
@@ -51,8 +53,11 @@ def loop(steps, ms):
         (("workloads/loops.py",), "--ms=7 -v", 7),
         (("-o", "pause=8", "--durations", "3"), "", 9),
         (("--ms", "-3", "-o", "pause=8"), "", 5),
+        (("--ms=4",), "--twice --ms 7", 8),
+        (("-o", "addopts=--ms=5"), "--twice --ms=7", 5),
+        (("-o", "addopts="), "--twice", 1),
     ],
-    ids=["one word", "two words", "addopts", "ini value", "negative number"],
+    ids=["one word", "two words", "addopts", "ini value", "negative number", "both", "other addopts", "no addopts"],
 )
 def test_options_of_a_conftest_are_the_workloads(
     project: Project, given: tuple[str, ...], addopts: str, ms: int
@@ -103,6 +108,51 @@ def test_what_a_conftest_sets_is_not_handed_on_for_another_commit_has_its_own(pr
         os.environ.pop("OF_CONFTEST", None)
     assert handed["OF_SHELL"] == "early"
     assert "OF_CONFTEST" not in handed
+
+
+@dataclass
+class FakePriority:
+    """The process's niceness, which only root may take back."""
+
+    is_root: bool
+    now: int = 0
+
+    def get(self, which: int, who: int) -> int:
+        assert (which, who) == (os.PRIO_PROCESS, 0)
+        return self.now
+
+    def set(self, which: int, who: int, niceness: int) -> None:
+        assert (which, who) == (os.PRIO_PROCESS, 0)
+        if niceness < self.now and not self.is_root:
+            raise PermissionError
+        self.now = niceness
+
+
+@pytest.mark.parametrize("is_root", [True, False])
+def test_what_loading_a_workload_does_to_the_process_is_undone_for_the_runs_of_another_commit(
+    project: Project, is_root: bool
+) -> None:
+    project.gpus()
+    priority, cores = FakePriority(is_root), os.sched_getaffinity(0)
+    seen: list[tuple[set[int], int]] = []
+
+    def noting() -> Run:
+        seen.append((os.sched_getaffinity(0), priority.now))
+        return records.run()
+
+    project.measures(noting)
+    project.patch.setattr(os, "getpriority", priority.get)
+    project.patch.setattr(os, "setpriority", priority.set)
+    theirs = "import os\nos.sched_setaffinity(0, {max(os.sched_getaffinity(0))})\nos.setpriority(0, 0, 5)\n"
+    project.workload(theirs + LOOP)
+    project.write("conftest.py", CONFTEST)
+    try:
+        told = project.gate("--perfgate-runs=1")
+    finally:
+        os.sched_setaffinity(0, cores)
+    assert told.status != 0
+    assert seen == ([(cores, 0)] if is_root else [])
+    assert ("niceness of this process from 0 to 5" in told.complaint) == (not is_root)
 
 
 def test_a_project_whose_path_is_no_utf_8_is_refused() -> None:

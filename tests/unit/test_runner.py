@@ -79,10 +79,10 @@ def test_a_function_is_run_by_a_pytest_of_its_own_which_shares_what_matters() ->
         "/venv/bin/python",
         "-m",
         "pytest",
-        "workloads/mlp.py::mlp[a b]",
         "--perfgate-worker=/tmp/run 1/order.json",
+        "workloads/mlp.py::mlp[a b]",
     )
-    assert built[-3:] == ("--rootdir=/project", "-c", "/project/pytest.ini")
+    assert built[-4:] == ("--rootdir=/project", "-c", "/project/pytest.ini", "--override-ini=addopts=")
     assert {"--capture=no", "--override-ini=addopts=", "no:cacheprovider"} <= {*built}
 
 

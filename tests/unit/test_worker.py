@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import hashlib
 import itertools
@@ -689,7 +690,8 @@ def affinity() -> Iterator[set[int]]:
         yield cores
     finally:
         for thread in Path("/proc/self/task").iterdir():
-            os.sched_setaffinity(int(thread.name), cores)
+            with contextlib.suppress(ProcessLookupError):  # it has ended meanwhile
+                os.sched_setaffinity(int(thread.name), cores)
 
 
 def on_core(duet: Duet, name: str, core: int | None) -> Bouts:
