@@ -304,9 +304,6 @@ class _Checking:
         Raises:
             _NoDuet: the other commit cannot be run, or what may be spent does not suffice for its first look.
         """
-        # What a form of the duet that came to nothing has left behind is not of this one.
-        self.reference_runs.clear()
-        self.interleaved_runs.clear()
         if not self._may_spend(2 * plan.fewest_to_fail + plan.alone_runs):
             raise _NoDuet(
                 f"the time budget leaves no room for {plan.fewest_to_fail} pairs.\nAllow more: --perfgate-time-budget"
@@ -317,7 +314,12 @@ class _Checking:
                 alone = self._alone(duel, stored) if plan.in_pairs else None
                 screen_runs = len(self.runs)
                 judgement, reference = self._pairs(duel, plan, stored, screened, most=most, alone=alone)
-        except NO_DUET_BY as impossible:
+        except (*NO_DUET_BY, _NoDuet) as impossible:
+            # Nothing that is judged by other means is of these.
+            self.reference_runs.clear()
+            self.interleaved_runs.clear()
+            if isinstance(impossible, _NoDuet):
+                raise
             raise _NoDuet(str(impossible)) from impossible
         if why is not None:
             self._remarks.append(f"Straight to the duet: {why}")
