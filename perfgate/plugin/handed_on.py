@@ -58,11 +58,11 @@ def prepend_addopts(config: pytest.Config, parser: pytest.Parser, words: list[st
     The worker's pytest itself is told of no `addopts`. One that the user overrides is that of both sides.
     """
     *overrides, _ = [value for name, value in _overrides(config.known_args_namespace) if name == "addopts"]
-    said = shlex.split(overrides[-1]) if overrides else _addopts_of(config.inipath)
+    said = shlex.split(overrides[-1]) if overrides else addopts_of(config.inipath)
     words[:0] = _with_values(said, _own_among(config, parser, said))
 
 
-def _addopts_of(path: Path | None) -> list[str]:
+def addopts_of(path: Path | None) -> list[str]:
     """`addopts` of a configuration file that pytest has accepted; `[tool.pytest]` is there from pytest 9 on."""
     said: str | list[str] | None
     if path is None:

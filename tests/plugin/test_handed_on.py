@@ -16,6 +16,7 @@ from support.project import Project
 from perfgate import runner
 from perfgate.model.sample import Run
 from perfgate.model.workload import Workload
+from perfgate.plugin import handed_on
 from perfgate.plugin.gate_side import refuse_unreadable_root
 
 CONFTEST = """\
@@ -45,38 +46,77 @@ def loop(steps, ms):
 
 @pytest.mark.nsys
 @pytest.mark.usefixtures("real_nsys")
+def test_options_of_a_conftest_are_the_workloads(project: Project) -> None:
+    project.write("conftest.py", CONFTEST)
+    project.workload(LOOP)
+    seen = project.run("--perfgate", "--perfgate-runs=1", "--perfgate-json=out.json", "--ms=6")
+    assert seen.status == 1
+    told = json.loads((project.root / "out.json").read_text())["workloads"][0]
+    assert "6.0 ms a step" in log_of(project)
+    assert told["runs"][0]["values"]["step_ms"] >= 6
+
+
+UNPROFILED = "command = words[words.index(sys.executable) :]\nos.execv(command[0], command)"
+"""Of an nsys of our own: it only runs the workload, whose options its log shows."""
+
+
+def log_of(project: Project) -> str:
+    (log,) = (project.root / ".perfgate").rglob("workload.log")
+    return log.read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize(
     ("given", "addopts", "ms"),
     [
-        (("--ms=6",), "", 6),
         (("--ms", "6", "workloads/loops.py", "-x", "--twice"), "", 12),
         (("workloads/loops.py",), "--ms=7 -v", 7),
         (("-o", "pause=8", "--durations", "3"), "", 9),
         (("--ms", "-3", "-o", "pause=8"), "", 5),
-        (("--ms=4",), "--twice --ms 7", 8),
+        (("--ms=4",), "--twice --ms 7 workloads", 8),
         (("-o", "addopts=--ms=5"), "--twice --ms=7", 5),
         (("-o", "addopts="), "--twice", 1),
     ],
-    ids=["one word", "two words", "addopts", "ini value", "negative number", "both", "other addopts", "no addopts"],
+    ids=["two words", "addopts", "ini value", "negative number", "both", "other addopts", "no addopts"],
 )
-def test_options_of_a_conftest_are_the_workloads(
-    project: Project, given: tuple[str, ...], addopts: str, ms: int
-) -> None:
+def test_they_may_be_given_in_any_way(project: Project, given: tuple[str, ...], addopts: str, ms: int) -> None:
+    project.nsys(UNPROFILED)
     project.write("conftest.py", CONFTEST)
     project.workload(LOOP)
     project.write("pytest.ini", f"[pytest]\naddopts = {addopts}\n")
-    seen = project.run("--perfgate", "--perfgate-runs=1", "--perfgate-json=out.json", *given)
-    assert seen.status == 1
-    told = json.loads((project.root / "out.json").read_text())["workloads"][0]
-    (log,) = (project.root / ".perfgate").rglob("workload.log")
-    assert f"{ms:.1f} ms a step" in log.read_text(encoding="utf-8")
-    assert told["runs"][0]["values"]["step_ms"] >= ms
+    assert project.run("--perfgate", "--perfgate-runs=1", *given).status == 1
+    assert f"{ms:.1f} ms a step" in log_of(project)
 
 
-@pytest.mark.nsys
-@pytest.mark.usefixtures("real_nsys")
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("pytest.ini", "[pytest]\naddopts =\n    --maxfail\n    6\n"),
+        ("tox.ini", "[pytest]\naddopts = --maxfail 6\n"),
+        ("setup.cfg", "[tool:pytest]\naddopts = --maxfail 6\n"),
+        ("pyproject.toml", '[tool.pytest.ini_options]\naddopts = ["--maxfail", "6"]\n'),
+        ("pyproject.toml", "[tool.pytest.ini_options]\naddopts = '--maxfail \"6\"'\n"),
+        *(
+            [
+                ("pyproject.toml", '[tool.pytest]\naddopts = ["--maxfail", "6"]\n'),
+                ("pytest.toml", '[pytest]\naddopts = ["--maxfail", "6"]'),
+            ]
+            if pytest.version_tuple >= (9,)
+            else []
+        ),
+    ],
+)
+def test_addopts_is_read_wherever_pytest_reads_it(pytester: pytest.Pytester, name: str, text: str) -> None:
+    file = pytester.path / name
+    file.write_text(text, encoding="utf-8")
+    config = pytester.parseconfig("-c", str(file), "--override-ini=addopts=")
+    assert config.inipath == file
+    assert handed_on.addopts_of(config.inipath) == ["--maxfail", "6"]
+    assert pytester.parseconfig("-c", str(file)).getini("addopts") == ["--maxfail", "6"]
+
+
 def test_so_are_those_of_a_plugin_of_the_project(project: Project) -> None:
     options, fixture = CONFTEST.split("@pytest.fixture")
+    project.nsys(UNPROFILED)
     project.write("conftest.py", f"import pytest\n\n@pytest.fixture{fixture}")
     project.write("own_options.py", options)
     project.workload(LOOP)
@@ -85,8 +125,7 @@ def test_so_are_those_of_a_plugin_of_the_project(project: Project) -> None:
     project.patch.syspath_prepend(project.root)
     seen = project.run("--perfgate", "--perfgate-runs=1")
     assert seen.status == 1, seen.out
-    (log,) = (project.root / ".perfgate").rglob("workload.log")
-    assert "6.0 ms a step" in log.read_text(encoding="utf-8")
+    assert "6.0 ms a step" in log_of(project)
 
 
 def test_what_a_conftest_sets_is_not_handed_on_for_another_commit_has_its_own(project: Project) -> None:

@@ -79,6 +79,7 @@ HOMES: Mapping[str, frozenset[str]] = {
     "click": frozenset({"cli"}),
     "connectorx": frozenset({"nsys"}),
     "github": frozenset({"github"}),
+    "iniconfig": frozenset({"plugin"}),
     "numpy": frozenset({"model", "nsys", "metrics", "judge", "calibration"}),
     "nvtx": frozenset({"worker", "selftest", "scaffold"}),
     "pandas": frozenset({"nsys"}),
