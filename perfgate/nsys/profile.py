@@ -307,6 +307,9 @@ def _run(tool: NsysTool, spec: ProfileSpec, lines: Output, on_tick: Callable[[],
 _NOT_IN_ENV_VAR: Final = frozenset(",\"'\\")
 """nsys splits `--env-var` at commas and knows quotes."""
 
+_WHY_NOTHING: Final = re.compile("Importer error status: |Failed to create '|No space left on device|FATAL ERROR: ")
+"""What nsys says where a run without a capture has a reason that another try would meet again."""
+
 _EXPORT_ERROR: Final = re.compile(r"Exportation error: (.*)")
 
 
@@ -322,7 +325,7 @@ def _outcome(
     status = None if finished is None or (never_started(lines.own) and not captures) else finished.returncode
     if status is not None and status < 0:
         status = None
-    broke_down = None if captures else crash(lines.own)
+    broke_down = None if captures or finished is None else _crash(spec, finished, lines.own)
     if broke_down is not None:
         status = None  # its own, not the workload's
     if finished is not None and isinstance(spec.capture, CaptureWindow) and not all(map(_is_nsys, finished.left)):
@@ -426,12 +429,29 @@ def _why_no_capture(tool: NsysTool, spec: ProfileSpec, finished: Finished, own: 
         return f"nsys {tool.version} itself failed: {broke_down}. All it printed is in {log}"
     if found := re.search(r"FATAL ERROR: .*", said):
         return f"nsys {tool.version} itself failed: {found[0]}. All it printed is in {log}"
-    if finished.returncode is not None and finished.returncode < 0:
-        return (
-            f"nsys {tool.version} itself was ended by {signal_name(-finished.returncode) or -finished.returncode} "
-            f"and left no capture. Its last words are in {log}"
-        )
+    if (lost := _lost(finished, said)) is not None:
+        return f"nsys {tool.version} itself failed: {lost}. All it printed is in {log}"
     return _why_never_opened(spec, finished, log)
+
+
+def _crash(spec: ProfileSpec, finished: Finished, own: Iterable[str]) -> str | None:
+    """Why nsys itself broke down in a run that left no capture, None where it did not."""
+    own = tuple(own)
+    said = crash(own)
+    if said is not None or finished.timed_out or any(spec.folder.glob("*.qdstrm")):
+        return said
+    text = "\n".join(own)
+    return None if _WHY_NOTHING.search(text) else _lost(finished, text)
+
+
+def _lost(finished: Finished, said: str) -> str | None:
+    """How nsys lost a recording for no reason that it gave; where it never began one it does not set out to write."""
+    if finished.returncode is not None and finished.returncode < 0:
+        number = -finished.returncode
+        return f"it was ended by {signal_name(number) or number} and left no capture"
+    if finished.returncode == 0 and "Generating '" in said:
+        return "it recorded the workload and wrote no capture"
+    return None
 
 
 def _why_never_opened(spec: ProfileSpec, finished: Finished, log: Path) -> str:

@@ -18,10 +18,13 @@ TRIES: Final = 3
 PROPERTY: Final = "nsys_broke_down"
 """Name of the JUnit property of a test that was tried again."""
 BROKEN: Final = re.compile(
-    r"nsys \S+ itself failed|NsysCrashed|Connection to Agent lost|Local Endpoint is not available|-try-[23]\b"
-    r"|nsys did not end within \S+ s, though the workload had ended"
+    r".*(?:nsys \S+ itself failed|NsysCrashed|Connection to Agent lost|Local Endpoint is not available|-try-[23]\b"
+    r"|could not import its recording: Importation failed"
+    r"|nsys (?:\S+ )?did not end within \S+ s, though the workload had ended).*"
 )
-"""What perfgate, or nsys, says where nsys broke down."""
+"""The line in which perfgate, or nsys, says that nsys broke down."""
+RAISED: Final = re.compile(r"^E .*", re.MULTILINE)
+"""What was raised, in a report that shows the source as well."""
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -46,8 +49,8 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 def _breakdown(report: pytest.TestReport) -> str | None:
     """What a failed test's report, or its output, says of nsys breaking down."""
-    found = BROKEN.search("\n".join([report.longreprtext, *_printed(report)]))
-    return None if found is None else found[0]
+    found = BROKEN.search("\n".join([*RAISED.findall(report.longreprtext), *_printed(report)]))
+    return None if found is None else found[0].removeprefix("E ").strip()
 
 
 def _printed(report: pytest.TestReport) -> Iterator[str]:

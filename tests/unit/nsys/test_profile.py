@@ -268,6 +268,13 @@ NEVER_OPENED = (
 NO_IMPORTER = "nsys 2024.2.3 recorded the workload but could not import its recording: "
 
 
+LOST = (
+    "echo \"Generating '/tmp/nsys-report-7df7.qdstrm'\"; printf '\\r[1/1] [=====100%%] capture.nsys-rep\\n'; "
+    "echo Generated:"
+)
+"""All that 2024.2 said of a run on a busy machine; there was no file."""
+
+
 @pytest.mark.parametrize(
     ("said", "capture", "problem"),
     [
@@ -348,8 +355,16 @@ NO_IMPORTER = "nsys 2024.2.3 recorded the workload but could not import its reco
         pytest.param(
             "kill -ABRT $$",
             CaptureMode.ALL,
-            "nsys 2024.2.3 itself was ended by SIGABRT and left no capture. Its last words are in {run}/nsys.log",
+            "nsys 2024.2.3 itself failed: it was ended by SIGABRT and left no capture. All it printed is in "
+            "{run}/nsys.log",
             id="nsys died",
+        ),
+        pytest.param(
+            LOST,
+            CaptureMode.CUDA_PROFILER_API,
+            "nsys 2024.2.3 itself failed: it recorded the workload and wrote no capture. All it printed is in "
+            "{run}/nsys.log",
+            id="nsys lost it",
         ),
     ],
 )
@@ -815,6 +830,19 @@ def test_an_agent_that_was_lost_is_an_nsys_that_broke_down(fake: Fake, status: i
 def test_an_nsys_that_says_end_of_file_and_no_more_broke_down(fake: Fake) -> None:
     outcome = outcome_of(fake.make(profile="echo 'End of file' >&2; exit 1"), fake)
     assert (outcome.exit_status, outcome.tail, outcome.crash) == (None, (), "End of file")
+
+
+def test_an_nsys_that_wrote_nothing_of_what_it_recorded_broke_down_unless_the_workload_failed(fake: Fake) -> None:
+    outcome = outcome_of(fake.make(profile=LOST), fake)
+    assert (outcome.exit_status, outcome.crash) == (None, "it recorded the workload and wrote no capture")
+    shutil.rmtree(fake.run)
+    outcome = outcome_of(fake.make(profile=f"{LOST}; exit 3"), fake)
+    assert (outcome.exit_status, outcome.crash) == (3, None)
+
+
+@pytest.mark.parametrize("said", ["Importer error status: An unknown error occurred.", "FATAL ERROR: /dvs/QuadD/a"])
+def test_what_nsys_gives_a_reason_for_is_not_tried_again(fake: Fake, said: str) -> None:
+    assert outcome_of(fake.make(profile=f"{LOST}; echo '{said}'"), fake).crash is None
 
 
 def test_a_brace_that_a_workload_prints_is_its_own(fake: Fake) -> None:
