@@ -133,7 +133,7 @@ def examine(
         found += check_trial(tool, env=env, pass_env=settings.pass_env, python=python, gpu_expected=bool(gpus))
     found.append(check_torch(python, env=env, gpu_expected=bool(gpus), cwd=root))
     found.append(check_disk(kept))
-    found.append(check_locks(machine_folder() if locks is None else locks))
+    found.append(check_locks(locks))
     found.append(check_repository(root, env=env, baselines=settings.baselines))
     found.append(check_workloads(root, settings.workloads))
     found.append(check_orphans(orphans))
@@ -316,10 +316,10 @@ def check_disk(kept: Path) -> Finding:
     )
 
 
-def check_locks(folder: Path) -> Finding:
-    """Say whether gates can take turns here."""
+def check_locks(folder: Path | None = None) -> Finding:
+    """Say whether gates can take turns in a folder, by default this machine's."""
     try:
-        prepare_folder(folder)
+        folder = prepare_folder(machine_folder() if folder is None else folder)
         with tempfile.TemporaryFile(dir=folder):
             pass
     except PerfgateError as error:

@@ -547,10 +547,12 @@ def _family() -> set[int]:
 def _parents() -> dict[int, int]:
     """The parent of each process on this machine."""
     parents: dict[int, int] = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
+    for folder in Path("/proc").iterdir():
         # The name, in brackets, may hold anything; after it come the state and the parent.
         with contextlib.suppress(OSError, IndexError):
-            parents[int(stat.parent.name)] = int(stat.read_text(errors="replace").rpartition(")")[2].split()[1])
+            if folder.name.isdecimal():
+                stat = (folder / "stat").read_text(errors="replace")
+                parents[int(folder.name)] = int(stat.rpartition(")")[2].split()[1])
     return parents
 
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import sys
+from collections.abc import Iterator
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 pytest_plugins = ["pytester", "support.again", "support.project"]
@@ -15,3 +19,15 @@ settings.load_profile("perfgate")
 # A shell starts what it leaves in the background deaf to Ctrl-C, and all that it starts in turn: tests send one.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# A file that is written twice within a second, at the same length, would be loaded from the bytecode of the first.
+sys.dont_write_bytecode = True
+os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _locks_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Gates of tests that run side by side do not wait for one another: none of their times is compared."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PERFGATE_LOCKS", str(tmp_path_factory.getbasetemp()))
+        yield

@@ -20,6 +20,8 @@ from typing import Final
 from perfgate.model.errors import GpuTaken, StoreFailed
 from perfgate.model.machine import Gpu
 
+VARIABLE: Final = "PERFGATE_LOCKS"
+"""Environment variable that names another folder than /tmp, for gates that share a GPU and no /tmp: containers."""
 POLL_S: Final = 0.2
 NO_GPU: Final = "no-gpu"
 SHARED_FOLDER: Final = 0o1777
@@ -27,14 +29,24 @@ SHARED_FILE: Final = 0o666
 
 
 def machine_folder() -> Path:
-    """Return where this machine's locks lie.
+    """Return where this machine's locks lie: in the folder that `PERFGATE_LOCKS` names, or in /tmp.
 
     `/tmp` rather than TMPDIR where there is one: batch systems give every job a TMPDIR of its own, and two gates that
     look into different folders do not take turns.
+
+    Raises:
+        StoreFailed: `PERFGATE_LOCKS` is no absolute path, and would be another folder for each.
     """
-    shared = Path("/tmp")
-    root = shared if shared.is_dir() and os.access(shared, os.W_OK) else Path(tempfile.gettempdir())
-    return root / "perfgate-locks"
+    shared = Path(os.environ.get(VARIABLE) or "/tmp")
+    if not shared.is_absolute():
+        raise StoreFailed(
+            subject=f"{VARIABLE}={shared}",
+            fact="is no absolute path",
+            expectation="Gates that share a GPU take turns through one folder",
+            next_step="Name it from the root on, or leave the variable out: then it is /tmp.",
+        )
+    usable = VARIABLE in os.environ or (shared.is_dir() and os.access(shared, os.W_OK))
+    return (shared if usable else Path(tempfile.gettempdir())) / "perfgate-locks"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import signal
@@ -12,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import psutil
 import pytest
 from support import records
 from support.project import Project
@@ -28,12 +30,6 @@ from perfgate.settings import load_settings
 from perfgate.store import Store
 
 COMMAND = [sys.executable, "-c", "from perfgate.cli import main; main()", "selftest"]
-
-
-@pytest.fixture(autouse=True)
-def _locks_of_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
-    locks = tmp_path_factory.mktemp("locks")
-    monkeypatch.setattr("perfgate.machine.lock.machine_folder", lambda: locks)
 
 
 def passed(outcome: Outcome = Outcome.PASSED) -> Verdict:
@@ -343,10 +339,8 @@ def wait_until(holds: Callable[[], bool], *, timeout_s: float = 200) -> None:
 def living_with(mark: str) -> list[str]:
     """Processes that inherited a variable of this value."""
     found = []
-    for environ in Path("/proc").glob("[0-9]*/environ"):
-        try:
-            if mark.encode() in environ.read_bytes():
-                found.append(environ.parent.name)
-        except OSError:
-            continue
+    for pid in psutil.pids():
+        with contextlib.suppress(OSError):
+            if mark.encode() in Path(f"/proc/{pid}/environ").read_bytes():
+                found.append(str(pid))
     return found

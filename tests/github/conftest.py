@@ -48,7 +48,7 @@ def replaying(what: str, folder: Path) -> dict[str, str]:
         "PYTEST_ADDOPTS": "-p support.replayed",
         "PYTHONPATH": str(TESTS),
         replayed.WHAT: what,
-        replayed.LOCKS: str(folder / "locks"),
+        "PERFGATE_LOCKS": str(folder),
     }
 
 

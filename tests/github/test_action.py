@@ -320,7 +320,7 @@ def test_a_cancelled_gate_ends_all_that_it_started_and_frees_the_gpu(
     assert done.commands == ["::error title=perfgate%3A gate shut::mlp: it was expected, and not measured"]
     assert "gate \u274c shut" in machine.told
     gpus = replayed.MANIFEST_READ.machine.gpus
-    with gpu_lock(gpus, timeout_s=0.1, on_wait=pytest.fail, folder=tmp_path / "locks"):
+    with gpu_lock(gpus, timeout_s=0.1, on_wait=pytest.fail, folder=tmp_path / "perfgate-locks"):
         pass
     artifacts = published(machine, done, "cancelled")
     assert artifacts["perfgate"] == FOUR
@@ -374,7 +374,9 @@ def test_what_a_killed_gate_has_left_is_ended_by_the_last_step(runner: Runner, t
     assert cleaned.status == 0, cleaned.log
     assert cleaned.log.startswith("Ended processes of this gate that still ran: python"), cleaned.log
     assert processes_of(marked(machine)) == []
-    with gpu_lock(replayed.MANIFEST_READ.machine.gpus, timeout_s=0.1, on_wait=pytest.fail, folder=tmp_path / "locks"):
+    with gpu_lock(
+        replayed.MANIFEST_READ.machine.gpus, timeout_s=0.1, on_wait=pytest.fail, folder=tmp_path / "perfgate-locks"
+    ):
         pass
 
 

@@ -293,14 +293,12 @@ def _wrapped(line: str) -> str:
 
 @pytest.fixture
 def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Project]:
-    """An empty project on a machine without a GPU, outside CI, with locks of its own."""
+    """An empty project on a machine without a GPU, outside CI."""
     for name in ("CI", "GITHUB_ACTIONS", "NO_COLOR", "FORCE_COLOR", "PYTEST_ADDOPTS", "PYTEST_DEBUG"):
         monkeypatch.delenv(name, raising=False)
     for name in withhold_secrets(os.environ, ())[1]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    locks = tmp_path / "locks"
-    monkeypatch.setattr("perfgate.machine.lock.machine_folder", lambda: locks)
     yield Project(pytester, monkeypatch)
     shutil.rmtree(pytester.path / ".perfgate", ignore_errors=True)
 

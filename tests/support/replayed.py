@@ -20,7 +20,6 @@ import perfgate
 from perfgate import runner
 from perfgate.demo.record import EXPORT, MANIFEST, Manifest, Recording, unpack
 from perfgate.demo.replay import _measured
-from perfgate.machine import lock
 from perfgate.model.machine import Machine
 from perfgate.model.workload import Workload
 from perfgate.nsys.process import run_process
@@ -28,8 +27,6 @@ from perfgate.nsys.tool import NsysTool, NsysVersion
 from perfgate.plugin import bench, series
 
 WHAT = "PERFGATE_REPLAY"
-LOCKS = "PERFGATE_REPLAY_LOCKS"
-"""Folder of the GPU's locks, so that tests side by side do not wait for one another."""
 CAPTURES = Path(perfgate.__file__).parent / "demo" / "captures"
 HANGING = "hanging"
 """File in the project that says that the run that does not end has begun."""
@@ -54,7 +51,6 @@ def pytest_configure() -> None:
     patch.setattr(bench, "read_machine", _machine)
     patch.setattr(bench, "find_nsys", _nsys)
     patch.setattr(series, "wait_until_idle", _idle)
-    patch.setattr(lock, "machine_folder", partial(Path, os.environ[LOCKS]))
     patch.setattr(runner, "measure_run", partial(_replayed, recorded=count()))
 
 

@@ -365,8 +365,10 @@ def test_disk_space_is_measured_where_results_will_be_kept(tmp_path: Path, monke
     assert found.advice.endswith(f"Kept results of earlier gates may go: rm -r {kept}")
 
 
-def test_locks_need_a_folder(tmp_path: Path) -> None:
+def test_locks_need_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert doctor.check_locks(tmp_path / "locks").ok is True
+    monkeypatch.setenv("PERFGATE_LOCKS", "locks")
+    assert doctor.check_locks().fact == "PERFGATE_LOCKS=locks: is no absolute path"
     (tmp_path / "file").write_text("")
     found = doctor.check_locks(tmp_path / "file")
     assert (found.ok, found.fact) == (False, f"{tmp_path / 'file'}: cannot be used as a lock: File exists")

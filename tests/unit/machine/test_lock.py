@@ -216,7 +216,16 @@ def test_a_holder_that_wrote_nothing_readable_is_another_gate(tmp_path: Path) ->
 
 
 def test_all_jobs_of_a_machine_look_into_one_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("PERFGATE_LOCKS")
     here = machine_folder()
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     assert machine_folder() == here
     assert here.name == "perfgate-locks"
+
+
+def test_gates_that_share_no_tmp_are_given_a_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PERFGATE_LOCKS", str(tmp_path / "mounted"))
+    assert machine_folder() == tmp_path / "mounted" / "perfgate-locks"
+    monkeypatch.setenv("PERFGATE_LOCKS", "mounted")
+    with pytest.raises(StoreFailed, match="PERFGATE_LOCKS=mounted: is no absolute path"):
+        machine_folder()

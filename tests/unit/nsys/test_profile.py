@@ -10,6 +10,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
+import psutil
 import pytest
 
 from perfgate.model.errors import CaptureUnreadable, StoreFailed
@@ -536,10 +537,13 @@ def test_a_folder_that_nsys_would_misread_is_given_by_another_name(fake: Fake) -
 
 
 def test_a_helper_that_the_workload_left_behind_is_ended(fake: Fake) -> None:
-    left = f"setsid sh -c 'sleep 60' >/dev/null 2>&1 & echo ${COOKIE}; {CAPTURES}"
+    # Until it has become `sleep` it bears the name of the nsys that it was forked from.
+    settled = "until grep -q sleep /proc/$!/comm; do sleep 0.01; done"
+    left = f"setsid sleep 60 >/dev/null 2>&1 & {settled}; echo ${COOKIE}; {CAPTURES}"
     outcome = outcome_of(fake.make(profile=left), fake)
     assert outcome.wall_s < 10
-    assert not [path for path in Path("/proc").glob("[0-9]*/environ") if outcome.tail[0].encode() in _bytes_of(path)]
+    environs = [Path(f"/proc/{pid}/environ") for pid in psutil.pids()]
+    assert not [path for path in environs if outcome.tail[0].encode() in _bytes_of(path)]
 
 
 @pytest.mark.parametrize(
@@ -548,7 +552,8 @@ def test_a_helper_that_the_workload_left_behind_is_ended(fake: Fake) -> None:
 def test_a_workload_that_outlives_its_window_by_the_clock_has_no_status(
     fake: Fake, capture: CaptureMode | CaptureWindow, status: int | None
 ) -> None:
-    tool = fake.make(profile=f"setsid sleep 60 >/dev/null 2>&1 & {CAPTURES}")
+    settled = "until grep -q sleep /proc/$!/comm; do sleep 0.01; done"
+    tool = fake.make(profile=f"setsid sleep 60 >/dev/null 2>&1 & {settled}; {CAPTURES}")
     outcome = outcome_of(tool, fake, capture=capture)
     assert len(outcome.captures) == 1
     assert (outcome.exit_status, outcome.problem) == (status, None)
