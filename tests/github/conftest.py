@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -88,24 +89,31 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return repository.top
 
 
+def _runner_in(template: Path, folder: Path, what: str, *, branch: str = "main", **env: str) -> Machine:
+    """Make a runner whose workspace is a clone of the template, with its history."""
+    workspace = folder / "workspace"
+    subprocess.run(
+        ["git", "clone", "--quiet", f"--branch={branch}", str(template), str(workspace)],
+        check=True,
+        capture_output=True,
+        env={**os.environ, "GIT_CONFIG_NOSYSTEM": "1"},
+    )
+    machine = Machine(folder / "runner", workspace, **(replaying(what, folder) | env))
+    stand_in = machine.temp / "bin" / "python3"
+    stand_in.parent.mkdir()
+    stand_in.write_text(VENV.format(python=sys.executable, ran=str(machine.ran)), encoding="utf-8")
+    stand_in.chmod(0o755)
+    machine.env["PATH"] = f"{stand_in.parent}:{machine.env['PATH']}"
+    return machine
+
+
+@pytest.fixture(scope="session")
+def runner_in(template: Path) -> Callable[..., Machine]:
+    """Makes runners, each in a folder."""
+    return partial(_runner_in, template)
+
+
 @pytest.fixture
-def runner(template: Path, tmp_path: Path) -> Callable[..., Machine]:
-    """Makes runners whose workspace is a clone of the template, with its history."""
-
-    def make(what: str, *, branch: str = "main", **env: str) -> Machine:
-        workspace = tmp_path / "workspace"
-        subprocess.run(
-            ["git", "clone", "--quiet", f"--branch={branch}", str(template), str(workspace)],
-            check=True,
-            capture_output=True,
-            env={**os.environ, "GIT_CONFIG_NOSYSTEM": "1"},
-        )
-        machine = Machine(tmp_path / "runner", workspace, **(replaying(what, tmp_path) | env))
-        stand_in = machine.temp / "bin" / "python3"
-        stand_in.parent.mkdir()
-        stand_in.write_text(VENV.format(python=sys.executable, ran=str(machine.ran)), encoding="utf-8")
-        stand_in.chmod(0o755)
-        machine.env["PATH"] = f"{stand_in.parent}:{machine.env['PATH']}"
-        return machine
-
-    return make
+def runner(runner_in: Callable[..., Machine], tmp_path: Path) -> Callable[..., Machine]:
+    """Makes this test's own runner."""
+    return partial(runner_in, tmp_path)

@@ -11,6 +11,7 @@ import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -125,16 +126,32 @@ def head(machine: Machine) -> str:
     return done.stdout.strip()
 
 
+Ended = tuple[Done, dict[str, dict[str, bytes]]]
+Gates = Callable[..., Ended]
+
+
+@pytest.fixture(scope="module")
+def gates(runner_in: Runner, tmp_path_factory: pytest.TempPathFactory) -> Gates:
+    """Runs the gate of a pull request's workflow on a runner of its own, each that is asked for once."""
+
+    @cache
+    def run(what: str, *, branch: str = "main", shard: int = 1, shards: int = 1) -> Ended:
+        machine = runner_in(tmp_path_factory.mktemp("gate"), what, branch=branch)
+        assert installed(machine, "perfgate-gate", "gate") == ["pip install -q -e .[torch]"]
+        return gated(machine, "perfgate-gate", gpu="h200", shard=shard, shards=shards)
+
+    return run
+
+
 # Shards
 
 
 @pytest.mark.parametrize(("what", "status", "mark"), [("unchanged", 0, "open"), ("slip", 1, "shut")])
-def test_shards_are_merged_into_one_verdict(runner: Runner, what: str, status: int, mark: str) -> None:
+def test_shards_are_merged_into_one_verdict(runner: Runner, gates: Gates, what: str, status: int, mark: str) -> None:
     machine = runner(what, branch="two")
-    assert installed(machine, "perfgate-gate", "gate") == ["pip install -q -e .[torch]"]
     artifacts: dict[str, dict[str, bytes]] = {}
     for shard in (1, 2):
-        done, found = gated(machine, "perfgate-gate", gpu="h200", shard=shard, shards=2)
+        done, found = gates(what, branch="two", shard=shard, shards=2)
         assert (done.status, done.outputs["outcome"]) == (status, mark), done.log
         artifacts |= found
     names = {f"{kind}perfgate-h200-{shard}" for kind in ("", "kept-") for shard in (1, 2)}
@@ -142,7 +159,6 @@ def test_shards_are_merged_into_one_verdict(runner: Runner, what: str, status: i
 
     assert installed(machine, "perfgate-gate", "verdict") == ["pip install -q ."]
     downloaded(artifacts, "perfgate-", machine.temp / "gates")
-    machine.summary.unlink()
     done = merged(machine, 2)
     assert done.status == status, done.log
     four = {"perfgate.json", "page.json", "perfgate.html", "junit.xml"}
@@ -156,10 +172,10 @@ def test_shards_are_merged_into_one_verdict(runner: Runner, what: str, status: i
     assert f"{mark}\n" in machine.told.splitlines(keepends=True)[0]
 
 
-def test_a_gate_that_is_missing_shuts_the_merged_one(runner: Runner) -> None:
+def test_a_gate_that_is_missing_shuts_the_merged_one(runner: Runner, gates: Gates) -> None:
     machine = runner("unchanged", branch="two")
     installed(machine, "perfgate-gate", "verdict")
-    done, artifacts = gated(machine, "perfgate-gate", gpu="h200", shard=1, shards=2)
+    done, artifacts = gates("unchanged", branch="two", shard=1, shards=2)
     assert done.status == 0, done.log
     downloaded(artifacts, "perfgate-", machine.temp / "gates")
     done = merged(machine, 2)
@@ -172,20 +188,20 @@ def test_a_gate_that_is_missing_shuts_the_merged_one(runner: Runner) -> None:
     )
 
 
-def test_one_gate_alone_is_merged_wherever_its_files_are_laid(runner: Runner) -> None:
+def test_one_gate_alone_is_merged_wherever_its_files_are_laid(runner: Runner, gates: Gates) -> None:
     """A download of one artifact may make no folder for it."""
     machine = runner("unchanged")
     installed(machine, "perfgate-gate", "verdict")
-    done, artifacts = gated(machine, "perfgate-gate", gpu="gpu", shard=1, shards=1)
+    done, artifacts = gates("unchanged")
     assert done.status == 0, done.log
-    gates = machine.temp / "gates"
-    gates.mkdir()
-    for path, content in artifacts["perfgate-gpu-1"].items():
-        (gates / path).write_bytes(content)
+    laid = machine.temp / "gates"
+    laid.mkdir()
+    for path, content in artifacts["perfgate-h200-1"].items():
+        (laid / path).write_bytes(content)
     done = merged(machine, 1)
     assert done.status == 0, done.log
     document = read_document((machine.temp / "merged" / "perfgate.json").read_text("utf-8"))
-    assert [(gate.label, gate.opens_gate) for gate in document.gates] == [("perfgate-gpu-1", True)]
+    assert [(gate.label, gate.opens_gate) for gate in document.gates] == [("perfgate-h200-1", True)]
     assert document.opens_gate
 
 
@@ -245,28 +261,27 @@ def test_where_no_gate_ran_the_verdict_fails_and_nothing_is_published(
 
 
 @pytest.mark.parametrize(
-    ("result", "gates", "state"),
+    ("result", "expected", "state"),
     [("success", 1, "success"), ("failure", 1, "failure"), ("cancelled", 2, "failure"), ("success", 2, "failure")],
 )
 def test_the_verdict_is_that_of_the_gates_that_there_should_be(
-    runner: Runner, result: str, gates: int, state: str
+    runner: Runner, gates: Gates, result: str, expected: int, state: str
 ) -> None:
     """Nor is it open where a gate's job failed beside an open gate, such as in clearing up."""
     machine = runner("unchanged")
-    installed(machine, "perfgate-gate", "gate")
-    done, artifacts = gated(machine, "perfgate-gate", gpu="h200", shard=1, shards=1)
+    done, artifacts = gates("unchanged")
     assert done.status == 0, done.log
     downloaded(artifacts, "perfgate-", machine.temp / "gates")
-    ended, log, published = judged(machine, result=result, gates=str(gates))
+    ended, log, published = judged(machine, result=result, gates=str(expected))
     assert (ended, published) == (state, ["perfgate"]), log
     told = f"::error::The gate ended as {result}, whatever its verdicts say: see its job.\n"
     assert (told in log) is (result == "failure")
 
 
-def test_gates_are_not_merged_without_knowing_how_many_there_should_be(runner: Runner) -> None:
+def test_gates_are_not_merged_without_knowing_how_many_there_should_be(runner: Runner, gates: Gates) -> None:
     machine = runner("unchanged")
-    installed(machine, "perfgate-gate", "gate")
-    done, artifacts = gated(machine, "perfgate-gate", gpu="h200", shard=1, shards=1)
+    installed(machine, "perfgate-gate", "verdict")
+    done, artifacts = gates("unchanged")
     assert done.status == 0, done.log
     downloaded(artifacts, "perfgate-", machine.temp / "gates")
     done = merged(machine, "")
@@ -280,11 +295,14 @@ def test_gates_are_not_merged_without_knowing_how_many_there_should_be(runner: R
 
 @pytest.mark.parametrize(("inputs", "runs"), [({}, 3), ({"runs": ""}, 3), ({"runs": "5"}, FEWEST_RUNS)])
 def test_a_gate_that_is_started_by_hand_measures_as_often_as_it_is_told(
-    runner: Runner, inputs: Mapping[str, str], runs: int
+    runner: Runner, gates: Gates, inputs: Mapping[str, str], runs: int
 ) -> None:
-    machine = runner("unchanged")
-    installed(machine, "perfgate-gate", "gate")
-    done, artifacts = gated(machine, "perfgate-gate", inputs=inputs, gpu="h200", shard=1, shards=1)
+    if inputs:
+        machine = runner("unchanged")
+        installed(machine, "perfgate-gate", "gate")
+        done, artifacts = gated(machine, "perfgate-gate", inputs=inputs, gpu="h200", shard=1, shards=1)
+    else:
+        done, artifacts = gates("unchanged")
     assert done.status == 0, done.log
     ((_, kept),) = artifacts["kept-perfgate-h200-1"].items()
     assert len(json.loads(kept)["runs"]) == runs
