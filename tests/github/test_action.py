@@ -98,9 +98,15 @@ def test_an_unchanged_workload_opens_the_gate(runner: Runner) -> None:
     }
 
 
-def test_a_slip_shuts_the_gate_and_is_shown_at_the_workload(runner: Runner) -> None:
-    machine = runner("slip")
-    done = gated(machine, captures="true")
+@pytest.fixture(scope="module")
+def slipped(runner_in: Runner, tmp_path_factory: pytest.TempPathFactory) -> tuple[Machine, Done]:
+    """A runner whose gate was shut by a slip, and was asked for captures."""
+    machine = runner_in(tmp_path_factory.mktemp("slipped"), "slip")
+    return machine, gated(machine, captures="true")
+
+
+def test_a_slip_shuts_the_gate_and_is_shown_at_the_workload(slipped: tuple[Machine, Done]) -> None:
+    machine, done = slipped
     assert (done.status, done.outputs["outcome"]) == (1, "shut"), done.log
     (shown,) = done.commands
     assert shown.startswith(
@@ -120,9 +126,8 @@ def test_a_slip_shuts_the_gate_and_is_shown_at_the_workload(runner: Runner) -> N
     assert alike(artifacts["kept-perfgate"]) == KEPT
 
 
-def test_no_published_file_holds_the_jobs_environment(runner: Runner) -> None:
-    machine = runner("slip")
-    done = gated(machine, captures="true")
+def test_no_published_file_holds_the_jobs_environment(slipped: tuple[Machine, Done]) -> None:
+    machine, done = slipped
     held = [file for file in (machine.workspace / ".perfgate").rglob("*") if file.is_file()]
     secret = replayed.SECRET.encode()
     assert any(secret in file.read_bytes() for file in held), "what must not be published was there"

@@ -79,7 +79,9 @@ def test_steps_that_the_project_marks_itself_are_not_measured(
         pytest_options=(f"--rootdir={root}", "--import-mode=importlib", "-c", str(root / "pyproject.toml")),
     )
     file = "workloads/loops.py"
-    workload = Workload(id=name, source=file, nodeid=f"{file}::{name}", steps=6, warmup=warmup, capture=CaptureMode.ALL)
+    workload = Workload(
+        id=name, source=file, nodeid=f"{file}::{name}", steps=6, warmup=warmup, capture=CaptureMode.ALL, timeout_s=60
+    )
 
     def make(_fresh: Callable[[Path], Path]) -> Measured:
         shutil.rmtree(folder, ignore_errors=True)

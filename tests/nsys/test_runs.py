@@ -108,7 +108,7 @@ def test_its_reports_are_read_and_those_without_data_say_why(
     reports = run_reports(nsys_tool, good.captures[0].sqlite, tmp_path / "reports")
     [row] = [row for row in reports.nvtx_sum if row.range == "step"]
     assert (row.count, row.style) == (5, "PushPop")
-    assert 5 * 2_000_000 <= row.total_ns < 5 * 50_000_000
+    assert 5 * 2_000_000 <= row.total_ns < 5 * 1_000_000_000
     assert ReportName.CUDA_GPU_KERN_SUM in reports.skipped
     assert "does not contain" in reports.skipped[ReportName.CUDA_GPU_KERN_SUM]
 
@@ -211,12 +211,12 @@ for number in range(300):
     with nvtx.annotate("step"):
         time.sleep(0.1)
 """
-    window = CaptureWindow(delay=1.0, duration=1.5)
+    window = CaptureWindow(delay=1.0, duration=4.0)
     outcome = profile(nsys_tool, spec_of(code, tmp_path / "run", capture=window))
     assert outcome.problem is None
     assert outcome.wall_s < 20.0
     assert outcome.exit_status is None
-    assert 1 <= steps_in(outcome.captures[0].sqlite) <= 20
+    assert 1 <= steps_in(outcome.captures[0].sqlite) <= 45
     assert left_running(outcome) == []
 
 

@@ -485,7 +485,7 @@ def test_fixtures_and_parameters_reach_the_workload_in_its_own_process(project: 
     assert kept is not None
     step_ms = kept.result.runs[0].value(Metric.STEP_MS)
     assert step_ms is not None
-    assert 4.0 < step_ms < 40
+    assert 4.0 < step_ms < 1000
     assert set(kept.result.code) == {"workloads/conftest.py", "workloads/loops.py"}
 
 

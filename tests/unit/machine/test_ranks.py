@@ -64,6 +64,7 @@ def test_a_rank_stays_known_after_the_process_has_ended() -> None:
 
 
 def test_it_looks_no_more_often_than_it_needs_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes, "LOOK_S", 60.0)
     watch = looked(RankWatch(RUN_ID))
     with sleeping({RUN_COOKIE: RUN_ID, "RANK": "1"}) as pid:
         watch.look()

@@ -166,7 +166,7 @@ def test_what_is_not_supported_is_absent_and_remarked() -> None:
     bare.pids = Fails(pynvml.NVML_ERROR_NO_PERMISSION)
     library = FakeNvml([bare])
     with Sampler([H200], run_id="r", interval_s=0.001, library=library, processes=Table()) as sampler:
-        time.sleep(0.05)
+        time.sleep(0.3)
     (found,) = sampler.conditions().gpus
     assert found.samples > 1
     assert found.model_dump(exclude={"samples", "remarks"}) == {
@@ -206,7 +206,7 @@ def test_an_older_driver_is_asked_by_the_older_name() -> None:
         refuses={"nvmlDeviceGetCurrentClocksEventReasons": pynvml.NVML_ERROR_FUNCTION_NOT_FOUND},
     )
     with Sampler([H200], run_id="r", interval_s=0.001, library=library, processes=Table()) as sampler:
-        time.sleep(0.05)
+        time.sleep(0.3)
     (found,) = sampler.conditions().gpus
     assert [told.partition(" in ")[0] for told in found.throttled] == ["HW thermal slowdown"]
 
@@ -220,7 +220,7 @@ def test_a_mig_slice_takes_clocks_from_its_gpu_and_processes_from_itself() -> No
     part.pids = ()
     with Sampler([mig], run_id="r", interval_s=0.001, library=FakeNvml([whole]), processes=table) as sampler:
         part.pids = (OURS,)
-        time.sleep(0.05)
+        time.sleep(0.3)
     (found,) = sampler.conditions().gpus
     assert (found.uuid, found.sm_clock_mhz, found.temperature_c, found.neighbours) == ("MIG-5", 1755, 45, ())
     assert [told for told in found.remarks if "utilisation" in told] == [
@@ -258,7 +258,7 @@ def test_a_mistake_in_the_thread_stays_a_mistake() -> None:
     library = FakeNvml([state(pids=())])
     with Sampler([H200], run_id="r", interval_s=0.001, library=library, processes=Broken()) as sampler:
         library.gpus[0].pids = (OURS,)
-        time.sleep(0.05)
+        time.sleep(0.3)
     with pytest.raises(RuntimeError, match=r"^a bug$"):
         sampler.conditions()
     assert library.started == 0
