@@ -475,8 +475,10 @@ class Busy:
 
     def cores(self) -> float:
         """CPU cores kept busy since then, on average."""
-        used_ns, passed_ns = time.process_time_ns() - self._own_ns, time.perf_counter_ns() - self._began_ns
-        return (used_ns + max(_children_ns() - self._children_ns, 0)) / max(passed_ns, 1)
+        used_ns = time.process_time_ns() - self._own_ns
+        used_ns += max(_children_ns() - self._children_ns, 0)
+        # Last, or what the children do while they are looked for would count, and its time would not.
+        return used_ns / max(time.perf_counter_ns() - self._began_ns, 1)
 
 
 def _children_ns() -> int:

@@ -12,8 +12,10 @@ from hypothesis import HealthCheck, settings
 
 pytest_plugins = ["pytester", "support.again", "support.project"]
 
-# How fast examples are drawn says how busy the machine is: files run side by side.
-settings.register_profile("perfgate", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# How fast examples are drawn says how busy the machine is: files run side by side. A run draws what the last one drew,
+# so that a failure is of the change that it is seen at; `pytest --hypothesis-profile=search` draws others.
+settings.register_profile("search", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("perfgate", settings.get_profile("search"), derandomize=True, database=None)
 settings.load_profile("perfgate")
 
 # A shell starts what it leaves in the background deaf to Ctrl-C, and all that it starts in turn: tests send one.

@@ -9,12 +9,12 @@ from perfgate import Steps, workload
 
 SLIP = os.environ.get("PERFGATE_SELFTEST_SLIP", "")
 STEP_S = 0.02
-STALL_S = 0.002
+STALL_S = 0.02
 
 
-@workload(steps=20, warmup=2)
+@workload(steps=20, warmup=2, budgets={"step_ms": 0.25})
 def loop(steps: Steps) -> None:
-    """Sleep; a busy CPU changes that least."""
+    """Sleep; a busy CPU changes that least, and by far less than the budget."""
     for _ in steps:
         with nvtx.annotate("wait"):
             time.sleep(STEP_S)

@@ -76,7 +76,7 @@ ON_GPU: Final = (
 )
 ON_CPU: Final = (
     Plant(slip="", told="nothing"),
-    Plant(slip="stall", told="2 ms host stall", caught_by=(Metric.STEP_MS,)),
+    Plant(slip="stall", told="20 ms host stall", caught_by=(Metric.STEP_MS,)),
 )
 
 

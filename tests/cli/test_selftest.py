@@ -292,7 +292,7 @@ def test_the_path_from_a_real_nsys_to_a_verdict_works(project: Project, real_nsy
     assert [" ".join(line.split()[:-2]) for line in done.stdout.splitlines() if line.startswith("  ok")] == [
         "ok the baseline NO_BASELINE NO_BASELINE",
         "ok nothing PASSED PASSED",
-        "ok 2 ms host stall step_ms REGRESSED step_ms",
+        "ok 20 ms host stall step_ms REGRESSED step_ms",
     ]
     assert sorted(project.root.rglob("*")) == before
 

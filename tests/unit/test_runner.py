@@ -772,7 +772,10 @@ def test_ctrl_c_on_the_candidate_calls_the_reference_off(stand: Stand) -> None:
 
 def test_ctrl_c_while_only_the_reference_still_runs_calls_it_off(stand: Stand) -> None:
     def interrupts(tick: Tick) -> NoReturn:
-        time.sleep(0.2)
+        account = stand.folder / "candidate" / "account.json"
+        while not account.exists() or not account.read_text().endswith("}"):
+            time.sleep(0.01)
+        time.sleep(0.2)  # the candidate's thread has ended then, but for what a stand-in does
         ctrl_c()
         goes_on(tick)
 

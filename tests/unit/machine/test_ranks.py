@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import time
+import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
@@ -13,7 +14,7 @@ import pytest
 
 from perfgate.machine import RUN_COOKIE, RankWatch, processes
 
-RUN_ID = "0123456789abcdef"
+RUN_ID = uuid.uuid4().hex
 
 
 @contextmanager

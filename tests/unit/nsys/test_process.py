@@ -277,18 +277,19 @@ def test_a_program_that_is_not_there_is_an_os_error(tmp_path: Path) -> None:
 
 def test_whatever_bears_a_mark_is_ended_and_named(tmp_path: Path) -> None:
     sleeper = "import signal, time; signal.signal(signal.SIGINT, signal.SIG_IGN); time.sleep(60)"
+    job = uuid.uuid4().hex
     ours, others = (
         subprocess.Popen([sys.executable, "-c", sleeper], env={**ENV, COOKIE: cookie}, start_new_session=True)
-        for cookie in ("of-a-job:of-a-run", "of-a-job-2")
+        for cookie in (f"{job}:of-a-run", f"{job}-2")
     )
     with ours, others:
         try:
-            while len(processes_of("of-a-job")) + len(processes_of("of-a-job-2")) < 2:
+            while len(processes_of(job)) + len(processes_of(f"{job}-2")) < 2:
                 time.sleep(0.01)
-            assert len(module.end_marked("of-a-job")) == 1
+            assert len(module.end_marked(job)) == 1
             assert ours.wait(timeout=10) == -signal.SIGTERM
             assert others.poll() is None
-            assert module.end_marked("of-a-job") == ()
+            assert module.end_marked(job) == ()
         finally:
             ours.kill()
             others.kill()
