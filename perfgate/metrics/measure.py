@@ -10,7 +10,7 @@ from functools import cached_property, reduce
 import numpy as np
 
 from perfgate.metrics.attribution import Segments, cut
-from perfgate.metrics.intervals import Idle, max_by, sum_by
+from perfgate.metrics.intervals import FOREVER, Idle, max_by, sum_by
 from perfgate.metrics.rows import copy_samples, kernel_samples, range_samples, sync_samples
 from perfgate.metrics.steps import Names, Steps, find_steps, whole_windows
 from perfgate.metrics.tally import GRAPH_WORDS, NCCL_KERNEL, CopyWork, DeviceTally, Tally, Work, tally
@@ -27,6 +27,9 @@ EMPTY_BELOW_MS = 0.02
 """A step without GPU work that is shorter holds nothing: marking it takes 0.001-0.006 ms (two cores, nsys 2024.2)."""
 MOST_LOST = 0.001
 """Share of the steps' launches that may lack their kernel; of 27 951 launches in captures of an H200 none does."""
+MOST_OVERTAKEN = 0.45
+"""Share of the periods that work which outlasts the steps behind its own may have shortened: from half of them on, the
+median is one of those."""
 MOST_OUTSIDE = 0.25
 """Share of the operations that may lack a call and have run outside the steps before the others mean nothing."""
 
@@ -253,7 +256,7 @@ def _measure_process(
         remarks=(*steps.remarks, *_remarks(steps, segments, totals, done, values, nvtx_step_ms)),
         complaints=(
             *steps.complaints,
-            *(() if unplaced else _complaints(timeline, steps, done, kept, by_step, totals, values)),
+            *(() if unplaced else _complaints(timeline, steps, segments, done, kept, by_step, totals, values)),
         ),
     )
 
@@ -267,9 +270,13 @@ def _completions(steps: Steps, segments: Segments, totals: Tally) -> Ints:
     complete               ^                    ^
     ```
     """
+    return np.maximum.accumulate(np.maximum(steps.ends, _last_ends(steps, segments, totals)))
+
+
+def _last_ends(steps: Steps, segments: Segments, totals: Tally) -> Ints:
+    """When the last GPU operation of each step ended; `-FOREVER` where there is none."""
     inside = segments.step >= 0
-    last = max_by(segments.step[inside], totals.last_end[inside], len(steps))
-    return np.maximum.accumulate(np.maximum(steps.ends, last))
+    return max_by(segments.step[inside], totals.last_end[inside], len(steps))
 
 
 def _bouts(steps: Steps, done: Ints, kept: Flags, idle: Sequence[Idle]) -> tuple[BoutSample, ...]:
@@ -423,6 +430,7 @@ def _attributable(
 def _complaints(
     timeline: Timeline,
     steps: Steps,
+    segments: Segments,
     done: Ints,
     kept: Flags,
     kernel_ns: Ints,
@@ -433,9 +441,22 @@ def _complaints(
     if (first := unsettled(timeline, steps, done, kept, kernel_ns)) is not None:
         yield first
     if totals.lost > MOST_LOST * totals.launched:
+        has_graphs = totals.by_segment[Metric.GRAPH_LAUNCHES].any()
+        launches = "launches of kernels and CUDA graphs" if has_graphs else "kernel launches"
+        what = "of them" if has_graphs else "kernels"
         yield (
-            f"of {totals.launched} kernel launches in the steps the capture lacks {totals.lost} kernels: the profiler "
-            "was stopped before the GPU had ended them, or lost them; synchronise before it stops, or let it stop later"
+            f"of {totals.launched} {launches} in the steps the capture lacks {totals.lost} {what}: the profiler was "
+            "stopped before the GPU had ended them, or lost them; synchronise before it stops, or let it stop later"
+        )
+    last = _last_ends(steps, segments, totals)
+    overtaken = (last > -FOREVER) & (np.maximum(steps.ends, last) < done)
+    # The step behind those that an operation spans has a period that is too short as well.
+    spans = int((overtaken[1:] & ~overtaken[:-1]).sum())
+    if int(overtaken.sum()) + spans > MOST_OVERTAKEN * len(steps):
+        yield (
+            f"GPU work of earlier steps goes on beyond {int(overtaken.sum())} of the {len(steps)} steps: they are "
+            "complete in clumps, whose periods are no step's; wait in a step for what it starts, or mark the whole "
+            "cycle as one step"
         )
     step_ms = values.get(Metric.STEP_MS)
     if step_ms is not None and step_ms < EMPTY_BELOW_MS and not totals.devices:

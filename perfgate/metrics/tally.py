@@ -113,9 +113,9 @@ class Tally:
     unknown_host: int
     """Copies between host and device in steps of which the capture does not say where the host's end lies."""
     launched: int
-    """Launches of kernels in steps whose kernels the capture should hold."""
+    """Launches of kernels and of CUDA graphs in steps whose work the capture should hold."""
     lost: int
-    """And those of them that it does not."""
+    """And those of them of which it holds nothing."""
 
 
 def tally(timeline: Timeline, process: int, segments: Segments) -> Tally:
@@ -145,11 +145,19 @@ def tally(timeline: Timeline, process: int, segments: Segments) -> Tally:
     launching = _count_calls(total, timeline, call_rows, call_segment, segments)
     del call_segment
     kernel_rows = _rows(timeline.kernels.process, process, alone=alone)
+    copy_rows = _rows(timeline.copies.process, process, alone=alone)
     _add_kernels(total, timeline, kernel_rows, segments, launches)
-    _look_for_lost(total, launching, timeline.kernels.correlation[kernel_rows])
+    _look_for_lost(total, launching[Metric.LAUNCHES], segments, timeline.kernels.correlation[kernel_rows])
     _add_spans(total, timeline.graphs, process, segments, launches, words=GRAPH_WORDS, is_kernel=True)
     _add_spans(total, timeline.memsets, process, segments, launches, words=MEMSET_WORDS, is_kernel=False)
-    _add_copies(total, timeline.copies, _rows(timeline.copies.process, process, alone=alone), segments, launches)
+    _add_copies(total, timeline.copies, copy_rows, segments, launches)
+    # Traced node by node, a graph is what its nodes are.
+    of_graphs = (
+        timeline.kernels.correlation[kernel_rows],
+        timeline.copies.correlation[copy_rows],
+        *(ops.correlation[_rows(ops.process, process, alone=False)] for ops in (timeline.graphs, timeline.memsets)),
+    )
+    _look_for_lost(total, launching[Metric.GRAPH_LAUNCHES], segments, *of_graphs)
     return total
 
 
@@ -169,13 +177,15 @@ def _rows(of: SmallInts, process: int, *, alone: bool) -> slice | Ints:
     return slice(None) if alone else np.flatnonzero(of == process)
 
 
-def _count_calls(total: Tally, timeline: Timeline, rows: slice | Ints, segment: SmallInts, segments: Segments) -> Ints:
-    """Count by segment, and return the ids of the launches in steps that are to have a kernel each.
+def _count_calls(
+    total: Tally, timeline: Timeline, rows: slice | Ints, segment: SmallInts, segments: Segments
+) -> dict[Metric, Ints]:
+    """Count by segment, and return the ids of the launches in steps that are to have something on the GPU each.
 
     What is launched while a CUDA graph is being recorded runs later, with the graph: steps that record one are left
     out.
     """
-    launching = np.empty(0, np.int64)
+    launching: dict[Metric, Ints] = {}
     calls, size = timeline.calls, len(segments.step)
     key, texts = _texts(calls.name[rows], timeline.names)
     classes = np.array([classify(text) for text in texts], np.int8)
@@ -199,24 +209,29 @@ def _count_calls(total: Tally, timeline: Timeline, rows: slice | Ints, segment: 
                 )
                 chosen = chosen[~nested]
         total.by_segment[metric] = np.bincount(segment[chosen], minlength=size).astype(np.int64)
-        if metric is Metric.LAUNCHES:
+        if metric is not Metric.SYNCS:
             recording = np.array([bool(_RECORDS.match(text)) for text in texts], np.bool_).take(key)
             steps = segments.step[segment[chosen]]
             at_once = (steps >= 0) & ~np.isin(steps, segments.step[segment[recording]])
-            launching = calls.correlation[rows][chosen][at_once].astype(np.int64)
-        if metric is Metric.SYNCS:
+            launching[metric] = calls.correlation[rows][chosen][at_once].astype(np.int64)
+        else:
             lasted = calls.end[rows][chosen] - calls.start[rows][chosen]
             total.syncs = _by_call_and_label(texts, key[chosen], segment[chosen], lasted, segments)
     return launching
 
 
-def _look_for_lost(total: Tally, launching: Ints, correlation: Ints | SmallInts) -> None:
-    """Look for launches without a kernel, where kernels are linked to their calls at all."""
+def _look_for_lost(total: Tally, launching: Ints, segments: Segments, *correlations: Ints | SmallInts) -> None:
+    """Look for launches of which nothing ran, where what ran is linked to its calls at all.
+
+    What ran since the first step without a call may be theirs.
+    """
     launching = launching[launching > 0]
-    if not len(correlation) or total.without_call.any():
+    found = np.isin(launching, np.concatenate(correlations))
+    if not found.any():
         return
-    total.launched = len(launching)
-    total.lost = int((~np.isin(launching, correlation)).sum())
+    since = int(np.argmax(segments.step >= 0))
+    total.launched += len(launching)
+    total.lost += max(0, int((~found).sum()) - int(total.without_call[since:].sum()))
 
 
 def _by_call_and_label(

@@ -12,7 +12,7 @@ from perfgate.metrics.measure import measure
 from perfgate.model.errors import StepsNotFound
 from perfgate.model.metric import METRICS, Metric
 from perfgate.model.sample import OUTSIDE_RANGES, ProcessSample
-from perfgate.model.timeline import CapturedGpu, Flags, SmallInts, Timeline
+from perfgate.model.timeline import CapturedGpu, CopyKind, Flags, SmallInts, Timeline
 
 
 def only(timeline: Timeline, step: str | None = "step", **options: int) -> ProcessSample:
@@ -63,6 +63,85 @@ def test_a_capture_that_lacks_the_last_kernels_is_no_measurement(lost: int) -> N
             "the GPU had ended them, or lost them; synchronise before it stops, or let it stop later"
         ),
     )
+
+
+GRAPHS_LOST = (
+    "of 30 launches of kernels and CUDA graphs in the steps the capture lacks 8 of them: the profiler was stopped "
+    "before the GPU had ended them, or lost them; synchronise before it stops, or let it stop later"
+)
+
+
+@pytest.mark.parametrize(("lost", "complaints"), [(0, ()), (8, (GRAPHS_LOST,))])
+@pytest.mark.parametrize("traced", ["whole", "by node"])
+def test_graphs_that_the_capture_lacks_are_no_measurement(lost: int, complaints: tuple[str, ...], traced: str) -> None:
+    ran = [Op(start=3_000_000 * k, end=3_000_000 * (k + 1), correlation=k) for k in range(1, 31 - lost)]
+    timeline = build(
+        ranges=[Range(start=100_000 * k, end=100_000 * k + 90_000) for k in range(1, 31)],
+        calls=[
+            Call(start=100_000 * k + 9, end=100_000 * k + 99, name="cudaGraphLaunch", correlation=k)
+            for k in range(1, 31)
+        ],
+        graphs=ran if traced == "whole" else [],
+        kernels=[] if traced == "whole" else ran,
+    )
+    assert only(timeline).complaints == complaints
+
+
+def test_what_ran_before_the_steps_excuses_no_kernel_that_is_lost() -> None:
+    """Nor does what ran since without a call, but for as many."""
+
+    def ahead(*others: Op) -> ProcessSample:
+        kernels = [Op(start=3_000_000 * k, end=3_000_000 * (k + 1), correlation=k) for k in range(2, 26)]
+        return only(
+            build(
+                ranges=[Range(start=100_000 * k, end=100_000 * k + 90_000) for k in range(1, 31)],
+                calls=[Call(start=100_000 * k + 9, end=100_000 * k + 99, correlation=k) for k in range(1, 31)],
+                kernels=[*others, *kernels],
+            )
+        )
+
+    before, during = (Op(start=at, end=at + 9, correlation=777) for at in (10, 6_000_000))
+    assert ahead(before).complaints[0].startswith("of 30 kernel launches in the steps the capture lacks 6 kernels: ")
+    assert ahead(during).complaints[0].startswith("of 30 kernel launches in the steps the capture lacks 5 kernels: ")
+
+
+def offloading(*, every: int, lasts_ms: float) -> ProcessSample:
+    """Steps of 4 ms, of which every n-th starts a copy that ends behind the steps after it."""
+    starts = [4_000_000 * k for k in range(1, 31)]
+    copying = starts[::every]
+    return only(
+        build(
+            ranges=[Range(start=at, end=at + 3_999_000) for at in starts],
+            calls=[
+                *(Call(start=at + 9, end=at + 99, correlation=at) for at in starts),
+                *(Call(start=at + 109, end=at + 199, name="cudaMemcpyAsync", correlation=at + 1) for at in copying),
+            ],
+            kernels=[Op(start=at + 50_000, end=at + 3_900_000, correlation=at) for at in starts],
+            copies=[
+                Op(start=at + 50_000, end=at + int(lasts_ms * 1e6), kind=CopyKind.D2H, correlation=at + 1)
+                for at in copying
+            ],
+        )
+    )
+
+
+def test_steps_that_are_complete_in_clumps_have_no_period_to_judge() -> None:
+    sample = offloading(every=3, lasts_ms=11.0)
+    assert sample.values[Metric.STEP_MS] == pytest.approx(1.0, abs=0.01)
+    assert sample.complaints == (
+        (
+            "GPU work of earlier steps goes on beyond 10 of the 30 steps: they are complete in clumps, whose periods "
+            "are no step's; wait in a step for what it starts, or mark the whole cycle as one step"
+        ),
+    )
+    assert offloading(every=4, lasts_ms=10.0).complaints != ()
+    assert offloading(every=30, lasts_ms=100.0).complaints != ()
+
+
+def test_a_copy_now_and_then_that_outlasts_its_step_does_not_move_the_median() -> None:
+    for sample in (offloading(every=6, lasts_ms=11.0), offloading(every=1, lasts_ms=11.0)):
+        assert sample.values[Metric.STEP_MS] == pytest.approx(4.0, abs=0.01)
+        assert not any("clumps" in complaint for complaint in sample.complaints)
 
 
 def test_launches_into_a_graph_that_is_being_recorded_have_no_kernel_to_lose() -> None:
