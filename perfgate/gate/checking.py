@@ -390,6 +390,7 @@ class _Checking:
             self.reference_runs.append(pair.reference)
             self._take(pair.candidate, own)
             _check_reference(pair.reference, self._expectation, stored, pair.candidate)
+            _check_alike(self.reference_runs)
             if alone is not None:
                 alone.check(_steps(self.reference_runs), _steps(own))
             reference = _as_baseline(self._expectation, self.reference_runs, stored)
@@ -697,6 +698,21 @@ def _check_reference(reference: Run, expectation: Expectation, stored: Baseline 
                 f"the baseline's commit does not do what it did when it was blessed: {metric} was "
                 f"{median(blessed):g} and is {value:g}. Something beside the code has changed"
             )
+
+
+def _check_alike(references: Sequence[Run]) -> None:
+    """Refuse runs of the other commit that did not all measure what is gated: what some lack would be gated by none.
+
+    Raises:
+        _NoDuet: a metric is in some of them only.
+    """
+    gated = [metric for metric, spec in METRICS.items() if spec.gated]
+    some = [one for one in gated if len({one in run.measured() for run in references}) > 1]
+    if some:
+        raise _NoDuet(
+            f"of the other commit's runs, some measured {listed(some)} and some did not.\n"
+            "Run it again; the kept captures of a run say why it lacks one: perfgate inspect"
+        )
 
 
 def _as_baseline(expectation: Expectation, runs: Sequence[Run], stored: Baseline | None) -> Baseline:

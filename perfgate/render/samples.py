@@ -79,6 +79,8 @@ def _process(page: Page, sample: ProcessSample) -> None:
     if sample.memory_share_h2d is not None:
         told = f"host-to-device is {100 * sample.memory_share_h2d:.1f} % of all memory operation time"
         page.prose(told, label="memory")
+    for complaint in sample.complaints:
+        page.prose(f"{complaint}. A gate does not count such a run.", label="INVALID")
     for remark in sample.remarks:
         page.prose(remark, label="remark")
     _devices(page, sample.devices)

@@ -556,6 +556,16 @@ def test_a_run_of_the_other_commit_that_lost_steps_ends_the_duet_and_not_the_gat
     )
 
 
+def test_a_metric_that_some_runs_of_the_other_commit_lack_is_not_left_out_of_the_gate() -> None:
+    lacks = records.run(absent={Metric.KERNEL_MS: "the capture does not say how long any of the kernels took"})
+    for references in ([lacks, slower(0)], [slower(0), lacks]):
+        checked = check(expect(), Policy(), Candidate(), Recorded(references, [slower(0)]), against=True)
+        assert (checked.verdict.outcome, checked.verdict.reason) == (
+            Outcome.NOT_MEASURED,
+            "of the other commit's runs, some measured kernel_ms and some did not.",
+        )
+
+
 def test_another_number_of_processes_in_the_other_commit_ends_the_duet() -> None:
     two = records.run(processes=[records.process(), records.process(pid=2)])
     checked = gated(screen(2.5), Recorded([two], [slower(2.5)]))

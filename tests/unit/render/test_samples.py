@@ -35,6 +35,13 @@ def window() -> ProcessSample:
     ).model_copy(update={"nvtx_step_ms": None, "memory_share_h2d": None, "window_ms": 123.4})
 
 
+def test_what_makes_a_run_invalid_is_said_of_a_capture_as_well() -> None:
+    sample = records.process().model_copy(update={"complaints": ("of 12 kernel launches the capture lacks 4",)})
+    text = sample_text([sample], source="mlp.sqlite", width=120, colour=False)
+    told = "  INVALID     of 12 kernel launches the capture lacks 4. A gate does not count such a run.\n"
+    assert told in text
+
+
 def test_process_at_80_columns() -> None:
     assert (
         sample_text([rank(0)], source="mlp.sqlite", width=80, colour=False)
