@@ -710,7 +710,7 @@ def _check_alike(references: Sequence[Run]) -> None:
     some = [one for one in gated if len({one in run.measured() for run in references}) > 1]
     if some:
         raise _NoDuet(
-            f"of the other commit's runs, some measured {listed(some)} and some did not.\n"
+            f"of the other commit's runs, some measured {listed(list(some))} and some did not.\n"
             "Run it again; the kept captures of a run say why it lacks one: perfgate inspect"
         )
 
