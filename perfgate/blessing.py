@@ -203,7 +203,7 @@ def why_no_duet(baseline: Baseline) -> str:
     if not commits:
         return "It was not measured at a commit, so no gate can run it again: there will be no duet with it."
     if all(commit.dirty for commit in commits):
-        return "It was measured with uncommitted changes: a duet with it takes place only if it loads none of them."
+        return "It was measured with uncommitted changes, which no commit holds: there will be no duet with it."
     return ""
 
 

@@ -102,7 +102,7 @@ def require_commit(root: Path, *, env: Mapping[str, str] | None = None, baseline
     inside = not folder.is_absolute() and ".." not in folder.parts  # git refuses to exclude what lies elsewhere
     excluded = [f":(exclude,literal){folder.as_posix()}"] if inside else []
     where = ("--", ":(top)", *excluded)
-    question = ("status", "--porcelain=v2", "--branch", "-z", "--untracked-files=normal", *where)
+    question = ("status", "--porcelain=v2", "--branch", "-z", "--untracked-files=normal", _SUBMODULES, *where)
     told = _ask(root, env, *question, settings=_LOOK_YOURSELF)
     headers: dict[str, str] = {}
     dirty = False
@@ -315,11 +315,14 @@ def changes(root: Path, *, env: Mapping[str, str] | None = None) -> tuple[str, .
     Raises:
         RepositoryUnreadable: no git, no repository, or git refuses.
     """
-    words = ("status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=normal", "--", ":(top)")
+    words = ("status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=normal", _SUBMODULES, "--", ":(top)")
     told = [entry[3:] for entry in _ask(root, env, *words, settings=_LOOK_YOURSELF).split("\0") if entry]
     told += [name for name in _unwatched(root, env, "--", ":(top)") if name not in told]
     return tuple(map(_text, told))
 
+
+_SUBMODULES: Final = "--ignore-submodules=none"
+"""Whatever .gitmodules or the user's configuration says."""
 
 _LOOK_YOURSELF: Final = ("core.fsmonitor=false",)
 """A watcher is a program of the user's, or of whoever had the checkout before: its word is not taken for the files'."""
@@ -560,6 +563,10 @@ _CHECKOUT_CAUSES: Final = (
 """What git prints, by sign: the fact and the next step."""
 
 
+_PATHS_AS_WRITTEN: Final = {f"GIT_{kind}_PATHSPECS": "0" for kind in ("LITERAL", "GLOB", "NOGLOB", "ICASE")}
+"""`git --literal-pathspecs` hands itself on to hooks: `:(top)` would be a file's name."""
+
+
 def _configured(root: Path, env: Mapping[str, str] | None, key: str) -> str:
     try:
         return _ask(root, env, "config", "--get", key).strip()
@@ -591,7 +598,7 @@ def _run(
 ) -> subprocess.CompletedProcess[bytes]:
     """Run one git command in `root` to its end, good or bad; `settings` come before the repository's own."""
     # GIT_OPTIONAL_LOCKS: status must not write the index under the user's own git.
-    fixed = {"LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
+    fixed = {"LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", **_PATHS_AS_WRITTEN}
     limit_s = TIME_LIMIT_S if limit_s is None else limit_s
     try:
         return subprocess.run(
@@ -616,10 +623,11 @@ def _run(
 
 def _refused(root: Path, verb: str, complaint: str, status: int) -> RepositoryUnreadable:
     if "dubious ownership" in complaint or "safe.directory" in complaint:
+        named = re.search(r"in repository at '(.*)'", complaint)
         return _unreadable(
             root,
             "git refuses it, since it belongs to another user",
-            f"If you trust it: git config --global --add safe.directory {root}",
+            f"If you trust it: git config --global --add safe.directory {root if named is None else named[1]}",
         )
     if "not a git repository" in complaint:
         return _unreadable(root, "it is not in a git repository", "Run perfgate in a checkout of the project.")

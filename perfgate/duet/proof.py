@@ -74,7 +74,8 @@ def prove_worker(
     _refuse_strays(workload, tree, witnesses, own=PACKAGE)
     if all(witness.pid != pid for witness in witnesses):
         raise _unproven(workload, tree, "the worker did not say which code it loaded", SILENCE)
-    if workload.source not in code:
+    top, source = (Path(os.path.realpath(path)) for path in (tree.root, tree.root / workload.source))
+    if not source.is_relative_to(top) or source.relative_to(top).as_posix() not in code:
         raise _unproven(workload, tree, f"{workload.source} was not loaded from it", ENVIRONMENT)
 
 

@@ -353,7 +353,7 @@ class PytestGate:
         result = Result(
             workload=workload,
             machine=series.machine,
-            commit=git.read_commit(self.root, baselines=self.settings.baselines),
+            commit=self._commit_measured(),
             measured_at=started_at,
             code=series.code,
             runs=checked.runs,
@@ -494,6 +494,13 @@ class PytestGate:
         """What is checked out, asked once and before anything is measured or written."""
         return git.read_commit(self.root, baselines=self.settings.baselines)
 
+    def _commit_measured(self) -> Commit | None:
+        """The commit that was checked out when the gate began; dirty if the checkout has changed since."""
+        began, now = self._commit, git.read_commit(self.root, baselines=self.settings.baselines)
+        if began is None or now is None:
+            return now
+        return began if (now.sha, now.dirty) == (began.sha, False) else began.model_copy(update={"dirty": True})
+
     @property
     def shelf(self) -> Shelf:
         """Where results and baselines are kept."""
@@ -506,7 +513,7 @@ class PytestGate:
         if not isinstance(self._bench, runner.Bench):
             return None
         file = self.store.baseline_path(self._bench.machine.slug, workload)
-        return os.path.relpath(file, self.root) if file.exists() else None
+        return os.path.relpath(file, self.root) if os.path.lexists(file) else None
 
     def _files(self, workload: str) -> str | None:
         folder = self._folders.get(workload)
@@ -540,7 +547,7 @@ def _blessed_at(baseline: Baseline | None) -> Against:
             next_step="Measure in a git repository and bless anew, so that it can be run again.",
         )
     found = next((commit for commit in reversed(known) if not commit.dirty), known[-1])
-    if found.dirty and baseline.code is None:
+    if found.dirty:
         raise RevisionMissing(
             subject=f"the baseline's commit {found.sha[:SHOWN_SHA]}",
             fact="the baseline was measured with uncommitted changes, which no commit holds",

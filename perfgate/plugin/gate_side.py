@@ -86,7 +86,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         root=config.rootpath,
         settings=settings,
         env=dict(os.environ),
-        worker_env=environment_before(config),
+        worker_env=git.without_repository(environment_before(config)),
         nsys=config.getoption("perfgate_nsys"),
         pytest_options=worker_options(config),
         runs_given=config.getoption("perfgate_runs") is not None,

@@ -187,7 +187,8 @@ def test_against_what_is_no_commit_nothing_is_measured(
 def test_a_baseline_measured_with_uncommitted_changes_has_no_commit_to_run(
     repository: Project, ran: Callable[..., list[Path]]
 ) -> None:
-    blessed(repository, dirty=True)
+    # Whatever it loaded: data, and what lies beside the project, is no part of the digest.
+    blessed(repository, dirty=True, code="0123456789abcdef")
     ran(reference=0.0, candidate=2.5)
     seen = repository.gate()
     assert "(3 runs against 10 blessed)" in seen.failures
@@ -199,10 +200,39 @@ def test_a_baseline_measured_with_uncommitted_changes_has_no_commit_to_run(
     assert "Bless from a commit without changes, so that it can be run again." in seen.failures
 
 
+def test_what_was_measured_is_what_was_checked_out_when_the_gate_began(
+    repository: Project, ran: Callable[..., list[Path]]
+) -> None:
+    began = Commit(
+        sha=git(repository.root, "rev-parse", "HEAD"),
+        dirty=False,
+        branch=git(repository.root, "branch", "--show-current"),
+    )
+    ran(reference=0.0, candidate=0.0)
+    repository.gate()
+    kept = repository.store.latest_result("loop")
+    assert kept is not None
+    assert kept.result.commit == began
+    measured = runner.measure_run
+
+    def committing(bench: runner.Bench, workload: Workload, folder: Path) -> runner.Measured:
+        if not (repository.root / "config.json").exists():
+            repository.write("config.json", "{}")
+            git(repository.root, "add", "-A")
+            git(repository.root, "commit", "-q", "-m", "meanwhile")
+        return measured(bench, workload, folder)
+
+    repository.patch.setattr(runner, "measure_run", committing)
+    repository.gate()
+    kept = repository.store.latest_result("loop")
+    assert kept is not None
+    assert kept.result.commit == began.model_copy(update={"dirty": True})
+
+
 def test_a_commit_whose_code_is_not_what_was_blessed_is_no_other_side(
     repository: Project, ran: Callable[..., list[Path]]
 ) -> None:
-    blessed(repository, code="0123456789abcdef", dirty=True)
+    blessed(repository, code="0123456789abcdef")
     ran(reference=0.0, candidate=2.5)
     seen = repository.gate()
     assert (

@@ -134,6 +134,7 @@ def test_what_a_conftest_sets_is_not_handed_on_for_another_commit_has_its_own(pr
     project.workload()
     project.write("conftest.py", "import os\n\nos.environ['OF_CONFTEST'] = os.environ['OF_SHELL'] = 'late'\n")
     project.patch.setenv("OF_SHELL", "early")
+    project.patch.setenv("GIT_INDEX_FILE", str(project.root / "index.lock"))
     made, handed = runner.measure_run, dict[str, str]()
 
     def noting(bench: runner.Bench, workload: Workload, folder: Path) -> runner.Measured:
@@ -147,6 +148,8 @@ def test_what_a_conftest_sets_is_not_handed_on_for_another_commit_has_its_own(pr
         os.environ.pop("OF_CONFTEST", None)
     assert handed["OF_SHELL"] == "early"
     assert "OF_CONFTEST" not in handed
+    # Of a hook that the gate was started from: a workload that asks git asks about its own commit.
+    assert "GIT_INDEX_FILE" not in handed
 
 
 @dataclass

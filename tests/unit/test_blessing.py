@@ -147,7 +147,7 @@ def test_an_inconclusive_result_is_refused_with_what_would_settle_it() -> None:
         ([None, None], "It was not measured at a commit, so no gate can run it again: there will be no duet with it."),
         (
             [Commit(sha="a" * 40, dirty=True), None],
-            "It was measured with uncommitted changes: a duet with it takes place only if it loads none of them.",
+            "It was measured with uncommitted changes, which no commit holds: there will be no duet with it.",
         ),
         ([Commit(sha="a" * 40, dirty=True), Commit(sha="b" * 40)], ""),
     ],

@@ -144,6 +144,30 @@ def test_a_hook_of_another_repository_does_not_lead_astray(root: Path, env: Env,
     assert git.read_commit(root, env=astray) == git.read_commit(root, env=env)
 
 
+def test_a_hook_of_a_git_that_takes_paths_literally_does_not_make_all_clean(root: Path, env: Env) -> None:
+    (root / "train.py").write_text("changed\n")
+    literal = {**env, "GIT_LITERAL_PATHSPECS": "1"}
+    assert git.require_commit(root, env=literal).dirty
+    assert git.changes(root, env=literal) == ("train.py",)
+
+
+def test_a_submodule_at_another_commit_is_a_change_whatever_gitmodules_says(
+    root: Path, env: Env, tmp_path: Path
+) -> None:
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    run(inner, env, "init", "--quiet")
+    run(inner, env, "commit", "--quiet", "--allow-empty", "-m", "one")
+    run(root, env, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(inner), "pkg")
+    run(root, env, "config", "--file", ".gitmodules", "submodule.pkg.ignore", "all")
+    run(root, env, "add", ".gitmodules", "pkg")
+    run(root, env, "commit", "--quiet", "-m", "submodule")
+    assert not git.require_commit(root, env=env).dirty
+    run(root / "pkg", env, "commit", "--quiet", "--allow-empty", "-m", "two")
+    assert git.require_commit(root, env=env).dirty
+    assert git.changes(root, env=env) == ("pkg",)
+
+
 def refusal(root: Path, env: Env) -> str:
     assert git.read_commit(root, env=env) is None
     with pytest.raises(RepositoryUnreadable) as caught:
@@ -189,6 +213,8 @@ def test_a_repository_of_another_user_names_the_remedy(root: Path, env: Env) -> 
     )
     with pytest.raises(RepositoryUnreadable):
         git.tracked_python_files(root, env=env)
+    (root / "svc").mkdir()
+    assert refusal(root / "svc", env).endswith(f"safe.directory {root}")
     trusting = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "safe.directory", "GIT_CONFIG_VALUE_0": str(root)}
     assert git.read_commit(root, env={**env, **trusting}) is not None
 

@@ -175,6 +175,18 @@ def test_a_worker_that_said_all_is_proven(tree: Worktree, tmp_path: Path) -> Non
     prove_worker(FUNCTION, tree, (mine, told(tmp_path, {}, pid=2)), pid=1, code=("workloads/mlp.py",))
 
 
+def test_a_workload_behind_a_link_within_the_commit_is_the_file_that_was_loaded(tree: Worktree, tmp_path: Path) -> None:
+    write(tree.root, "real/wl/mlp.py")
+    (tree.root / "linked").symlink_to("real/wl")
+    linked = FUNCTION.model_copy(update={"source": "linked/mlp.py"})
+    prove_worker(linked, tree, (told(tmp_path, {}),), pid=1, code=("real/wl/mlp.py",))
+    (tree.root / "elsewhere").symlink_to(tmp_path)
+    away = FUNCTION.model_copy(update={"source": "elsewhere/mlp.py"})
+    assert "elsewhere/mlp.py was not loaded from it" in unproven(
+        tree, told(tmp_path, {}), workload=away, code=("mlp.py",)
+    )
+
+
 def test_the_first_strays_are_named_and_the_rest_counted(tree: Worktree, tmp_path: Path) -> None:
     many = told(tmp_path, {f"m{n}": f"project/m{n}.py" for n in range(5)})
     assert unproven(tree, many, many) == (
