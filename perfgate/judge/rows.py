@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from perfgate.judge.clocks import ClockJudgement, ClockRule, judge_clock
 from perfgate.judge.compare import Prior, middle
@@ -50,6 +50,28 @@ class Rows:
         return [row for row in self.rows if row.outcome is outcome]
 
 
+def _judge_count(metric: Metric, baseline: Baseline, runs: Sequence[Run], terms: Terms) -> CountJudgement:
+    """Judge a count by the process that has most of it and, if that has no more than it had, by each of the others.
+
+    They are compared in the order of their counts: a slip that one rank has always made and all make now is a rise.
+    """
+    then, now = [run.counts.get(metric, ()) for run in baseline.runs], [run.by_process(metric) for run in runs]
+    most = judge_count(metric, baseline.values(metric), [one[0] for one in now], max_runs=terms.max_runs)
+    number = len(now[0])
+    if most.row.outcome in _RISEN or any(len(one) != number for one in (*then, *now)):
+        return most
+    for place in range(1, number):
+        other = judge_count(metric, [one[place] for one in then], [one[place] for one in now], max_runs=terms.max_runs)
+        if other.row.outcome in _RISEN:
+            reason = f"{other.row.reason}, in a process that had less of it than the most of the {number}"
+            return replace(other, row=other.row.model_copy(update={"reason": reason}))
+    return most
+
+
+_RISEN = (Outcome.REGRESSED, Outcome.INCONCLUSIVE)
+"""What a count comes to that rose, whether it is confirmed or not."""
+
+
 def judge_rows(baseline: Baseline, runs: Sequence[Run], terms: Terms) -> Rows:
     """Judge what the baseline holds, and show what it lacks; no rows without runs."""
     judged = Rows()
@@ -72,7 +94,7 @@ def judge_rows(baseline: Baseline, runs: Sequence[Run], terms: Terms) -> Rows:
             row = MetricVerdict(metric=metric, outcome=Outcome.NOT_MEASURED, baseline=middle(blessed), reason=reason)
             judged.rows.append(row)
         elif spec.clock is None:
-            count = judge_count(metric, blessed, found, max_runs=terms.max_runs)
+            count = _judge_count(metric, baseline, runs, terms)
             judged.counts.append(count)
             judged.rows.append(count.row)
         else:

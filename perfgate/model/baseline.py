@@ -41,12 +41,17 @@ class BlessedRun(Record):
     sm_clock_mhz: float | None = None
     processes: int | None = Field(default=None, ge=1)
     """Processes that took steps; None where it was not noted."""
+    counts: Mapping[Metric, tuple[float, ...]] = {}
+    """Of several processes, each one's counts, the highest first; `values` has the highest alone."""
 
     @classmethod
     def of(cls, run: Run) -> BlessedRun:
         """Take what a baseline keeps of a run."""
         return cls(
-            values=run.measured(), sm_clock_mhz=run.conditions.sm_clock_mhz, processes=len(run.processes) or None
+            values=run.measured(),
+            sm_clock_mhz=run.conditions.sm_clock_mhz,
+            processes=len(run.processes) or None,
+            counts={metric: run.by_process(metric) for metric in run.counts()} if len(run.processes) > 1 else {},
         )
 
 

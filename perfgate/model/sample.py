@@ -146,6 +146,11 @@ class Run(Record):
             return None
         return max(value for value in values if value is not None)
 
+    def by_process(self, metric: Metric) -> tuple[float, ...]:
+        """The values of its processes, the worst first; empty if any of them could not measure it."""
+        values = [value for process in self.processes if (value := process.values.get(metric)) is not None]
+        return tuple(sorted(values, reverse=True)) if len(values) == len(self.processes) else ()
+
     def measured(self) -> dict[Metric, float]:
         """Every metric that all processes measured, in the table's order."""
         return {metric: value for metric in METRICS if (value := self.value(metric)) is not None}

@@ -11,7 +11,7 @@ from perfgate.judge.creep import creep
 from perfgate.judge.judge import Judgement, judge
 from perfgate.judge.rows import Terms
 from perfgate.judge.stages import DUET_PLAN, INTERLEAVED_PLAN, SCREEN_PLAN, Plan
-from perfgate.model.baseline import Spread
+from perfgate.model.baseline import BlessedRun, Occasion, Spread
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import ProcessSample, Run
@@ -340,6 +340,53 @@ def test_the_slowest_process_of_a_run_is_judged() -> None:
     runs = [Run(started_at=MOMENT, wall_s=1.0, processes=ranks)] * 3
     verdict = judge(blessed({M.STEP_MS: [10.0] * 10}), runs, Terms()).verdict
     assert verdict.outcome is Outcome.REGRESSED
+
+
+def of_ranks(*syncs: float) -> Run:
+    ranks = tuple(
+        ProcessSample(pid=rank, rank=rank, steps=30, values={M.STEP_MS: 10.0, M.SYNCS: made}, window_ms=300.0)
+        for rank, made in enumerate(syncs)
+    )
+    return Run(started_at=MOMENT, wall_s=1.0, processes=ranks)
+
+
+@pytest.mark.parametrize(
+    ("now", "outcome", "reason"),
+    [
+        ((1.0, 0.0, 0.0), Outcome.PASSED, "unchanged (exact)"),
+        ((0.0, 0.0, 1.0), Outcome.PASSED, "unchanged (exact)"),
+        ((2.0, 0.0, 0.0), Outcome.REGRESSED, "rose from 1 to 2 per step (exact)"),
+        (
+            (1.0, 0.0, 1.0),
+            Outcome.REGRESSED,
+            "rose from 0 to 1 per step (exact), in a process that had less of it than the most of the 3",
+        ),
+        (
+            (1.0, 1.0, 1.0),
+            Outcome.REGRESSED,
+            "rose from 0 to 1 per step (exact), in a process that had less of it than the most of the 3",
+        ),
+        ((0.0, 0.0, 0.0), Outcome.IMPROVED, "fell from 1 to 0 per step (exact)"),
+    ],
+)
+def test_a_slip_that_one_rank_always_made_is_a_rise_where_others_make_it_too(
+    now: tuple[float, ...], outcome: Outcome, reason: str
+) -> None:
+    occasion = Occasion(measured_at=MOMENT, runs=tuple(BlessedRun.of(of_ranks(1.0, 0.0, 0.0)) for _ in range(5)))
+    baseline = BASELINE.model_copy(update={"occasions": (occasion,)})
+    row = judge(baseline, [of_ranks(*now)] * 3, Terms()).verdict.of(M.SYNCS)
+    assert row is not None
+    assert (row.outcome, row.reason) == (outcome, reason)
+    # A second run must confirm a rise.
+    assert (judge(baseline, [of_ranks(*now)], Terms()).wanted_runs == 2) == (outcome is Outcome.REGRESSED)
+
+
+def test_a_baseline_that_does_not_have_each_ranks_counts_is_judged_by_the_most() -> None:
+    occasion = Occasion(measured_at=MOMENT, runs=(BlessedRun(values={M.STEP_MS: 10.0, M.SYNCS: 1.0}),) * 5)
+    baseline = BASELINE.model_copy(update={"occasions": (occasion,)})
+    row = judge(baseline, [of_ranks(1.0, 1.0, 1.0)] * 3, Terms()).verdict.of(M.SYNCS)
+    assert row is not None
+    assert row.outcome is Outcome.PASSED
 
 
 def test_runs_and_drops_are_counted() -> None:
