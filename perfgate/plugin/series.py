@@ -187,8 +187,8 @@ class WorktreeDuel:
             raise CodeUnproven(
                 subject=f"{self.workload.id} at {self._shown}",
                 fact="the commit's files are not those that were blessed",
-                expectation="They were measured with uncommitted changes, or load others now",
-                next_step="Bless from a commit without changes, so that it can be run again.",
+                expectation="They load others now, or git writes them here with other bytes (line ends, filters)",
+                next_step="Bless from a fresh checkout, so that the commit can be run again.",
             )
         return measured.run
 

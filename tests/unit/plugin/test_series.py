@@ -350,9 +350,9 @@ def test_in_both_forms_the_other_commit_must_be_what_was_blessed(stand: Stand) -
         with pytest.raises(CodeUnproven) as caught:
             duel.pair(2, 4)
         assert str(caught.value) == (
-            "mlp at 0123456789ab: the commit's files are not those that were blessed. They were measured with "
-            "uncommitted changes, or load others now.\n"
-            "Bless from a commit without changes, so that it can be run again."
+            "mlp at 0123456789ab: the commit's files are not those that were blessed. They load others now, or git "
+            "writes them here with other bytes (line ends, filters).\n"
+            "Bless from a fresh checkout, so that the commit can be run again."
         )
 
 
