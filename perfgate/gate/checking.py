@@ -711,7 +711,7 @@ def _check_alike(references: Sequence[Run]) -> None:
     if some:
         raise _NoDuet(
             f"of the other commit's runs, some measured {listed(list(some))} and some did not.\n"
-            "Run it again; the kept captures of a run say why it lacks one: perfgate inspect"
+            "Run it again. Why a run lacks one, its capture says: perfgate inspect CAPTURE"
         )
 
 

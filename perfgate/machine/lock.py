@@ -22,6 +22,7 @@ from perfgate.model.machine import Gpu
 
 VARIABLE: Final = "PERFGATE_LOCKS"
 """Environment variable that names another folder than /tmp, for gates that share a GPU and no /tmp: containers."""
+FOLDER: Final = "perfgate-locks"
 POLL_S: Final = 0.2
 NO_GPU: Final = "no-gpu"
 SHARED_FOLDER: Final = 0o1777
@@ -37,16 +38,18 @@ def machine_folder() -> Path:
     Raises:
         StoreFailed: `PERFGATE_LOCKS` is no absolute path, and would be another folder for each.
     """
-    shared = Path(os.environ.get(VARIABLE) or "/tmp")
-    if not shared.is_absolute():
-        raise StoreFailed(
-            subject=f"{VARIABLE}={shared}",
-            fact="is no absolute path",
-            expectation="Gates that share a GPU take turns through one folder",
-            next_step="Name it from the root on, or leave the variable out: then it is /tmp.",
-        )
-    usable = VARIABLE in os.environ or (shared.is_dir() and os.access(shared, os.W_OK))
-    return (shared if usable else Path(tempfile.gettempdir())) / "perfgate-locks"
+    if named := os.environ.get(VARIABLE):
+        if not Path(named).is_absolute():
+            raise StoreFailed(
+                subject=f"{VARIABLE}={named}",
+                fact="is no absolute path",
+                expectation="Gates that share a GPU take turns through one folder",
+                next_step="Name it from the root on, or leave the variable out: then it is /tmp.",
+            )
+        return Path(named) / FOLDER
+    shared = Path("/tmp")
+    root = shared if shared.is_dir() and os.access(shared, os.W_OK) else Path(tempfile.gettempdir())
+    return root / FOLDER
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

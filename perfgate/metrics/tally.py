@@ -147,17 +147,21 @@ def tally(timeline: Timeline, process: int, segments: Segments) -> Tally:
     kernel_rows = _rows(timeline.kernels.process, process, alone=alone)
     copy_rows = _rows(timeline.copies.process, process, alone=alone)
     _add_kernels(total, timeline, kernel_rows, segments, launches)
-    _look_for_lost(total, launching[Metric.LAUNCHES], segments, timeline.kernels.correlation[kernel_rows])
     _add_spans(total, timeline.graphs, process, segments, launches, words=GRAPH_WORDS, is_kernel=True)
+    # What ran since the first step and has no call may be of a launch of which nothing is found.
+    unclaimed = int(total.without_call[int(np.argmax(segments.step >= 0)) :].sum())
     _add_spans(total, timeline.memsets, process, segments, launches, words=MEMSET_WORDS, is_kernel=False)
     _add_copies(total, timeline.copies, copy_rows, segments, launches)
+    kernels = timeline.kernels.correlation[kernel_rows]
     # Traced node by node, a graph is what its nodes are.
-    of_graphs = (
-        timeline.kernels.correlation[kernel_rows],
+    nodes = (
+        kernels,
         timeline.copies.correlation[copy_rows],
         *(ops.correlation[_rows(ops.process, process, alone=False)] for ops in (timeline.graphs, timeline.memsets)),
     )
-    _look_for_lost(total, launching[Metric.GRAPH_LAUNCHES], segments, *of_graphs)
+    lost = _look_for_lost(total, launching[Metric.LAUNCHES], kernels)
+    lost += _look_for_lost(total, launching[Metric.GRAPH_LAUNCHES], np.concatenate(nodes))
+    total.lost = max(0, lost - unclaimed)
     return total
 
 
@@ -220,18 +224,13 @@ def _count_calls(
     return launching
 
 
-def _look_for_lost(total: Tally, launching: Ints, segments: Segments, *correlations: Ints | SmallInts) -> None:
-    """Look for launches of which nothing ran, where what ran is linked to its calls at all.
-
-    What ran since the first step without a call may be theirs.
-    """
+def _look_for_lost(total: Tally, launching: Ints, correlation: Ints | SmallInts) -> int:
+    """Count the launches of which nothing ran, where the capture holds anything of their kind."""
+    if not len(correlation):
+        return 0
     launching = launching[launching > 0]
-    found = np.isin(launching, np.concatenate(correlations))
-    if not found.any():
-        return
-    since = int(np.argmax(segments.step >= 0))
     total.launched += len(launching)
-    total.lost += max(0, int((~found).sum()) - int(total.without_call[since:].sum()))
+    return int((~np.isin(launching, correlation)).sum())
 
 
 def _by_call_and_label(

@@ -150,7 +150,9 @@ def profile(
     if not reps:
         problems.append(_why_no_capture(tool, spec, finished, lines.own, free))
     outcome = _outcome(spec, lines, finished, captures=captures, problem="\n".join(problems) or None)
-    return replace(outcome, disk_was_full=free < FULL_BYTES)
+    is_full = free < FULL_BYTES
+    # On a full disk another try would meet the same.
+    return replace(outcome, disk_was_full=is_full, crash=None if is_full else outcome.crash)
 
 
 def export(

@@ -33,7 +33,7 @@ class Early:
     """As it was then: a conftest sets what it sets in each worker anew, and another commit has one of its own."""
     cores: frozenset[int]
     niceness: int
-    """Likewise: the process's own, which its children inherit."""
+    """Likewise: the process's own, which its children inherit; no cores where the system does not tell."""
 
 
 EARLY = pytest.StashKey[Early]()
@@ -47,7 +47,7 @@ def note_early(config: pytest.Config, parser: pytest.Parser, words: Sequence[str
         words=tuple(given),
         own=own,
         environment=dict(os.environ),
-        cores=frozenset(os.sched_getaffinity(0)),
+        cores=_cores(),
         niceness=os.getpriority(os.PRIO_PROCESS, 0),
     )
 
@@ -89,6 +89,11 @@ def environment_before(config: pytest.Config) -> Mapping[str, str]:
     return dict(os.environ) if early is None else early.environment
 
 
+def _cores() -> frozenset[int]:
+    """Where this process may run; empty where that is not Linux, so that a gate comes to say what it lacks there."""
+    return frozenset(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else frozenset()
+
+
 def restore_process(config: pytest.Config) -> None:
     """Undo what loading conftests and workloads did to this process, or the runs of another commit would inherit it.
 
@@ -98,7 +103,7 @@ def restore_process(config: pytest.Config) -> None:
     early = config.stash.get(EARLY, None)
     if early is None:
         return
-    if os.sched_getaffinity(0) != early.cores:
+    if _cores() != early.cores:
         os.sched_setaffinity(0, early.cores)
     now = os.getpriority(os.PRIO_PROCESS, 0)
     try:

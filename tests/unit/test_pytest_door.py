@@ -9,8 +9,8 @@ import threading
 import time
 from pathlib import Path
 
-import psutil
 import pytest
+from support.processes import is_alive
 
 from perfgate import pytest_door
 from perfgate.pytest_door import ending_as_on_ctrl_c, gate_command, run_to_end
@@ -97,16 +97,9 @@ def test_one_that_does_not_end_is_killed_with_what_it_started(tmp_path: Path, mo
     thread.join()
     child = int((tmp_path / "child").read_text())
     deadline = time.monotonic() + 10
-    while lives(child):
+    while is_alive(child):
         assert time.monotonic() < deadline
         time.sleep(0.01)
-
-
-def lives(pid: int) -> bool:
-    try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
 
 
 def test_signals_are_put_back() -> None:

@@ -105,6 +105,24 @@ def test_what_ran_before_the_steps_excuses_no_kernel_that_is_lost() -> None:
     assert ahead(during).complaints[0].startswith("of 30 kernel launches in the steps the capture lacks 5 kernels: ")
 
 
+def test_one_operation_without_a_call_stands_for_one_launch_of_either_kind() -> None:
+    """All plain kernels and four graphs are lost, beside nodes of the others and one kernel without a call."""
+    starts = {k: 100_000 * k for k in range(1, 31)}
+    nodes = [Op(start=3_000_000 * k, end=3_000_000 * (k + 1), correlation=k) for k in range(1, 27)]
+    sample = only(
+        build(
+            ranges=[Range(start=at, end=at + 90_000) for at in starts.values()],
+            calls=[
+                *(Call(start=at + 9, end=at + 99, name="cudaGraphLaunch", correlation=k) for k, at in starts.items()),
+                *(Call(start=at + 109, end=at + 199, correlation=k + 100) for k, at in starts.items()),
+            ],
+            kernels=[Op(start=6_000_000, end=6_000_009, correlation=777), *nodes],
+        )
+    )
+    told = "of 60 launches of kernels and CUDA graphs in the steps the capture lacks 33 of them: "
+    assert sample.complaints[0].startswith(told)
+
+
 def offloading(*, every: int, lasts_ms: float) -> ProcessSample:
     """Steps of 4 ms, of which every n-th starts a copy that ends behind the steps after it."""
     starts = [4_000_000 * k for k in range(1, 31)]

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from support.processes import is_alive
 
 from perfgate.nsys import process as module
 from perfgate.nsys.process import COOKIE, Finished, processes_of, run_process
@@ -34,13 +35,6 @@ def run(
         on_line=lines.append,
     )
     return finished, lines
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
 
 
 def pid_in(path: Path) -> int:

@@ -490,10 +490,21 @@ def test_too_little_space_is_said_before_nsys_is_run(fake: Fake, monkeypatch: py
     )
 
 
-def test_a_capture_made_while_the_disk_was_full_is_not_taken(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+def fill_the_disk_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
     usage = type(shutil.disk_usage("/"))
     left = iter([usage(10**12, 0, 10**12), usage(10**12, 0, 10**9), usage(10**12, 10**12, 4096)])
     monkeypatch.setattr(shutil, "disk_usage", lambda _: next(left, usage(10**12, 0, 10**12)))
+
+
+def test_what_nsys_loses_while_the_disk_is_full_is_not_tried_again(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill_the_disk_meanwhile(monkeypatch)
+    outcome = outcome_of(fake.make(profile=LOST), fake)
+    assert (outcome.crash, outcome.disk_was_full) == (None, True)
+    assert outcome.problem == f"The disk ran full while nsys wrote the capture into {fake.run}. Free some space."
+
+
+def test_a_capture_made_while_the_disk_was_full_is_not_taken(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill_the_disk_meanwhile(monkeypatch)
     outcome = outcome_of(fake.make(profile=f"{CAPTURES}; exit 139"), fake)
     assert (outcome.captures, outcome.exit_status, outcome.signal) == ((), 139, "SIGSEGV")
     assert outcome.problem == f"The disk ran full while nsys wrote the capture into {fake.run}. Free some space."

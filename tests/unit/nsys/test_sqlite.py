@@ -662,22 +662,26 @@ def test_an_export_that_something_still_writes(path: Path) -> None:
     )
 
 
-def test_a_table_of_another_version(path: Path) -> None:
+@pytest.mark.parametrize(
+    ("change", "there"),
+    [
+        (
+            "ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL RENAME TO CUPTI_ACTIVITY_KIND_KERNEL_V2",
+            "and no CUPTI_ACTIVITY_KIND_KERNEL",
+        ),
+        (
+            "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL_V2 AS SELECT * FROM CUPTI_ACTIVITY_KIND_KERNEL",
+            "beside CUPTI_ACTIVITY_KIND_KERNEL",
+        ),
+    ],
+    ids=["in place of the one that is known", "beside it"],
+)
+def test_a_table_of_another_version(path: Path, change: str, there: str) -> None:
+    """Beside it, the known one holds half of the kernels, and looks complete."""
     write_export(path, Kernel("k", 0, 1))
-    execute(path, "ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL RENAME TO CUPTI_ACTIVITY_KIND_KERNEL_V2")
+    execute(path, change)
     assert refusal(path, LayoutUnknown) == (
-        "run.sqlite: it has CUPTI_ACTIVITY_KIND_KERNEL_V2 and no CUPTI_ACTIVITY_KIND_KERNEL. "
-        "perfgate knows CUPTI_ACTIVITY_KIND_KERNEL only.\n"
-        "perfgate must learn this version of nsys: please report it with the version"
-    )
-
-
-def test_a_table_of_another_version_beside_the_one_that_is_known(path: Path) -> None:
-    """The known one holds half of the kernels, and looks complete."""
-    write_export(path, Kernel("k", 0, 1))
-    execute(path, "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL_V2 AS SELECT * FROM CUPTI_ACTIVITY_KIND_KERNEL")
-    assert refusal(path, LayoutUnknown) == (
-        "run.sqlite: it has CUPTI_ACTIVITY_KIND_KERNEL_V2 beside CUPTI_ACTIVITY_KIND_KERNEL. "
+        f"run.sqlite: it has CUPTI_ACTIVITY_KIND_KERNEL_V2 {there}. "
         "perfgate knows CUPTI_ACTIVITY_KIND_KERNEL only.\n"
         "perfgate must learn this version of nsys: please report it with the version"
     )
