@@ -39,8 +39,9 @@ class Comparison:
 
     estimate: float
     run_sd: float
-    """Run-to-run SD, moderated by the prior (Smyth 2004)."""
+    """Run-to-run SD, moderated by the prior (`moderated`)."""
     prior_df: float
+    """What the prior weighs in `run_sd`; 0 where the runs refuted it."""
     baseline_runs: int
     candidate_runs: int
     """Runs kept, not runs measured."""
@@ -109,6 +110,20 @@ class Comparison:
         return replace(self, candidate_runs=self.candidate_runs + more, baseline_runs=self.baseline_runs + of_baseline)
 
 
+def moderated(within: float, *, df: int, prior: Prior) -> tuple[float, float]:
+    """Return the run-to-run SD of a squared sum `within` groups with `df` degrees of freedom, and the prior's own df.
+
+    DECISION, comparing, 2 (Smyth 2004) where the runs differ by less than was believed before. Where they differ by
+    more, the prior would draw their SD down and vouch for it with degrees of freedom besides: then it weighs nothing.
+    (Of simulated duets of unchanged code with run-to-run SDs of 5, 3, 5, 3 and 3 %, the one gives 3 % false alarms,
+    the other 1 %; alpha is 1 %.)
+    """
+    squared = prior.sd * prior.sd
+    prior_df = 0.0 if within > df * squared else prior.df
+    variance = (prior_df * squared + within) / (prior_df + df) if prior_df + df else 0.0
+    return max(math.sqrt(variance), FLOOR_SD), prior_df
+
+
 def compare(
     baseline: Floats,
     candidate: Floats,
@@ -124,12 +139,11 @@ def compare(
     both = (np.sort(baseline), np.sort(candidate))
     means = [float(np.mean(side)) for side in both]
     within = sum(float(np.sum(np.square(side - mean))) for side, mean in zip(both, means, strict=True))
-    df = prior.df + len(baseline) + len(candidate) - 2
-    variance = max((prior.df * prior.sd * prior.sd + within) / df, FLOOR_SD * FLOOR_SD)
+    run_sd, prior_df = moderated(within, df=len(baseline) + len(candidate) - 2, prior=prior)
     return Comparison(
         estimate=means[1] - means[0],
-        run_sd=math.sqrt(variance),
-        prior_df=prior.df,
+        run_sd=run_sd,
+        prior_df=prior_df,
         baseline_runs=len(baseline),
         candidate_runs=len(candidate),
         occasion_sd=occasion_sd,
@@ -146,11 +160,11 @@ def compare_pairs(differences: Floats, *, prior: Prior) -> Comparison:
     ordered = np.sort(differences)
     mean = float(np.mean(ordered))
     within = float(np.sum(np.square(ordered - mean))) / 2
-    variance = max((prior.df * prior.sd * prior.sd + within) / (prior.df + len(ordered) - 1), FLOOR_SD * FLOOR_SD)
+    run_sd, prior_df = moderated(within, df=len(ordered) - 1, prior=prior)
     return Comparison(
         estimate=mean,
-        run_sd=math.sqrt(variance),
-        prior_df=prior.df,
+        run_sd=run_sd,
+        prior_df=prior_df,
         baseline_runs=len(ordered),
         candidate_runs=len(ordered),
         occasion_sd=0.0,

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 import numpy as np
 
 from perfgate.judge.clocks import ClockRule
-from perfgate.judge.compare import FLOOR_SD, LARGEST, PRIOR_DF, Comparison, Prior, middle
+from perfgate.judge.compare import FLOOR_SD, LARGEST, PRIOR_DF, Comparison, Prior, middle, moderated
 from perfgate.judge.outliers import keep
 from perfgate.judge.rows import Terms, rule_of
 from perfgate.judge.stages import DUET_PLAN, INTERLEAVED_PLAN, INTERLEAVED_SD, NOISY, STORED_PLAN, Plan
@@ -86,9 +85,10 @@ def expected_smallest(
         return None
     (kept,) = keep((x,), prior=rule.prior, budget=rule.budget_in_basis).flags
     own = x[kept]
-    df = rule.prior.df + len(own) - 1
-    run_sd = math.sqrt((rule.prior.df * rule.prior.sd**2 + float(np.sum(np.square(own - np.mean(own))))) / df)
+    run_sd, prior_df = moderated(float(np.sum(np.square(own - np.mean(own)))), df=len(own) - 1, prior=rule.prior)
     against = runs if terms.plan.is_duet else blessed_runs or len(own)
+    if runs > 1:  # One run alone differs from nothing that could refute what was believed of it.
+        rule = replace(rule, prior=replace(rule.prior, df=prior_df))
     rule = replace(rule, occasions=occasions or rule.occasions)
     return rule.smallest(_comparison(rule, run_sd=run_sd, baseline_runs=against, candidate_runs=runs))
 

@@ -681,8 +681,8 @@ def test_against_a_commit_what_would_settle_it_is_told_as_pairs_with_that_commit
     checked = check(expect(None), Policy(max_runs=7), screen(0.0), Recorded(noisy, noisy[::-1]), against=True)
     assert outcome_of(checked) == (Outcome.INCONCLUSIVE, Stage.DUET, 3, 3)
     assert checked.verdict.next_step == (
-        "Allow 4 pairs: pytest --perfgate --perfgate-against='the baseline'\"'\"'s commit 0123456789ab' "
-        "--perfgate-max-runs=8"
+        "Allow 5 pairs: pytest --perfgate --perfgate-against='the baseline'\"'\"'s commit 0123456789ab' "
+        "--perfgate-max-runs=10"
     )
 
 

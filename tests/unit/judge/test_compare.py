@@ -12,25 +12,25 @@ BEFORE, AFTER = np.array([0.0, 0.01]), np.array([0.02, 0.03])
 
 
 def test_without_occasions_the_variance_is_smyths_and_df_is_prior_plus_runs_less_two() -> None:
-    # SS = 4 * 0.005^2 = 1e-4; v = (2 * 0.005^2 + 1e-4) / (2 + 4 - 2) = 3.75e-5; SE^2 = v * (1/2 + 1/2)
-    duet = compare(BEFORE, AFTER, prior=Prior(sd=0.005), occasion_sd=0.0, occasions=1)
+    # SS = 4 * 0.005^2 = 1e-4; v = (2 * 0.01^2 + 1e-4) / (2 + 4 - 2) = 7.5e-5; SE^2 = v * (1/2 + 1/2)
+    duet = compare(BEFORE, AFTER, prior=Prior(sd=0.01), occasion_sd=0.0, occasions=1)
     assert duet.estimate == pytest.approx(0.02)
-    assert duet.run_sd == pytest.approx(3.75e-5**0.5)
-    assert duet.standard_error == pytest.approx(3.75e-5**0.5)
+    assert duet.run_sd == pytest.approx(7.5e-5**0.5)
+    assert duet.standard_error == pytest.approx(7.5e-5**0.5)
     assert duet.df == 4.0
     assert duet.occasion_share == 0.0
 
 
 def test_occasions_widen_the_standard_error_and_raise_df_by_satterthwaite() -> None:
-    # tau^2 (1 + 1/2) = 3.75e-5 doubles SE^2, so df = 4 * 2^2
-    stored = compare(BEFORE, AFTER, prior=Prior(sd=0.005), occasion_sd=0.005, occasions=2)
-    assert stored.standard_error == pytest.approx(7.5e-5**0.5)
+    # tau^2 (1 + 1/2) = 7.5e-5 doubles SE^2, so df = 4 * 2^2
+    stored = compare(BEFORE, AFTER, prior=Prior(sd=0.01), occasion_sd=5e-5**0.5, occasions=2)
+    assert stored.standard_error == pytest.approx(1.5e-4**0.5)
     assert stored.df == pytest.approx(16.0)
     assert stored.occasion_share == pytest.approx(0.5)
 
 
 def test_p_values_and_bounds_are_students() -> None:
-    c = compare(BEFORE, AFTER, prior=Prior(sd=0.005), occasion_sd=0.005, occasions=2)
+    c = compare(BEFORE, AFTER, prior=Prior(sd=0.01), occasion_sd=5e-5**0.5, occasions=2)
     student = stats.t(df=16.0)
     assert c.p_slower == pytest.approx(student.sf(0.02 / c.standard_error))
     assert c.p_faster == pytest.approx(student.cdf(0.02 / c.standard_error))
@@ -49,8 +49,25 @@ def test_one_run_a_side_rests_on_the_prior_alone() -> None:
 
 
 def test_a_stronger_prior_weighs_more() -> None:
-    c = compare(BEFORE, AFTER, prior=Prior(sd=0.001, df=4.0), occasion_sd=0.0, occasions=1)
-    assert c.run_sd == pytest.approx(((4 * 0.001**2 + 1e-4) / 6) ** 0.5)
+    c = compare(BEFORE, AFTER, prior=Prior(sd=0.01, df=4.0), occasion_sd=0.0, occasions=1)
+    assert c.run_sd == pytest.approx(((4 * 0.01**2 + 1e-4) / 6) ** 0.5)
+
+
+@pytest.mark.parametrize("df", [2.0, 4.0])
+def test_a_prior_below_what_runs_differ_by_weighs_nothing(df: float) -> None:
+    # SS / 2 = 5e-5, more than the prior's 0.007^2 = 4.9e-5
+    c = compare(BEFORE, AFTER, prior=Prior(sd=0.007, df=df), occasion_sd=0.0, occasions=1)
+    assert c.run_sd == pytest.approx(5e-5**0.5)
+    assert c.df == 2.0
+    assert c.p_slower == pytest.approx(stats.ttest_ind(AFTER, BEFORE, alternative="greater").pvalue)
+
+
+def test_a_prior_below_what_pairs_differ_by_weighs_nothing_either() -> None:
+    # Differences of 0.01 and 0.03: SS = 2e-4, of one run 1e-4, more than the prior's 0.009^2
+    c = compare_pairs(np.array([0.01, 0.03]), prior=Prior(sd=0.009))
+    assert c.run_sd == pytest.approx(0.01)
+    assert c.df == 1.0
+    assert c.p_slower == pytest.approx(stats.ttest_1samp([0.01, 0.03], 0.0, alternative="greater").pvalue)
 
 
 def test_the_order_of_runs_changes_no_bit() -> None:
