@@ -9,6 +9,7 @@ an outlier:
 | typical | 0.5 % | 0.5 % | 3 % of runs, +5 to +50 % | none |
 | mix | 0.3-2 %, log-uniform by workload | 0.5 % | 3 % of runs, +5 to +50 % | a third of the workloads |
 | two speeds | 0.5 % | 0.5 % | none | all, and far apart |
+| noisy | 2-5 %, log-uniform by workload | 0.5 % | none | none |
 
 A baseline is 10 runs, 2 on each of 5 occasions. A gate is one new occasion, with a slow drift: linear in the number of
 processes started, SD 0.1 % per 10 of them. Candidate and reference runs of a duet share that occasion and that drift.
@@ -100,6 +101,7 @@ POPULATIONS: Final = (
         bimodal=1.0,
         mode_distance=(0.1, 0.6),
     ),
+    Population(name="noisy", told="run SD 2-5 %, occasion SD 0.5 %", run_sd=(0.02, 0.05), occasion_sd=0.005),
 )
 
 

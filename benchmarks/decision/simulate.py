@@ -25,6 +25,9 @@ from perfgate.model.sample import Run
 PERFGATE: Final = "perfgate"
 STORED_ONLY: Final = "perfgate, stored baseline only"
 """Where the baseline's commit cannot be run."""
+AGAINST: Final = "perfgate, against a revision"
+"""A duet alone, as `--perfgate-against` asks for, of code that has no baseline."""
+RULES: Final = (PERFGATE, STORED_ONLY, AGAINST)
 SLOWDOWNS: Final = (0.0, 0.01, 0.02, 0.03, 0.05)
 PAIRS_ALONGSIDE: Final = 8
 _CHUNK: Final = 50
@@ -148,8 +151,8 @@ def _judge_chunk(task: _Task) -> list[Cell]:
     for gate in range(task.first, task.first + task.gates):
         world = draw(population, gate)
         said = {}
-        for rule, with_duet in ((PERFGATE, True), (STORED_ONLY, False)):
-            said[rule] = _perfgate(world, task.slowdown, CLOCKS[task.clocks], with_duet=with_duet)
+        for rule in RULES:
+            said[rule] = _perfgate(world, task.slowdown, CLOCKS[task.clocks], rule=rule)
         runs = said[PERFGATE]["runs"]
         for peer in PEERS if task.with_peers else ():
             said[peer.name] = _peer(peer, world, task.slowdown, runs=max(runs, _FEWEST_FOR_PEERS))
@@ -173,8 +176,8 @@ def _added(one: Cell, other: Cell) -> Cell:
     return one.model_copy(update={**total, "most_runs": max(one.most_runs, other.most_runs)})
 
 
-def _perfgate(world: World, slowdown: float, clocks: Sequence[Metric], *, with_duet: bool) -> dict[str, int]:
-    checked = gate(world, slowdown, clocks, with_duet=with_duet)
+def _perfgate(world: World, slowdown: float, clocks: Sequence[Metric], *, rule: str) -> dict[str, int]:
+    checked = gate(world, slowdown, clocks, rule=rule)
     verdict = checked.verdict
     step = verdict.of(Metric.STEP_MS)
     return {
@@ -186,11 +189,13 @@ def _perfgate(world: World, slowdown: float, clocks: Sequence[Metric], *, with_d
     }
 
 
-def gate(world: World, slowdown: float, clocks: Sequence[Metric], *, with_duet: bool = True) -> Checked:
+def gate(world: World, slowdown: float, clocks: Sequence[Metric], *, rule: str = PERFGATE) -> Checked:
     """Gate one simulated workload as a door would, with the default policy."""
     made = SimulatedGate(world, slowdown, clocks)
-    expectation = Expectation(workload=WORKLOAD, machine=MACHINE, baseline=_baseline(world, clocks))
-    checked = check(expectation, Policy(), made, made.duet if with_duet else None)
+    against = rule == AGAINST
+    baseline = None if against else _baseline(world, clocks)
+    expectation = Expectation(workload=WORKLOAD, machine=MACHINE, baseline=baseline)
+    checked = check(expectation, Policy(), made, None if rule == STORED_ONLY else made.duet, against=against)
     if checked.verdict.outcome not in (Outcome.PASSED, Outcome.IMPROVED, Outcome.REGRESSED, Outcome.INCONCLUSIVE):
         raise ValueError(f"a simulated gate ended as {checked.verdict.outcome}: {checked.verdict.reason}")
     return checked

@@ -9,7 +9,7 @@ from typing import Final
 from benchmarks.decision.measured import OWN, PERFGATE, Found, Told
 from benchmarks.decision.populations import POPULATIONS
 from benchmarks.decision.results import Measured, Results, Simulated, interval
-from benchmarks.decision.simulate import CLOCKS, SETTING_OF_PEERS, SLOWDOWNS, STORED_ONLY, Cell
+from benchmarks.decision.simulate import CLOCKS, RULES, SETTING_OF_PEERS, SLOWDOWNS, Cell
 
 PICTURE: Final = "power.svg"
 
@@ -105,8 +105,8 @@ def _simulated(simulated: Simulated) -> list[str]:
             "5 occasions; the gate is a new occasion. A false alarm is REGRESSED where nothing got slower; power is "
             "the share of REGRESSED where step_ms got slower. Runs are all processes started, a duet's baseline runs "
             "included. The budget of step_ms is 2 %: a slowdown of 1 % is within it, and none of it need be found. "
-            "Duets are alternate ones; the interleaved form, for loops that differ by more from run to run than any "
-            "here, has no part in this."
+            "Duets are alternate ones, also of `noisy`, which a gate would interleave: that form has no part in this. "
+            "`against a revision` is a duet alone, of code without a baseline."
         ),
         "",
         f"Targets missed: {'; '.join(misses(simulated)) or 'none'}.",
@@ -149,7 +149,7 @@ def _against_targets(cells: Sequence[Cell], clocks: str) -> Iterator[str]:
     yield _row("", "false alarms (95 % interval)", "runs, unchanged", *(f"power at {s:.0%}" for s in _SLOWED))
     yield _row("---", *["---:"] * (2 + len(_SLOWED)))
     for population in POPULATIONS:
-        for rule in (PERFGATE, STORED_ONLY):
+        for rule in RULES:
             found = _Cells(cells, clocks, population.name, rule)
             if found:
                 yield _target_row(found)
@@ -157,7 +157,7 @@ def _against_targets(cells: Sequence[Cell], clocks: str) -> Iterator[str]:
     yield _row("", "ended at the screen, unchanged", *(f"INCONCLUSIVE at {s:.0%}" for s in SLOWDOWNS), "runs at 2%")
     yield _row("---", *["---:"] * (2 + len(SLOWDOWNS)))
     for population in POPULATIONS:
-        for rule in (PERFGATE, STORED_ONLY):
+        for rule in RULES:
             found = _Cells(cells, clocks, population.name, rule)
             if found:
                 shares = (_percent(found.inconclusive(slowdown)) for slowdown in SLOWDOWNS)
@@ -166,7 +166,7 @@ def _against_targets(cells: Sequence[Cell], clocks: str) -> Iterator[str]:
 
 
 def _name(found: _Cells) -> str:
-    return found.population if found.rule == PERFGATE else f"{found.population}, stored baseline only"
+    return f"{found.population}{found.rule.removeprefix(PERFGATE)}"
 
 
 def _target_row(found: _Cells) -> str:
