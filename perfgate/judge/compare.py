@@ -39,7 +39,7 @@ class Comparison:
 
     estimate: float
     run_sd: float
-    """Run-to-run SD, moderated by the prior (`moderated`)."""
+    """Run-to-run SD, moderated by the prior (`run_sd_of`)."""
     prior_df: float
     """What the prior weighs in `run_sd`; 0 where the runs refuted it."""
     baseline_runs: int
@@ -110,7 +110,7 @@ class Comparison:
         return replace(self, candidate_runs=self.candidate_runs + more, baseline_runs=self.baseline_runs + of_baseline)
 
 
-def moderated(within: float, *, df: int, prior: Prior) -> tuple[float, float]:
+def run_sd_of(within: float, *, df: int, prior: Prior) -> tuple[float, float]:
     """Return the run-to-run SD of a squared sum `within` groups with `df` degrees of freedom, and the prior's own df.
 
     DECISION, comparing, 2 (Smyth 2004) where the runs differ by less than was believed before. Where they differ by
@@ -139,7 +139,7 @@ def compare(
     both = (np.sort(baseline), np.sort(candidate))
     means = [float(np.mean(side)) for side in both]
     within = sum(float(np.sum(np.square(side - mean))) for side, mean in zip(both, means, strict=True))
-    run_sd, prior_df = moderated(within, df=len(baseline) + len(candidate) - 2, prior=prior)
+    run_sd, prior_df = run_sd_of(within, df=len(baseline) + len(candidate) - 2, prior=prior)
     return Comparison(
         estimate=means[1] - means[0],
         run_sd=run_sd,
@@ -160,7 +160,7 @@ def compare_pairs(differences: Floats, *, prior: Prior) -> Comparison:
     ordered = np.sort(differences)
     mean = float(np.mean(ordered))
     within = float(np.sum(np.square(ordered - mean))) / 2
-    run_sd, prior_df = moderated(within, df=len(ordered) - 1, prior=prior)
+    run_sd, prior_df = run_sd_of(within, df=len(ordered) - 1, prior=prior)
     return Comparison(
         estimate=mean,
         run_sd=run_sd,

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from perfgate.judge.clocks import ClockRule
-from perfgate.judge.compare import FLOOR_SD, LARGEST, PRIOR_DF, Comparison, Prior, middle, moderated
+from perfgate.judge.compare import FLOOR_SD, LARGEST, PRIOR_DF, Comparison, Prior, middle, run_sd_of
 from perfgate.judge.outliers import keep
 from perfgate.judge.rows import Terms, rule_of
 from perfgate.judge.stages import DUET_PLAN, INTERLEAVED_PLAN, INTERLEAVED_SD, NOISY, STORED_PLAN, Plan
@@ -85,7 +85,7 @@ def expected_smallest(
         return None
     (kept,) = keep((x,), prior=rule.prior, budget=rule.budget_in_basis).flags
     own = x[kept]
-    run_sd, prior_df = moderated(float(np.sum(np.square(own - np.mean(own)))), df=len(own) - 1, prior=rule.prior)
+    run_sd, prior_df = run_sd_of(float(np.sum(np.square(own - np.mean(own)))), df=len(own) - 1, prior=rule.prior)
     against = runs if terms.plan.is_duet else blessed_runs or len(own)
     if runs > 1:  # One run alone differs from nothing that could refute what was believed of it.
         rule = replace(rule, prior=replace(rule.prior, df=prior_df))
