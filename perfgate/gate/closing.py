@@ -50,7 +50,19 @@ def step_down_clocks(verdicts: Mapping[str, Verdict], *, workloads: int) -> dict
     """
     lost = step_down({name: verdict.loss_level for name, verdict in verdicts.items()}, workloads=workloads)
     return {
-        name: verdict.model_copy(update={"outcome": Outcome.REGRESSED, "reason": tell_family(verdict)})
+        name: _with_loss(verdict)
         for name, verdict in verdicts.items()
         if name in lost and verdict.outcome is Outcome.INCONCLUSIVE
     }
+
+
+def _with_loss(verdict: Verdict) -> Verdict:
+    """The verdict with its clearest loss shown."""
+    rows = [
+        row.model_copy(update={"outcome": Outcome.REGRESSED}) if row.metric is verdict.loss_by else row
+        for row in verdict.metrics
+    ]
+    (lost,) = (row for row in rows if row.metric is verdict.loss_by)
+    reason, next_step = tell_family(lost, verdict.workload, runs=verdict.runs)
+    update = {"outcome": Outcome.REGRESSED, "reason": reason, "next_step": next_step, "metrics": tuple(rows)}
+    return verdict.model_copy(update=update)

@@ -114,7 +114,10 @@ class ClockJudgement:
     spread: float = 0.0
     """What runs differ by, for the next stage: `comparison.run_sd`, without the outliers that had to be kept."""
     level: float | None = None
-    """Of the clearest loss, where there is one: at most 1 over all that share alpha, and it is shown."""
+    """Of the clearest loss, where there is one: at most 1 over all that share alpha, and it is shown.
+
+    What is shown to be within budget is none, clear as it may be that something got slower.
+    """
     may_be_modes: bool = False
     """Whether its change proves nothing, clear as it is: a workload of two modes may have met them so by chance."""
 
@@ -159,7 +162,7 @@ def _judge_values(
     separated = bool(np.min(after) > np.max(before[kept[0]]))
     outcome, doubt = Outcome.INCONCLUSIVE, compared.doubt
     may_be_modes = False
-    if rule.passes(comparison):
+    if passes := rule.passes(comparison):
         may_be_modes = doubt.no_loss
         if not may_be_modes:
             outcome = Outcome.IMPROVED if rule.improves(comparison) and not doubt.gain else Outcome.PASSED
@@ -190,7 +193,7 @@ def _judge_values(
         spread=compared.spread,
         comparison=comparison,
         # Also where it would not do yet: other workloads' losses may leave this one more to spend (Holm).
-        level=None if doubt.loss else rule.level(comparison, runs=runs, separated=separated),
+        level=None if doubt.loss or passes else rule.level(comparison, runs=runs, separated=separated),
         may_be_modes=may_be_modes,
     )
 

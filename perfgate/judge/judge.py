@@ -53,6 +53,7 @@ def judge(baseline: Baseline, runs: Sequence[Run], terms: Terms) -> Judgement:
         unconfirmed = any(count.wants_second_run for count in judged.counts)
         wanted = len(runs) + 1 if unconfirmed else terms.plan.next_look(len(runs), max_runs=terms.max_runs)
     reason, next_step = tell(outcome, judged, baseline, runs, terms, wanted=wanted)
+    loss_level, loss_by = _clearest_loss(judged)
     return Judgement(
         verdict=Verdict(
             workload=baseline.workload,
@@ -64,7 +65,8 @@ def judge(baseline: Baseline, runs: Sequence[Run], terms: Terms) -> Judgement:
             baseline_runs=len(baseline.runs),
             stage=terms.plan.stage,
             workloads=terms.workloads,
-            loss_level=_loss_level(judged),
+            loss_level=loss_level,
+            loss_by=loss_by,
             dropped=tuple(drop for clock in judged.clocks for drop in clock.dropped),
             remarks=remarks(judged, baseline, runs),
         ),
@@ -77,10 +79,12 @@ def judge(baseline: Baseline, runs: Sequence[Run], terms: Terms) -> Judgement:
     )
 
 
-def _loss_level(judged: Rows) -> float | None:
+def _clearest_loss(judged: Rows) -> tuple[float, Metric] | tuple[None, None]:
     """Return the level of the clearest loss among the clocks, over what a gate of this workload alone may spend."""
-    levels = [clock.level * clock.rule.clocks for clock in judged.clocks if clock.level is not None]
-    return min(levels, default=None)
+    levels = [
+        (clock.level * clock.rule.clocks, clock.rule.metric) for clock in judged.clocks if clock.level is not None
+    ]
+    return min(levels, default=(None, None))
 
 
 def _aggregate(judged: Rows, runs: Sequence[Run]) -> Outcome:

@@ -84,14 +84,11 @@ def _point(blessed: Blessed) -> str:
     return f"{milliseconds(blessed.step_ms)} ms ({at})"
 
 
-def tell_family(verdict: Verdict) -> str:
-    """Say that a loss is shown since the other workloads of the gate were."""
-    rows = [row for row in verdict.metrics if row.outcome is Outcome.INCONCLUSIVE]
-    worst = _worst(rows)
-    return (
-        f"{worst.metric} {_moved(worst)}, budget {percent(worst.budget or 0.0)} %: shown now that the other workloads' "
-        "losses are (Holm)."
-    )
+def tell_family(row: MetricVerdict, workload: str, *, runs: int) -> tuple[str, str]:
+    """Say that the loss in this row is shown since those of the gate's other workloads were."""
+    accept = bless_command(workload, "--accept-regression")
+    told = f"If this is meant, {_to_bless(runs)}: {accept}"
+    return f"{row.metric} {_moved(row)}: shown now that the other workloads' losses are (Holm).", told
 
 
 def _to_bless(runs: int) -> str:

@@ -166,6 +166,8 @@ class Verdict(Record):
     """Among how many workloads of this gate the error was shared when this one was judged (Holm)."""
     loss_level: float | None = None
     """Of the clearest loss among the clocks: p over what it may be in a gate of one workload; None without a loss."""
+    loss_by: Metric | None = None
+    """The clock that has it."""
     creep: Creep | None = None
     dropped: tuple[Dropped, ...] = ()
     where: Mapping[Metric, str] = {}

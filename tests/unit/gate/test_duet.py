@@ -999,9 +999,12 @@ def test_workloads_of_one_gate_share_the_error() -> None:
 
 
 def test_a_loss_missed_for_sharing_is_told_once_the_others_are_known() -> None:
-    clear = records.verdict(Outcome.REGRESSED, name="a").model_copy(update={"loss_level": 0.001})
+    lost = {"loss_by": Metric.STEP_MS}
+    clear = records.verdict(Outcome.REGRESSED, name="a").model_copy(update={"loss_level": 0.001, **lost})
     row = records.clock(Metric.STEP_MS, Outcome.INCONCLUSIVE, was=10, now=10.4, change=0.04, around=0.01)
-    close = records.verdict(Outcome.INCONCLUSIVE, name="b", metrics=[row]).model_copy(update={"loss_level": 0.8})
+    other = records.clock(Metric.GAP_MS, Outcome.INCONCLUSIVE, was=1, now=1.8, change=0.08, around=0.2)
+    close = records.verdict(Outcome.INCONCLUSIVE, name="b", metrics=[row, other])
+    close = close.model_copy(update={"loss_level": 0.8, **lost})
     changed = gate.step_down_clocks({"a": clear, "b": close}, workloads=2)
     assert {name: (verdict.outcome, verdict.reason) for name, verdict in changed.items()} == {
         "b": (
@@ -1012,4 +1015,9 @@ def test_a_loss_missed_for_sharing_is_told_once_the_others_are_known() -> None:
             ),
         )
     }
+    assert [row.outcome for row in changed["b"].metrics] == [Outcome.REGRESSED, Outcome.INCONCLUSIVE]
+    assert changed["b"].next_step == (
+        "If this is meant, gate with --perfgate-runs=5 (what a baseline needs) and bless it: "
+        "perfgate bless b --reason \"...\" --accept-regression"
+    )
     assert gate.step_down_clocks({"a": clear, "b": close}, workloads=3) == {}

@@ -54,20 +54,33 @@ def test_a_stronger_prior_weighs_more() -> None:
 
 
 @pytest.mark.parametrize("df", [2.0, 4.0])
-def test_a_prior_below_what_runs_differ_by_weighs_nothing(df: float) -> None:
-    # SS / 2 = 5e-5, more than the prior's 0.007^2 = 4.9e-5
-    c = compare(BEFORE, AFTER, prior=Prior(sd=0.007, df=df), occasion_sd=0.0, occasions=1)
-    assert c.run_sd == pytest.approx(5e-5**0.5)
-    assert c.df == 2.0
+def test_a_prior_below_what_runs_differ_by_weighs_less(df: float) -> None:
+    # SS / 2 = 5e-5, twice the prior's 2.5e-5: a quarter of its weight is left
+    c = compare(BEFORE, AFTER, prior=Prior(sd=0.005, df=df), occasion_sd=0.0, occasions=1)
+    assert c.run_sd == pytest.approx(((df / 4 * 2.5e-5 + 1e-4) / (df / 4 + 2)) ** 0.5)
+    assert c.df == pytest.approx(df / 4 + 2)
+
+
+def test_a_prior_far_below_what_runs_differ_by_weighs_nothing() -> None:
+    c = compare(BEFORE, AFTER, prior=Prior(sd=1e-5), occasion_sd=0.0, occasions=1)
     assert c.p_slower == pytest.approx(stats.ttest_ind(AFTER, BEFORE, alternative="greater").pvalue)
 
 
-def test_a_prior_below_what_pairs_differ_by_weighs_nothing_either() -> None:
-    # Differences of 0.01 and 0.03: SS = 2e-4, of one run 1e-4, more than the prior's 0.009^2
-    c = compare_pairs(np.array([0.01, 0.03]), prior=Prior(sd=0.009))
-    assert c.run_sd == pytest.approx(0.01)
-    assert c.df == 1.0
-    assert c.p_slower == pytest.approx(stats.ttest_1samp([0.01, 0.03], 0.0, alternative="greater").pvalue)
+def test_a_prior_below_what_pairs_differ_by_weighs_less_too() -> None:
+    # Differences of 0.01 and 0.03: SS = 2e-4, of one run 1e-4, twice the prior's 5e-5
+    c = compare_pairs(np.array([0.01, 0.03]), prior=Prior(sd=5e-5**0.5))
+    assert c.run_sd == pytest.approx(((0.5 * 5e-5 + 1e-4) / 1.5) ** 0.5)
+    assert c.df == pytest.approx(1.5)
+
+
+@pytest.mark.parametrize("runs", [[0.0, 0.01], [0.0, 0.004, 0.01], [0.0, 0.0, 0.0, 0.01]])
+def test_where_runs_begin_to_belie_the_prior_nothing_jumps(runs: list[float]) -> None:
+    sd = float(np.std(runs, ddof=1))
+    just_within, just_beyond = (
+        compare(np.array(runs), np.array([0.02]), prior=Prior(sd=sd * near), occasion_sd=0.0, occasions=1)
+        for near in (1 + 1e-9, 1 - 1e-9)
+    )
+    assert just_beyond.p_slower == pytest.approx(just_within.p_slower, rel=1e-6)
 
 
 def test_the_order_of_runs_changes_no_bit() -> None:
