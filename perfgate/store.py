@@ -34,6 +34,7 @@ from perfgate.model.baseline import BASELINE_FORMAT, RESULT_FORMAT, Baseline, Re
 from perfgate.model.errors import BaselineMissing, BaselineUnreadable, ResultMissing, ResultUnreadable, StoreFailed
 from perfgate.model.metric import COUNTS
 from perfgate.model.record import TwinKeys, without_twins
+from perfgate.model.verdict import Verdict
 
 SEAL: Final = "seal"
 """The key of the file, not of the record, that holds the SHA-256 of everything else in it."""
@@ -302,6 +303,19 @@ class Store:
         self._write(path, result.model_dump_json(indent=1) + "\n")
         _forget_old(folder, now=result.measured_at)
         return path
+
+    def save_verdict(self, verdict: Verdict, folder: Path) -> None:
+        """Write another verdict into the result in a folder: what its gate came to know once all were judged.
+
+        Raises:
+            StoreFailed: the disk did not take it.
+            ResultMissing: there is no result in it any more.
+            ResultUnreadable: it is not whole any more.
+        """
+        result = self.load_result(folder)
+        self._write(
+            folder / RESULT_FILE, result.model_copy(update={"verdict": verdict}).model_dump_json(indent=1) + "\n"
+        )
 
     def load_result(self, path: Path) -> Result:
         """Return the result in a file or folder.

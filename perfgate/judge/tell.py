@@ -15,7 +15,7 @@ from perfgate.model.baseline import FEWEST_RUNS, Baseline
 from perfgate.model.metric import METRICS, Basis, Kind
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import Run
-from perfgate.model.verdict import Blessed, Creep, MetricVerdict, Verdict
+from perfgate.model.verdict import Blessed, Creep, MetricVerdict
 
 _FARTHEST_RUNS = 60
 """How far to look for a number of runs that would settle a gate."""

@@ -413,14 +413,30 @@ class PytestGate:
 
         `skipped_files` have why they skipped themselves: nobody knows which workloads they hold.
         """
-        self.verdicts |= gate.step_down_clocks(self.verdicts, workloads=self._sharing)
+        not_kept = self.step_down()
         missed, policy = self.missed(collected, skipped=skipped), self._policy(None)
         try:
             orphans = self.orphans(collected) if whole else ()
         except BaselineUnreadable as broken:
             closing = gate.close(missed, self.verdicts, policy)
-            return gate.Closing(opens=False, shut_by=(*closing.shut_by, str(broken).replace("\n", " ")))
-        return gate.close(missed, self.verdicts, policy, orphans=orphans, skipped_files=skipped_files)
+            return gate.Closing(opens=False, shut_by=(*closing.shut_by, *not_kept, str(broken).replace("\n", " ")))
+        closing = gate.close(missed, self.verdicts, policy, orphans=orphans, skipped_files=skipped_files)
+        return gate.Closing(opens=False, shut_by=(*closing.shut_by, *not_kept)) if not_kept else closing
+
+    def step_down(self) -> tuple[str, ...]:
+        """Take up the losses that show now that all workloads are judged (Holm), in what is kept too.
+
+        Returns what could not be kept, a line each.
+        """
+        changed = gate.step_down_clocks(self.verdicts, workloads=self._sharing)
+        self.verdicts |= changed
+        refused: list[str] = []
+        for name, verdict in changed.items():
+            try:
+                self.store.save_verdict(verdict, self._folders[name])
+            except PerfgateError as error:
+                refused.append(f"{name}: {error}".replace("\n", " "))
+        return tuple(refused)
 
     def told(self, closing: gate.Closing, *, hidden: Sequence[str] = (), why: str = "") -> str:
         """The terminal summary: tables that nothing above has shown, a line a workload, and what else shuts the gate.

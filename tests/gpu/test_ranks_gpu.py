@@ -54,8 +54,8 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def gated(project: Path, *, stalled: bool, runs: int) -> tuple[int, dict[str, object]]:
     """Gate both ranks, with a stall of rank 1's host in each step or without; exit status and document."""
-    # Unhindered with so many images that the GPUs set the pace: else one host is late by itself, by 14 % of a step of 64
-    # images on a virtual machine, by 7 % of one of 160, and said to be.
+    # Unhindered with so many images that the GPUs set the pace: else one host is late by itself, and said to be: by
+    # 14 % of a step of 64 images on a virtual machine, by 7 % of one of 160.
     more = f", --stall-rank=1, --stall-ms={STALL_MS:g}" if stalled else ", --batch=320"
     (project / "workloads" / "ddp.yaml").write_text(YAML.format(ranks=RANKS, more=more))
     document = project / "out.json"

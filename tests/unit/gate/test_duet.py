@@ -1018,6 +1018,6 @@ def test_a_loss_missed_for_sharing_is_told_once_the_others_are_known() -> None:
     assert [row.outcome for row in changed["b"].metrics] == [Outcome.REGRESSED, Outcome.INCONCLUSIVE]
     assert changed["b"].next_step == (
         "If this is meant, gate with --perfgate-runs=5 (what a baseline needs) and bless it: "
-        "perfgate bless b --reason \"...\" --accept-regression"
+        'perfgate bless b --reason "..." --accept-regression'
     )
     assert gate.step_down_clocks({"a": clear, "b": close}, workloads=3) == {}

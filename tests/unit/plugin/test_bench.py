@@ -1,10 +1,18 @@
-"""How many steps a side of an interleaved duet takes."""
+"""How many steps a side of an interleaved duet takes, and what is kept of a verdict that others change."""
 
 from __future__ import annotations
 
-import pytest
+from io import StringIO
+from pathlib import Path
 
-from perfgate.plugin.bench import steps_in_bouts
+import pytest
+from support import records
+
+from perfgate.model.metric import Metric
+from perfgate.model.outcome import Outcome
+from perfgate.model.settings import Settings
+from perfgate.plugin.bench import PytestGate, steps_in_bouts
+from perfgate.plugin.progress import Progress
 
 
 @pytest.mark.parametrize(
@@ -14,3 +22,53 @@ def test_a_side_takes_whole_bouts_for_about_five_seconds_and_at_least_three_of_t
     step_ms: float | None, steps: int
 ) -> None:
     assert steps_in_bouts(step_ms) == steps
+
+
+@pytest.fixture
+def gate(tmp_path: Path) -> PytestGate:
+    """A gate of two workloads: "a" has lost, and "b" may have, which shows only where "a" has."""
+    made = PytestGate(
+        root=tmp_path,
+        settings=Settings(),
+        env={},
+        worker_env={},
+        nsys=None,
+        pytest_options=(),
+        runs_given=False,
+        keep_captures=False,
+        progress=Progress(StringIO(), live=False, width=80),
+        width=80,
+        colour=False,
+    )
+    workloads = [records.workload(name=name) for name in ("a", "b")]
+    made.expect(workloads)
+    row = records.clock(Metric.STEP_MS, Outcome.INCONCLUSIVE, was=10, now=10.4, change=0.04, around=0.01)
+    outcomes = {"a": (Outcome.REGRESSED, 0.001), "b": (Outcome.INCONCLUSIVE, 0.8)}
+    for workload in workloads:
+        outcome, level = outcomes[workload.id]
+        verdict = records.verdict(outcome, name=workload.id, metrics=[row])
+        verdict = verdict.model_copy(update={"loss_level": level, "loss_by": Metric.STEP_MS})
+        result = records.result(of=workload, judged=verdict)
+        folder = made.store.new_folder(workload.id, result.machine.slug, at=result.measured_at)
+        made.store.save_result(result, folder)
+        made.verdicts[workload.id] = verdict
+        made._folders[workload.id] = folder
+    return made
+
+
+def test_a_loss_that_shows_at_the_end_is_kept_as_one(gate: PytestGate) -> None:
+    assert gate.step_down() == ()
+    kept = gate.store.latest_result("b")
+    assert kept is not None
+    assert kept.result.verdict == gate.verdicts["b"]
+    assert kept.result.verdict.outcome is Outcome.REGRESSED
+
+
+def test_what_cannot_be_kept_of_it_is_told(gate: PytestGate) -> None:
+    kept = gate.store.latest_result("b")
+    assert kept is not None
+    (kept.folder / "result.json").unlink()
+    (told,) = gate.step_down()
+    assert gate.verdicts["b"].outcome is Outcome.REGRESSED
+    assert told.startswith("b: ")
+    assert "there is no such file" in told
