@@ -498,8 +498,8 @@ class _Checking:
             verdict = verdict.model_copy(update={"reason": f"{verdict.reason}{shift}"})
         if verdict.outcome is Outcome.INCONCLUSIVE and any(map(_ended_by_time, self._remarks)):
             verdict = verdict.model_copy(update={"next_step": "Allow more time: --perfgate-time-budget"})
-        if stored is not None and crept is None and verdict.outcome is not Outcome.REGRESSED:
-            unknown = self._creep_unknown(stored, reference)
+        if stored is not None and verdict.outcome is not Outcome.REGRESSED and (crept is None or not crept.shown):
+            unknown = self._creep_unknown(stored, reference, crept)
             remarks = verdict.remarks if unknown is None else (*verdict.remarks, unknown)
             verdict = verdict.model_copy(update={"remarks": remarks})
         if crept is not None and crept.shown and verdict.outcome is not Outcome.REGRESSED:
@@ -562,11 +562,18 @@ class _Checking:
             now = tuple(median(then) / median(there) * value for value in now[-len(there) :])
         return now
 
-    def _creep_unknown(self, baseline: Baseline, reference: Baseline | None) -> str | None:
+    def _creep_unknown(self, baseline: Baseline, reference: Baseline | None, crept: Creep | None) -> str | None:
         """Say that a step is beyond the anchor's budget where its runs cannot show whether that is so."""
         now, budget = self._to_anchor(baseline, reference), self._policy.anchor_budget
+        if crept is not None and crept.change >= budget:
+            low, high = percent(crept.low), percent(crept.high)
+            return (
+                f"Small losses have added up to {percent(crept.change)} % above the best step_ms ever blessed "
+                f"({milliseconds(crept.path[0].step_ms)} ms), which does not show yet that it is more than the budget "
+                f"of {percent(budget)} % ({low} to {high})"
+            )
         above = beyond_anchor(baseline, now, anchor_budget=budget)
-        if above is None or baseline.anchor is None:
+        if above is None or baseline.anchor is None or crept is not None:
             return None
         why = f"it takes {FEWEST_TO_SHOW}" if len(now) < FEWEST_TO_SHOW else "there are steps that took no time at all"
         return (

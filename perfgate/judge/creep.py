@@ -20,7 +20,7 @@ from perfgate.model.verdict import Blessed, Creep
 FEWEST_TO_SHOW: Final = STORED_PLAN.fewest_to_fail
 """Fewer runs, or pairs, never show a loss against the anchor."""
 _CONFIDENCE = 0.995
-"""That the loss exceeds what one change may lose, before it is called a loss against the anchor."""
+"""That the loss exceeds `anchor_budget`, before it is called a loss against the anchor."""
 
 
 def beyond_anchor(baseline: Baseline, now: Sequence[float], *, anchor_budget: float) -> float | None:
@@ -38,9 +38,9 @@ def beyond_anchor(baseline: Baseline, now: Sequence[float], *, anchor_budget: fl
 def creep(baseline: Baseline, now: Sequence[float], terms: Terms, *, anchor_budget: float) -> Creep | None:
     """Judge step_ms, `now` of each run in ms, against the anchor; None without one, or where the baseline itself is it.
 
-    It is a loss where the estimate reaches `anchor_budget` (a fraction) and step_ms is shown, with 99.5 % confidence,
-    to have lost more than the budget of a single change, or than `anchor_budget` where that is smaller. As against a
-    stored baseline, the standard error holds the occasions (DECISION, comparing, 3), those of the anchor's own runs.
+    It is a loss where step_ms is shown, with 99.5 % confidence, to have lost more than `anchor_budget` (a fraction).
+    As against a stored baseline, the standard error holds the occasions (DECISION, comparing, 3), those of the anchor's
+    own runs.
     """
     spec = METRICS[Metric.STEP_MS].clock
     before = baseline.values(Metric.STEP_MS)
@@ -66,6 +66,8 @@ def creep(baseline: Baseline, now: Sequence[float], terms: Terms, *, anchor_budg
         rule.occasions_between(own),
         estimate=float(np.mean(np.sort(sides[1][kept[1]]))),
         baseline_runs=anchor.runs,
+        # Its runs are not at hand: what runs differ by is known from the baseline's, with their degrees of freedom.
+        prior_df=own.prior_df + own.baseline_runs - anchor.runs,
         occasions=anchor.occasions,
     )
     one_side = (1 + SHOWN_COVERAGE) / 2
@@ -75,7 +77,7 @@ def creep(baseline: Baseline, now: Sequence[float], terms: Terms, *, anchor_budg
         low=rule.as_fraction(found.lower(one_side)),
         high=rule.as_fraction(found.upper(one_side)),
         budget=anchor_budget,
-        shown=found.estimate >= lost and found.lower(_CONFIDENCE) > min(rule.budget_in_basis, lost),
+        shown=found.lower(_CONFIDENCE) > lost,
         now=middle(now),
         path=(
             Blessed(

@@ -820,8 +820,8 @@ def test_an_unchanged_noisy_loop_near_its_anchor_passes_interleaved() -> None:
 @pytest.mark.parametrize("other", [None, duel(0, 0)])
 def test_few_runs_beyond_the_anchor_are_made_three_before_the_gate_opens(runs: int, other: Recorded | None) -> None:
     policy = Policy(runs=runs, stops_early=False)
-    steps = [12.34 * 1.01**n for n in range(1, 7)]
-    checked = gated(screen(100 * (1.01**6 - 1)), other, crept(*steps), policy=policy)
+    steps = [12.34 * 1.01**n for n in range(1, 9)]
+    checked = gated(screen(100 * (1.01**8 - 1)), other, crept(*steps), policy=policy)
     assert checked.verdict.outcome is Outcome.REGRESSED
     assert len(checked.runs) == 3
     assert checked.verdict.creep is not None
@@ -896,10 +896,37 @@ def test_one_small_loss_is_no_creep() -> None:
 
 
 def test_a_wider_anchor_budget_lets_more_through() -> None:
-    steps = [12.34 * 1.01**n for n in range(1, 6)]
-    assert gated(screen(5.2), None, crept(*steps)).verdict.outcome is Outcome.REGRESSED
-    wider = gated(screen(5.2), None, crept(*steps), policy=Policy(anchor_budget=0.1))
+    steps = [12.34 * 1.01**n for n in range(1, 9)]
+    assert gated(screen(8.3), None, crept(*steps)).verdict.outcome is Outcome.REGRESSED
+    wider = gated(screen(8.3), None, crept(*steps), policy=Policy(anchor_budget=0.1))
     assert wider.verdict.outcome is Outcome.PASSED
+    assert wider.verdict.remarks == ()
+
+
+def test_a_step_just_beyond_the_anchors_budget_is_told_and_lets_through_what_is_not_shown() -> None:
+    checked = gated(screen(5.2), None, crept(*[12.34 * 1.01**n for n in range(1, 6)]))
+    assert checked.verdict.outcome is Outcome.PASSED
+    assert checked.verdict.creep is not None
+    assert not checked.verdict.creep.shown
+    (told,) = checked.verdict.remarks
+    assert told.startswith(
+        "Small losses have added up to 5.2 % above the best step_ms ever blessed (12.34 ms), which does not show yet "
+        "that it is more than the budget of 5 % ("
+    )
+
+
+def test_what_runs_differ_by_is_known_from_the_baselines_runs_however_many_the_anchor_had() -> None:
+    """The anchor's own runs are not at hand, and bring no degrees of freedom."""
+    steps = [12.34 * 1.01**n for n in range(1, 9)]
+    few = crept(*steps)
+    assert few.anchor is not None
+    many = few.model_copy(update={"anchor": few.anchor.model_copy(update={"runs": 30})})
+    spans = []
+    for baseline in (few, many):
+        found = gated(screen(8.3), None, baseline).verdict.creep
+        assert found is not None
+        spans.append(found.high - found.low)
+    assert 0.9 < spans[1] / spans[0] < 1
 
 
 def test_a_baseline_that_is_its_own_anchor_has_not_crept() -> None:
