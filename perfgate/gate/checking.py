@@ -34,7 +34,7 @@ from perfgate.judge.forecast import smallest_loss
 from perfgate.judge.judge import Judgement, judge
 from perfgate.judge.pace import pace_changed
 from perfgate.judge.pairing import beside
-from perfgate.judge.remarks import clock_moved, clock_rise
+from perfgate.judge.remarks import clock_moved, clock_rise, longer_by_clock
 from perfgate.judge.rows import Terms
 from perfgate.judge.stages import (
     DUET_PLAN,
@@ -67,6 +67,8 @@ SLOWER_ON_ONE_CORE = 1.1
 Launch-bound loops are faster there (`benchmarks/moods`: 17 %), since their threads take turns anyway.
 """
 _ENDED_BY_TIME = "The time budget ended"
+_FOLLOW_CLOCK = (Metric.STEP_MS, Metric.KERNEL_MS)
+"""Of which all, or nearly all, may take longer at a lower SM clock; copies and the host do not."""
 _INTERLEAVED_PRIORS = {metric: Prior(sd=INTERLEAVED_SD) for metric in (Metric.STEP_MS, Metric.GAP_MS)}
 
 
@@ -214,20 +216,48 @@ class _Checking:
         told = self._look(baseline, STORED_PLAN)
         if isinstance(told, Checked):
             return told
-        verdict, rise = told.verdict, clock_rise(baseline, self.runs)
+        verdict, rise = self._beyond_clock(told.verdict, baseline), clock_rise(baseline, self.runs)
         opens = verdict.outcome in (Outcome.PASSED, Outcome.IMPROVED)
         # Both follow the clock, and whichever is held closer must not lose unseen.
-        of_clocks = (row.budget for row in verdict.metrics if row.metric in (Metric.STEP_MS, Metric.KERNEL_MS))
+        of_clocks = (row.budget for row in verdict.metrics if row.metric in _FOLLOW_CLOCK)
         if not opens or rise <= min((budget for budget in of_clocks if budget is not None), default=0.0):
             return self._final(verdict, baseline)
         hidden = {
             "outcome": Outcome.INCONCLUSIVE,
             "reason": f"nothing is slower than when it was blessed, but {clock_moved(baseline, self.runs)}: a loss of "
             f"up to {percent(rise)} % would not show.",
-            "next_step": "Let the baseline's commit be run again beside it (a clone with its history, duet not off), "
-            f"or bless at this clock: {bless_command(self._expectation.workload.id)}",
+            "next_step": self._at_this_clock(),
         }
         return self._final(verdict.model_copy(update=hidden), baseline)
+
+    def _beyond_clock(self, verdict: Verdict, baseline: Baseline) -> Verdict:
+        """Leave open what a lower SM clock alone would make of the code that was blessed."""
+        longer = longer_by_clock(baseline, self.runs)
+        lost = [row for row in verdict.metrics if row.outcome is Outcome.REGRESSED]
+        by_clock = [row for row in lost if row.metric in _FOLLOW_CLOCK and row.low is not None and row.low <= longer]
+        if not longer or not lost or by_clock != lost:
+            return verdict
+        open_rows = tuple(
+            row.model_copy(update={"outcome": Outcome.INCONCLUSIVE}) if row in lost else row for row in verdict.metrics
+        )
+        return verdict.model_copy(
+            update={
+                "outcome": Outcome.INCONCLUSIVE,
+                "reason": f"{clock_moved(baseline, self.runs)}, which alone can make a step {percent(longer)} % "
+                f"longer: {listed([row.metric for row in lost])} {'is' if len(lost) == 1 else 'are'} not shown to have lost "
+                "more than that.",
+                "next_step": self._at_this_clock(),
+                "metrics": open_rows,
+                "loss_level": None,
+                "loss_by": None,
+            }
+        )
+
+    def _at_this_clock(self) -> str:
+        return (
+            "Let the baseline's commit be run again beside it (a clone with its history, duet not off), "
+            f"or bless at this clock: {bless_command(self._expectation.workload.id)}"
+        )
 
     def _look(self, baseline: Baseline, plan: Plan) -> Judgement | Checked:
         """Measure and judge by a plan of looks until it is settled; a whole `Checked` where no plan can go on."""
@@ -542,9 +572,14 @@ class _Checking:
 
     def _crept(self, baseline: Baseline, reference: Baseline | None = None) -> Creep | None:
         """How far it has come from the anchor, where that can be told."""
-        now = self._to_anchor(baseline, reference)
+        now, budget = self._to_anchor(baseline, reference), self._policy.anchor_budget
         terms = self._terms(STORED_PLAN, max_runs=self._policy.max_runs)
-        return creep(baseline, now, terms, anchor_budget=self._policy.anchor_budget)
+        found = creep(baseline, now, terms, anchor_budget=budget)
+        longer = 0.0 if reference is not None else longer_by_clock(baseline, self.runs)
+        if found is None or not found.shown or not longer:
+            return found
+        at_its_clock = creep(baseline, [value / (1 + longer) for value in now], terms, anchor_budget=budget)
+        return found if at_its_clock is not None and at_its_clock.shown else None
 
     def _to_anchor(self, baseline: Baseline, reference: Baseline | None) -> tuple[float, ...]:
         """What is held against the anchor, ms of each run: after a duet its ratio, put on top of the stored times.
@@ -575,7 +610,12 @@ class _Checking:
         above = beyond_anchor(baseline, now, anchor_budget=budget)
         if above is None or baseline.anchor is None or crept is not None:
             return None
-        why = f"it takes {FEWEST_TO_SHOW}" if len(now) < FEWEST_TO_SHOW else "there are steps that took no time at all"
+        if len(now) < FEWEST_TO_SHOW:
+            why = f"it takes {FEWEST_TO_SHOW}"
+        elif reference is None and longer_by_clock(baseline, self.runs):
+            why = f"{clock_moved(baseline, self.runs)}"
+        else:
+            why = "there are steps that took no time at all"
         return (
             f"Whether small losses have added up is not known: by {plural(len(now), 'run')} step_ms is "
             f"{percent(above)} % above the best ever blessed ({milliseconds(baseline.anchor.step_ms)} ms), "

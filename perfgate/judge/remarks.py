@@ -39,6 +39,14 @@ def clock_rise(baseline: Baseline, runs: Sequence[Run]) -> float:
     return 0.0 if clocks is None else max(0.0, clocks[1] / clocks[0] - 1)
 
 
+def longer_by_clock(baseline: Baseline, runs: Sequence[Run]) -> float:
+    """By which fraction kernels may take longer since the SM clock is lower now, 0 where it is not, or not known."""
+    clocks = _clocks(baseline, runs)
+    if clocks is None or clocks[1] <= 0 or clock_moved(baseline, runs) is None:
+        return 0.0
+    return max(0.0, clocks[0] / clocks[1] - 1)
+
+
 def _clocks(baseline: Baseline, runs: Sequence[Run]) -> tuple[float, float] | None:
     """The SM clock in MHz, then and now, where both are known."""
     before = [run.sm_clock_mhz for run in baseline.runs if run.sm_clock_mhz is not None]

@@ -499,6 +499,47 @@ def test_a_lower_clock_or_one_within_the_budget_of_kernel_time_hides_none(sm_clo
     assert check(expect(records.baseline()), Policy(), Recorded(run)).verdict.outcome is Outcome.PASSED
 
 
+def at_a_lower_clock(percent: float, **gates: object) -> Verdict:
+    """The verdict on kernels and steps that take so much longer at an SM clock of 1900 instead of 1980 MHz."""
+    runs = [clocked(longer(percent + wobble), 1900) for wobble in (0.0, 0.05, -0.05)]
+    return check(expect(records.baseline(), **gates), Policy(), Recorded(*runs)).verdict
+
+
+def longer(percent: float) -> Run:
+    """A run whose steps and kernels take so much longer than blessed."""
+    return records.run(
+        {metric: records.VALUES[metric] * (1 + percent / 100) for metric in (Metric.STEP_MS, Metric.KERNEL_MS)}
+    )
+
+
+def test_what_a_lower_clock_alone_makes_of_the_blessed_code_is_no_loss() -> None:
+    verdict = at_a_lower_clock(4.2)
+    assert (verdict.outcome, verdict.reason, verdict.next_step) == (
+        Outcome.INCONCLUSIVE,
+        (
+            "the SM clock was 1980 MHz in the baseline and 1900 MHz now, which alone can make a step 4.2 % longer: "
+            "step_ms and kernel_ms are not shown to have lost more than that."
+        ),
+        (
+            "Let the baseline's commit be run again beside it (a clone with its history, duet not off), or bless at "
+            f"this clock: {BLESS}"
+        ),
+    )
+    assert {row.outcome for row in verdict.metrics if row.metric in (Metric.STEP_MS, Metric.KERNEL_MS)} == {
+        Outcome.INCONCLUSIVE
+    }
+    assert verdict.loss_level is None
+
+
+def test_what_a_lower_clock_does_not_account_for_is_a_loss() -> None:
+    assert at_a_lower_clock(9.0).outcome is Outcome.REGRESSED
+
+
+def test_a_lower_clock_accounts_for_no_count() -> None:
+    run = clocked(records.run({Metric.SYNCS: 9, Metric.STEP_MS: 12.34 * 1.042}), 1900)
+    assert check(expect(records.baseline()), Policy(), Recorded(run)).verdict.outcome is Outcome.REGRESSED
+
+
 def test_another_clock_of_the_gpu_is_told_once() -> None:
     """The judge's remark, not one more of the gate's."""
     run = clocked(records.run(), 1755)
