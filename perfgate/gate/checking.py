@@ -244,8 +244,8 @@ class _Checking:
             update={
                 "outcome": Outcome.INCONCLUSIVE,
                 "reason": f"{clock_moved(baseline, self.runs)}, which alone can make a step {percent(longer)} % "
-                f"longer: {listed([row.metric for row in lost])} {'is' if len(lost) == 1 else 'are'} not shown to have lost "
-                "more than that.",
+                f"longer: {listed([row.metric for row in lost])} {'is' if len(lost) == 1 else 'are'} not shown to have "
+                "lost more than that.",
                 "next_step": self._at_this_clock(),
                 "metrics": open_rows,
                 "loss_level": None,

@@ -37,6 +37,10 @@ RUNTIME_CALLS: Mapping[str, CallClass] = {
     "cudaMemcpy3D": CallClass.SYNC,
     "cudaMemcpyToSymbol": CallClass.SYNC,
     "cudaMemcpyFromSymbol": CallClass.SYNC,
+    "cudaMemcpyToArray": CallClass.SYNC,
+    "cudaMemcpyFromArray": CallClass.SYNC,
+    "cudaMemcpy2DToArray": CallClass.SYNC,
+    "cudaMemcpy2DFromArray": CallClass.SYNC,
 }
 """The runtime API. A copy that is not asynchronous waits for what came before it, and for its own end.
 
@@ -57,7 +61,11 @@ DRIVER_CALLS: Mapping[str, CallClass] = {
     "cuEventSynchronize": CallClass.SYNC,
     "cuMemcpyHtoD": CallClass.SYNC,
     "cuMemcpyDtoH": CallClass.SYNC,
+    "cuMemcpy": CallClass.SYNC,
+    "cuMemcpyHtoA": CallClass.SYNC,
+    "cuMemcpyAtoH": CallClass.SYNC,
     "cuMemcpy2D": CallClass.SYNC,
+    "cuMemcpy2DUnaligned": CallClass.SYNC,
     "cuMemcpy3D": CallClass.SYNC,
 }
 """The driver API: Triton, cuBLAS and others launch through it directly."""

@@ -27,6 +27,8 @@ EMPTY_BELOW_MS = 0.02
 """A step without GPU work that is shorter holds nothing: marking it takes 0.001-0.006 ms (two cores, nsys 2024.2)."""
 MOST_LOST = 0.001
 """Share of the steps' launches that may lack their kernel; of 27 951 launches in captures of an H200 none does."""
+MOST_STEPS_LACKING = 0.25
+"""Share of the steps that may lack calls: half of them would move the median of a count."""
 MOST_OVERTAKEN = 0.45
 """Share of the periods that work which outlasts the steps behind its own may have shortened: from half of them on, the
 median is one of those."""
@@ -343,6 +345,9 @@ def _why_absent(
         held = len(timeline.kernels.start) + len(timeline.graphs.start)
         none = "none of them" if held else "none"
         absent |= dict.fromkeys(_FROM_KERNELS, f"process {pid} launched {launched} kernels, the capture holds {none}")
+    elif totals.launched and totals.lost == totals.launched and not totals.kernels:
+        why = f"process {pid} launched {totals.launched} CUDA graphs, the capture holds none of their work"
+        absent |= dict.fromkeys(_FROM_KERNELS, why)
     elif unnamed := timeline.missing.get("names of kernels"):
         absent |= dict.fromkeys(_NCCL, unnamed)
     elif not devices.nccl.any():
@@ -353,13 +358,35 @@ def _why_absent(
         absent |= dict.fromkeys(_FROM_CALLS, timeline.missing.get("calls", _NO_CALLS))
     elif not totals.calls:
         absent |= dict.fromkeys(_FROM_CALLS, f"the capture holds no CUDA API calls of process {pid}")
-    elif unnamed := timeline.missing.get("names of calls"):
-        absent |= dict.fromkeys(_FROM_CALLS, unnamed)
+    elif lacking := timeline.missing.get("names of calls") or _calls_lost(steps, segments, totals):
+        absent |= dict.fromkeys(_FROM_CALLS, lacking)
     if totals.unknown_host and Metric.PAGEABLE_COPIES not in absent:
         absent[Metric.PAGEABLE_COPIES] = (
             f"of {totals.unknown_host} copies the capture does not say which memory they used"
         )
     return absent
+
+
+def _calls_lost(steps: Steps, segments: Segments, totals: Tally) -> str | None:
+    """Say that the capture lacks calls whose operations it holds, so that a median of counts may lack them; else None.
+
+    What was launched before the capture began and ran in its first steps has no call in it either: a quarter of the
+    steps is left out.
+    """
+    if steps.whole:
+        lost, held = int(totals.calls_lost.sum()), int(totals.operations.sum())
+        if lost <= MOST_LOST * held:
+            return None
+        return f"of {held} GPU operations {lost} have no API call in the capture: it lacks calls"
+    later = segments.step >= len(steps) // 4
+    lacking = np.unique(segments.step[later & (totals.calls_lost > 0)])
+    held = len(steps) - len(steps) // 4
+    if len(lacking) <= MOST_STEPS_LACKING * held:
+        return None
+    return (
+        f"in {len(lacking)} of the last {held} steps GPU operations ran that have no API call in the capture: it lacks "
+        "calls"
+    )
 
 
 def _untimed(steps: Steps, totals: Tally) -> dict[Metric, str]:

@@ -108,6 +108,8 @@ class Tally:
     """API calls of the process, in steps or not."""
     without_call: Ints
     """Operations by segment that were attributed by their own start, because no call has their correlation id."""
+    calls_lost: Ints
+    """Those of them that have one, so that their call was made and the capture lacks it; device-side launches too."""
     without_times: int
     """Operations that begin and end at 0: CUPTI could not time them."""
     unknown_host: int
@@ -137,6 +139,7 @@ def tally(timeline: Timeline, process: int, segments: Segments) -> Tally:
         syncs={},
         calls=len(call_segment),
         without_call=np.zeros(size, np.int64),
+        calls_lost=np.zeros(size, np.int64),
         without_times=0,
         unknown_host=0,
         launched=0,
@@ -268,6 +271,8 @@ def _attribute(
         segment[unknown] = segments.at(ops.start[rows][unknown])
         launched = unknown if moved_alone is None else unknown[~moved_alone[unknown]]
         total.without_call += np.bincount(segment[launched], minlength=size)
+        called = launched[ops.correlation[rows][launched] > 0]
+        total.calls_lost += np.bincount(segment[called], minlength=size)
     untimed = np.flatnonzero(ops.end[rows] == 0)
     total.without_times += int((ops.start[rows][untimed] == 0).sum())
     total.operations += np.bincount(segment, minlength=size)

@@ -101,7 +101,8 @@ def _told(
     numbers = which.tolist()
     of_period = bool(slow[which].any())
     values, what = (period, "took") if of_period else (kernel_ns, "ran kernels for")
-    longest, usual = float(values[which].max()) / 1e6, float(np.median(values[half:][values[half:] > 0])) / 1e6
+    later = values[half:][values[half:] > 0]
+    longest, usual = float(values[which].max()) / 1e6, float(np.median(later)) / 1e6 if len(later) else 0.0
     named = ", ".join(str(number + 1) for number in numbers[:5]) + (", ..." if len(numbers) > 5 else "")
     made = sum((calls[number] for number in numbers), Counter[str]()) if calls else Counter[str]()
     evidence = ", ".join(

@@ -87,6 +87,66 @@ def test_graphs_that_the_capture_lacks_are_no_measurement(lost: int, complaints:
     assert only(timeline).complaints == complaints
 
 
+def test_of_graphs_of_which_the_capture_holds_nothing_the_gpus_clocks_are_absent() -> None:
+    timeline = build(
+        ranges=[Range(start=100_000 * k, end=100_000 * k + 90_000) for k in range(1, 31)],
+        calls=[
+            Call(start=100_000 * k + 9, end=100_000 * k + 99, name="cudaGraphLaunch", correlation=k)
+            for k in range(1, 31)
+        ],
+        memsets=[Op(start=100_000 * k + 200, end=100_000 * k + 300, correlation=0) for k in range(1, 31)],
+        graphs=[Op(start=10, end=20, correlation=777)],
+    )
+    sample = only(timeline)
+    why = "process 100 launched 30 CUDA graphs, the capture holds none of their work"
+    assert {metric: sample.absent[metric] for metric in (Metric.KERNEL_MS, Metric.GAP_MS)} == {
+        Metric.KERNEL_MS: why,
+        Metric.GAP_MS: why,
+    }
+    assert sample.values[Metric.GRAPH_LAUNCHES] == 1
+
+
+def some_calls_lost(lost: range, *, of: int = 20, has_ids: bool = True) -> ProcessSample:
+    """Steps of two kernels each, in some of which their calls are lost; these bear other ids, or none."""
+    ran = [
+        Op(
+            start=100_000 * k + 30 * n,
+            end=100_000 * k + 30 * n + 20,
+            correlation=has_ids * (1000 + 2 * k + n) if k in lost else 2 * k + n + 1,
+        )
+        for k in range(of)
+        for n in (0, 1)
+    ]
+    calls = [
+        Call(start=100_000 * k + 2 * n, end=100_000 * k + 2 * n + 1, correlation=2 * k + n + 1)
+        for k in range(of)
+        if k not in lost
+        for n in (0, 1)
+    ]
+    ranges = [Range(start=100_000 * k, end=100_000 * k + 90_000) for k in range(of)]
+    return only(build(ranges=ranges, calls=calls, kernels=ran))
+
+
+LACKS_CALLS = "in {} of the last 15 steps GPU operations ran that have no API call in the capture: it lacks calls"
+
+
+@pytest.mark.parametrize(("lost", "lacking"), [(range(4, 15), 10), (range(10), 5), (range(16, 20), 4)])
+def test_where_calls_are_lost_nothing_that_they_tell_is_counted(lost: range, lacking: int) -> None:
+    sample = some_calls_lost(lost)
+    for metric in (Metric.LAUNCHES, Metric.GRAPH_LAUNCHES, Metric.SYNCS):
+        assert sample.absent[metric] == LACKS_CALLS.format(lacking)
+    assert Metric.KERNEL_MS in sample.values
+
+
+@pytest.mark.parametrize("lost", [range(0), range(5), range(17, 20)])
+def test_what_was_launched_before_the_capture_and_single_lost_calls_leave_the_median(lost: range) -> None:
+    assert some_calls_lost(lost).values[Metric.LAUNCHES] == 2
+
+
+def test_operations_that_never_had_an_id_lack_no_call() -> None:
+    assert Metric.LAUNCHES in some_calls_lost(range(4, 15), has_ids=False).values
+
+
 def test_what_ran_before_the_steps_excuses_no_kernel_that_is_lost() -> None:
     """Nor does what ran since without a call, but for as many."""
 

@@ -143,3 +143,10 @@ def test_in_turns_with_another_process_a_slow_first_bout_proves_nothing() -> Non
         at += 100 * MS
     assert complaint(build(ranges=ranges)) is None
     assert complaint(loop([slow] * 5 + [usual] * 15)) is not None
+
+
+def test_of_kernels_that_only_the_first_steps_run_the_later_half_has_none() -> None:
+    timeline = loop(steps(of=10), kernels={1: 5.0, **dict.fromkeys((0, *range(2, 10)), 0.0)}, calls={1: ["cudaMalloc"]})
+    told = complaint(timeline)
+    assert told is not None
+    assert "ran kernels for up to 5 ms, the later half 0 ms, and called cudaMalloc once" in told
