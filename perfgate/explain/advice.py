@@ -85,10 +85,10 @@ def classify(values: Values, breakdown: Breakdown) -> Classified | None:
     """Say what a step's time mostly goes to; None where the figures do not say.
 
     A step is idle GPU (`gap_ms`), copies to the GPU that nothing hides, NCCL's kernels that nothing hides, and the
-    rest, which is compute. The largest of the first three names it from `BOUND` on; idle time only if it lies mostly
-    under ranges that launch next to nothing (input), or under those that launch (launch). Of several processes it is
-    told of the one that the breakdown is of, of several GPUs their mean; where sums over them are not known to be of
-    how many, nothing is said.
+    rest, which is compute where most of it is kernels. The largest of the first three names it from `BOUND` on; idle
+    time only if it lies mostly under ranges that launch next to nothing (input), or under those that launch (launch).
+    Of several processes it is told of the one that the breakdown is of, of several GPUs their mean; where sums over
+    them are not known to be of how many, nothing is said.
     """
     return _classified(_Process.of(values, breakdown))
 
@@ -105,8 +105,11 @@ def _classified(one: _Process) -> Classified | None:
     computed = max(step - gap - copied - nccl, 0.0)
     over = "" if one.gpus == 1 else f"on average over {one.gpus} GPUs, "
     if largest < BOUND * step:
+        # The rest may as well be copies to the host and memsets.
+        if computed <= 0 or one.on_each(Metric.KERNEL_MS) < MOSTLY * computed:
+            return None
         told = f"{one.each} computes for {_percent(computed, step)} of the step and idles for {_percent(gap, step)}"
-        return Classified(bound=Bound.COMPUTE, share=computed / step, evidence=told) if computed > 0 else None
+        return Classified(bound=Bound.COMPUTE, share=computed / step, evidence=told)
     if largest == nccl:
         told = f"{over}NCCL's kernels{one.whose} run for {_ms(nccl)} of a step of {_ms(step)} while nothing else does"
         return Classified(bound=Bound.COMMUNICATION, share=nccl / step, evidence=told)

@@ -46,6 +46,10 @@ def test_a_gpu_that_computes_most_of_the_step_is_compute_bound() -> None:
     assert found.evidence == "the GPU computes for 98 % of the step and idles for 2 %"
 
 
+def test_a_gpu_that_copies_to_the_host_most_of_the_step_is_not_said_to_compute() -> None:
+    assert classify({**STEP, M.KERNEL_MS: 0.2}, of(under("forward", launches=100))) is None
+
+
 LOADING = of(
     under("get batch", gap=6.0, cpu_ms=6.5), under("forward", gap=0.5, launches=60), under("backward", launches=40)
 )
