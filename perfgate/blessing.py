@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -9,7 +10,10 @@ from functools import partial
 from statistics import median
 from typing import Final
 
+import numpy as np
+
 from perfgate.explain.breakdown import breakdown_of, kept
+from perfgate.judge.compare import Prior, compare
 from perfgate.judge.forecast import expected_smallest
 from perfgate.judge.rows import Terms
 from perfgate.judge.stages import STORED_PLAN
@@ -27,7 +31,7 @@ from perfgate.model.baseline import (
     code_digest,
 )
 from perfgate.model.errors import BlessRefused
-from perfgate.model.metric import METRICS, Basis, Kind, Metric
+from perfgate.model.metric import GATED_CLOCKS, METRICS, Basis, Kind, Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import Run
 from perfgate.model.verdict import MetricVerdict
@@ -42,6 +46,8 @@ MOST_MILESTONES: Final = 20
 """Blessings in the path from the anchor; of a longer one the latest."""
 
 _FIRST_LOOK: Final = STORED_PLAN.fewest_to_fail
+_SURELY: Final = 0.0005
+"""The level of DECISION's clear losses."""
 
 
 def bless(
@@ -99,7 +105,7 @@ def bless(
         raise BlessRefused(
             subject=newest.workload.id,
             fact=f"{_counted(len(runs), 'run')} over {_counted(occasions, 'occasion')} can be blessed",
-            expectation=f"A baseline needs at least {FEWEST_RUNS}; runs of the same code and machine are joined",
+            expectation=f"A baseline needs at least {FEWEST_RUNS}; runs of the same code, machine and speed are joined",
             next_step=measure_more
             or f"Measure more: pytest --perfgate --perfgate-runs={FEWEST_RUNS} {_selector(newest)}",
         )
@@ -456,7 +462,10 @@ def _joined(results: Sequence[Result], *, accept_regression: bool) -> list[Resul
 
 
 def _joins(result: Result, newest: Result, *, accept_regression: bool) -> bool:
-    """Whether a result is a further measurement of the same thing: code, workload, and machine down to the driver."""
+    """Whether a result is a further measurement of the same thing: code, workload, and machine down to the driver.
+
+    Nobody knows all that makes a loop's speed (data, settings, packages), so it must be of the same speed as well.
+    """
     if (result.code, result.machine, result.workload.id) != (newest.code, newest.machine, newest.workload.id):
         return False
     if result.workload.digest() != newest.workload.digest():
@@ -466,13 +475,40 @@ def _joins(result: Result, newest: Result, *, accept_regression: bool) -> bool:
     # Other counts mean other work, whatever the code says; joined, no count would be exact any more.
     if not {_counts(run) for run in result.runs} <= {_counts(run) for run in newest.runs}:
         return False
+    if newest.verdict.outcome in (Outcome.IMPROVED, Outcome.REGRESSED) and result.verdict.outcome is not (
+        newest.verdict.outcome
+    ):
+        return False
     try:
         _refuse_by_outcome(result)
         if not accept_regression:
             _refuse_judged_loss(result)
     except BlessRefused:
         return False
-    return True
+    return not any(_plainly_differ(metric, result, newest) for metric in GATED_CLOCKS)
+
+
+def _plainly_differ(metric: Metric, result: Result, newest: Result) -> bool:
+    """Whether a clock of two results lies further apart than chance and another occasion account for, and its budget.
+
+    DECISION, comparing, 3, with the default SDs: what is calibrated may be of another speed.
+    """
+    spec = METRICS[metric].clock
+    budget = _budget(newest, metric)
+    sides = [[run.value(metric) for run in one.runs] for one in (result, newest)]
+    steps = [value for run in newest.runs if (value := run.value(Metric.STEP_MS))]
+    values = [[value for value in side if value is not None] for side in sides]
+    if spec is None or budget is None or not all(values) or not steps:
+        return False
+    if spec.basis is Basis.LOG:
+        if min(map(min, values)) <= 0:
+            return max(map(min, values)) > 0
+        x, beyond = [np.log(np.array(side)) for side in values], math.log1p(budget)
+    else:
+        x, beyond = [np.array(side) / median(steps) for side in values], budget
+    prior = Prior(sd=spec.prior_sd)
+    found = compare(x[0], x[1], prior=prior, occasion_sd=spec.occasion_sd, occasions=1)
+    return abs(found.estimate) > beyond and min(found.p_slower, found.p_faster) < _SURELY
 
 
 def _counts(run: Run) -> tuple[float, ...]:
@@ -490,7 +526,7 @@ def _occasions(joined: Sequence[Result]) -> tuple[Occasion, ...]:
     return tuple(
         Occasion(
             measured_at=together[0].measured_at,
-            commit=together[0].commit,
+            commit=together[-1].commit,
             runs=tuple(BlessedRun.of(run) for result in together for run in result.runs),
         )
         for together in found

@@ -19,9 +19,10 @@ from typing import Final, assert_never
 import numpy as np
 
 from perfgate.blessing import WANTED_OCCASIONS
-from perfgate.judge.compare import FLOOR_SD, LARGEST, PRIOR_DF, Floats, Prior, middle
-from perfgate.judge.forecast import smallest_loss
+from perfgate.judge.compare import LARGEST, PRIOR_DF, Floats, Prior, middle, run_sd_of
+from perfgate.judge.forecast import expected_smallest
 from perfgate.judge.outliers import keep
+from perfgate.judge.rows import Terms
 from perfgate.judge.stages import DUET_PLAN, STORED_PLAN
 from perfgate.model.baseline import Baseline, Commit, Result, Spread, code_digest
 from perfgate.model.errors import CalibrationRefused
@@ -90,7 +91,8 @@ def spreads(occasions: Sequence[Floats], default: ClockSpec) -> tuple[float, flo
     Of one occasion the second is the default: nothing is known of it.
     """
     found = components(occasions)
-    run_sd = max(moderated(found.within, found.within_df, prior_sd=default.prior_sd), FLOOR_SD)
+    inside = found.within * found.within_df
+    run_sd, _ = run_sd_of(inside, df=found.within_df, prior=Prior(sd=default.prior_sd))
     # Of single runs nobody knows what lies within an occasion; the default then stands for it.
     run_variance = found.within if found.within_df else default.prior_sd**2
     beyond = found.occasion_variance(run_variance=run_variance)
@@ -147,18 +149,32 @@ def calibrate(
     """
     found = repeats(baseline, results)
     steps = baseline.values(Metric.STEP_MS)
-    told: list[ClockCalibration] = []
-    skipped: list[str] = []
+    spreads_by: dict[Metric, tuple[Spread, tuple[float, ...]]] = {}
+    given = {metric: budget for metric, budget in (budgets or {}).items() if METRICS[metric].clock is not None}
     for metric in gated(baseline):
-        spec = METRICS[metric].clock
-        assert spec is not None
-        budget = (budgets or {}).get(metric, spec.budget)
+        spec = _clock(metric)
         values = [[run[metric] for run in occasion] for occasion in found.occasions]
         x = _in_basis(values, spec.basis, step_ms=middle(steps) if steps else 0.0)
-        if x is None:
-            skipped.append(metric)
-        else:
-            told.append(_clock(metric, spec, x, baseline, budget=budget, at=at, duet=duet))
+        if x is not None:
+            spreads_by[metric] = _spread(spec, x, budget=given.get(metric, spec.budget), at=at)
+    measured = {metric: spread for metric, (spread, _) in spreads_by.items()}
+    calibrated = baseline.model_copy(update={"calibration": {**baseline.calibration, **measured}})
+    first, last = Terms(budgets=given), Terms(budgets=given, plan=DUET_PLAN if duet else STORED_PLAN)
+    told: list[ClockCalibration] = []
+    for metric, (spread, set_aside) in spreads_by.items():
+        smallest = expected_smallest(calibrated, metric, runs=STORED_PLAN.fewest_to_fail, terms=first)
+        in_the_end = expected_smallest(calibrated, metric, runs=last.plan.most_runs, terms=last)
+        if smallest is not None and in_the_end is not None:
+            told.append(
+                ClockCalibration(
+                    metric=metric,
+                    spread=spread,
+                    budget=given.get(metric, _clock(metric).budget),
+                    smallest=smallest,
+                    in_the_end=in_the_end,
+                    set_aside=set_aside,
+                )
+            )
     if not told or found.runs < 2:
         raise CalibrationRefused(
             subject=baseline.workload,
@@ -168,25 +184,17 @@ def calibrate(
             expectation="Counts are exact and need no calibration",
             next_step=f"See what it holds: perfgate show {baseline.workload}",
         )
-    spread_by = {clock.metric: clock.spread for clock in told}
+    known = {clock.metric: clock.spread for clock in told}
     return Calibration(
-        baseline=baseline.model_copy(update={"calibration": {**baseline.calibration, **spread_by}}),
+        baseline=baseline.model_copy(update={"calibration": {**baseline.calibration, **known}}),
         repeats=found,
         clocks=tuple(told),
-        remarks=_remarks(baseline, found, told, skipped),
+        remarks=_remarks(baseline, found, told, [metric for metric in gated(baseline) if metric not in known]),
     )
 
 
-def _clock(
-    metric: Metric,
-    spec: ClockSpec,
-    x: Sequence[Floats],
-    baseline: Baseline,
-    *,
-    budget: float,
-    at: datetime,
-    duet: bool,
-) -> ClockCalibration:
+def _spread(spec: ClockSpec, x: Sequence[Floats], *, budget: float, at: datetime) -> tuple[Spread, tuple[float, ...]]:
+    """Return the SDs of one clock, and what was set aside: fractions, from the median of their occasion."""
     in_basis = math.log1p(budget) if spec.basis is Basis.LOG else budget
     kept = keep(x, prior=Prior(sd=spec.prior_sd), budget=in_basis).flags
     occasions = [runs[flags] for runs, flags in zip(x, kept, strict=True)]
@@ -194,38 +202,14 @@ def _clock(
     far = [
         distance for runs, flags in zip(x, kept, strict=True) for distance in (runs[~flags] - np.median(runs)).tolist()
     ]
-    clocks = len(gated(baseline))
-
-    def smallest(*, baseline_runs: int, runs: int, in_duet: bool) -> float:
-        return smallest_loss(
-            metric,
-            baseline_runs=baseline_runs,
-            candidate_runs=runs,
-            occasions=len(baseline.occasions),
-            run_sd=run_sd,
-            occasion_sd=occasion_sd,
-            budget=budget,
-            clocks=clocks,
-            plan=DUET_PLAN if in_duet else STORED_PLAN,
-        )
-
-    blessed, pairs = len(baseline.runs), DUET_PLAN.most_runs
-    return ClockCalibration(
-        metric=metric,
-        spread=Spread(
-            run_sd=run_sd,
-            occasion_sd=occasion_sd,
-            runs=sum(len(runs) for runs in occasions),
-            occasions=len(occasions),
-            at=at,
-        ),
-        budget=budget,
-        smallest=smallest(baseline_runs=blessed, runs=STORED_PLAN.fewest_to_fail, in_duet=False),
-        in_the_end=smallest(baseline_runs=pairs, runs=pairs, in_duet=True)
-        if duet
-        else smallest(baseline_runs=blessed, runs=STORED_PLAN.most_runs, in_duet=False),
-        set_aside=tuple(math.expm1(d) if spec.basis is Basis.LOG else d for d in far),
+    spread = Spread(
+        run_sd=run_sd,
+        occasion_sd=occasion_sd,
+        runs=sum(len(runs) for runs in occasions),
+        occasions=len(occasions),
+        at=at,
     )
+    return spread, tuple(math.expm1(d) if spec.basis is Basis.LOG else d for d in far)
 
 
 def _in_basis(values: Sequence[Sequence[float]], basis: Basis, *, step_ms: float) -> list[Floats] | None:
@@ -271,7 +255,7 @@ def _remarks(
     for clock in clocks:
         if clock.set_aside:
             far = ", ".join(f"{distance:+.1%}".replace("%", " %") for distance in clock.set_aside)
-            whole = " of a step" if _basis(clock.metric) is Basis.STEP else ""
+            whole = " of a step" if _clock(clock.metric).basis is Basis.STEP else ""
             runs = "run" if len(clock.set_aside) == 1 else "runs"
             told.append(
                 f"{len(clock.set_aside)} {runs} set aside as an outlier of {clock.metric}: {far}{whole}. Its SDs are "
@@ -293,10 +277,10 @@ def _remarks(
     return tuple(told)
 
 
-def _basis(metric: Metric) -> Basis:
+def _clock(metric: Metric) -> ClockSpec:
     spec = METRICS[metric].clock
     assert spec is not None
-    return spec.basis
+    return spec
 
 
 # Refusals

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from support import records
 
+from perfgate import blessing
 from perfgate.calibration import (
     calibrate,
     components,
@@ -22,8 +23,7 @@ from perfgate.calibration import (
     spreads,
 )
 from perfgate.judge.compare import FLOOR_SD
-from perfgate.judge.forecast import smallest_loss
-from perfgate.judge.stages import DUET_PLAN, STORED_PLAN, Plan
+from perfgate.judge.words import percent
 from perfgate.model.baseline import Baseline, Commit, Result, Spread, code_digest
 from perfgate.model.errors import CalibrationRefused
 from perfgate.model.metric import METRICS, Metric
@@ -349,28 +349,25 @@ def test_an_outlier_is_set_aside_and_told() -> None:
 
 
 def test_a_budget_is_held_against_what_runs_and_a_duet_can_show() -> None:
-    def smallest(found: Spread, *, baseline_runs: int, runs: int, plan: Plan) -> float:
-        return smallest_loss(
-            Metric.STEP_MS,
-            baseline_runs=baseline_runs,
-            candidate_runs=runs,
-            occasions=1,
-            run_sd=found.run_sd,
-            occasion_sd=found.occasion_sd,
-            budget=0.03,
-            clocks=5,
-            plan=plan,
-        )
-
     budgets = {Metric.STEP_MS: 0.03}
-    stored = calibrate(blessed(), [later(30)], at=LATER, budgets=budgets).clocks[0]
+    found = calibrate(blessed(), [later(30)], at=LATER, budgets=budgets)
+    stored = found.clocks[0]
     assert stored.budget == 0.03
-    assert stored.smallest == smallest(stored.spread, baseline_runs=5, runs=3, plan=STORED_PLAN)
-    assert stored.in_the_end == smallest(stored.spread, baseline_runs=5, runs=10, plan=STORED_PLAN)
+    told = f"that a gate of 3 runs can show is {percent(stored.smallest)} %;"
+    assert told in blessing.costs(found.baseline, budgets), "as bless has it"
     duet = calibrate(blessed(), [later(30)], at=LATER, budgets=budgets, duet=True).clocks[0]
     assert duet.smallest == stored.smallest
-    assert duet.in_the_end == smallest(duet.spread, baseline_runs=8, runs=8, plan=DUET_PLAN)
     assert duet.in_the_end < stored.in_the_end < stored.smallest
+
+
+def test_of_one_occasion_in_moods_it_sees_as_little_as_the_gate() -> None:
+    """Where runs differ by more than the budget, occasions differ rather more, and nobody has measured by how much."""
+    baseline = blessed([12.34 * (1 + wobble) for wobble in (-0.06, -0.03, 0.0, 0.03, 0.06)])
+    (clock, *_) = calibrate(baseline, [], at=LATER).clocks
+    assert clock.spread.run_sd == pytest.approx(0.048, abs=0.002)
+    assert clock.smallest > 0.25
+    told = f"that a gate of 3 runs can show is {percent(clock.smallest)} %;"
+    assert told in blessing.costs(baseline), "calibrating one occasion makes nothing of it"
 
 
 def remarks(baseline: Baseline, *results: Result) -> tuple[str, ...]:

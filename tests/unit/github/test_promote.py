@@ -118,7 +118,7 @@ def test_too_few_runs_say_how_more_are_measured_in_ci(scene: Scene, repository: 
     scene.gate(scene.result(12.3, 12.4, 12.3, outcome=Outcome.IMPROVED))
     assert message_of(BlessRefused, lambda: planned(scene, repository)) == (
         "mlp: 3 runs over 1 occasion can be blessed. "
-        "A baseline needs at least 5; runs of the same code and machine are joined.\n"
+        "A baseline needs at least 5; runs of the same code, machine and speed are joined.\n"
         "Start perfgate.yml on the branch with runs: 5 (Actions, perfgate, Run workflow), then ask again."
     )
 
