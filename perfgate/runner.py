@@ -535,6 +535,7 @@ def _ordered(
         workload = workload_there(workload, bench.tree)
     _prepare(folder, order_file, _order(workload, bench.root, folder / ACCOUNT, bouts))
     env, withheld = withhold_secrets(given, (*bench.settings.pass_env, *workload.pass_env))
+    cwd = bench.root / (workload.cwd or ".")
     spec = ProfileSpec(
         argv=worker_command(
             workload,
@@ -544,12 +545,14 @@ def _ordered(
             is_pinned=bench.tree is not None,
         ),
         folder=raw,
-        cwd=bench.root / (workload.cwd or "."),
+        cwd=cwd,
         env={
             **(ONE_THREAD if bouts is not None and bouts.core is not None else {}),
             **{name: value for name, value in env.items() if name not in UNWANTED_IN_WORKERS},
             # Behind what this gate itself was marked with: whoever started it can end all of it.
             RUN_COOKIE: f"{env[RUN_COOKIE]}:{run_id}" if env.get(RUN_COOKIE) else run_id,
+            # As a shell would have it: this gate's own is another folder, in a duet the project's.
+            "PWD": str(cwd.absolute()),
         },
         timeout_s=workload.timeout_s,
         capture=_window(workload, bench.machine),

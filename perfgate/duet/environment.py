@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import os
+import re
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -237,10 +239,22 @@ def environment_there(
     return told
 
 
+_FINDER_MAPPING: Final = re.compile(r"^MAPPING\b[^=\n]*=\s*(\{.*\})\s*$", re.MULTILINE)
+"""Packages and their folders in the finder that setuptools installs for a layout of one's own (its editable_wheel)."""
+
+
 def _editable(site_packages: Iterable[Path], tree: Worktree) -> list[Path]:
-    """Folders of the checkout whose counterparts are on the path by `.pth` files."""
+    """Folders of the checkout whose counterparts are on the path by `.pth` files, or hold what a finder maps."""
     found = []
-    for file in sorted(file for folder in site_packages for file in folder.glob("*.pth")):
+    folders = tuple(site_packages)
+    for file in sorted(file for folder in folders for file in folder.glob("__editable__*_finder.py")):
+        with suppress(OSError, ValueError, SyntaxError):
+            mapping = _FINDER_MAPPING.search(file.read_text("utf-8"))
+            for name, folder in dict(ast.literal_eval(mapping[1]) if mapping else {}).items():
+                there = tree.counterpart(Path(folder))
+                if there is not None and there.name == name and there.exists():
+                    found.append(there.parent)
+    for file in sorted(file for folder in folders for file in folder.glob("*.pth")):
         with suppress(OSError, ValueError):
             for line in file.read_text("utf-8").splitlines():
                 if line.strip() and not line.startswith(("#", "import ", "import\t")):

@@ -35,8 +35,13 @@ def account(cwd: str) -> str:
 
 
 def watch(folder: str) -> None:
-    """Write the account of this process into `folder` when it ends, on its own or by `os._exit`."""
+    """Write the account of this process into `folder` when it ends, on its own or by `os._exit`.
+
+    A process forked from it, a loader's worker for example, does so where it has loaded anything by itself, also where
+    SIGTERM ends it, as the end of a pool does.
+    """
     cwd, pid, leave = os.getcwd(), os.getpid(), os._exit  # noqa: PTH109
+    loaded_before = set()  # type: set[str]
 
     def write() -> None:
         try:
@@ -48,23 +53,37 @@ def watch(folder: str) -> None:
         except Exception:  # noqa: BLE001, S110 - the run is the user's: it must not fail for this
             pass
 
+    def loaded_more() -> bool:
+        return os.getpid() == pid or bool(set(sys.modules) - loaded_before)
+
     def exit_at_once(status: int) -> None:
-        if os.getpid() == pid:
+        if loaded_more():
             write()
         leave(status)
 
+    def forked() -> None:
+        loaded_before.update(sys.modules)
+        # Not imported for this: whoever ends processes by signals has it.
+        signal = sys.modules.get("signal")
+        if signal is not None and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
+            signal.signal(signal.SIGTERM, ended)
+
+    def ended(number: int, _frame: object) -> None:
+        import signal  # noqa: PLC0415
+
+        if loaded_more():
+            write()
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+
+    os.register_at_fork(after_in_child=forked)
     atexit.register(write)
     os._exit = exit_at_once  # type: ignore[assignment]  # typed as a function that does not return
     if os.environ.get(ON_SIGTERM):
         import signal  # noqa: PLC0415
 
-        def on_sigterm(number: int, _frame: object) -> None:
-            write()
-            signal.signal(number, signal.SIG_DFL)
-            os.kill(os.getpid(), number)
-
         if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
-            signal.signal(signal.SIGTERM, on_sigterm)
+            signal.signal(signal.SIGTERM, ended)
 
 
 def hand_over() -> None:

@@ -208,6 +208,16 @@ def test_a_command_finds_the_programs_of_the_gates_environment(tmp_path: Path, w
         assert ordered.spec.env["PATH"] == path
 
 
+@pytest.mark.parametrize("folder", [None, "examples"])
+def test_pwd_is_the_folder_that_it_runs_in(tmp_path: Path, folder: str | None) -> None:
+    """In a duet the caller's would be the project instead of the checkout, and both sides read one file."""
+    tool = NsysTool(path=Path("nsys"), version=NsysVersion(2024, 2, 3), env={})
+    env = {"PATH": "/usr/bin", "PWD": "/elsewhere"}
+    bench = Bench(root=tmp_path, settings=Settings(), tool=tool, machine=Machine(), env=env, python="/bin/python")
+    with runner._ordered(bench, command("python", cwd=folder), tmp_path / "run", run_id="r") as ordered:
+        assert ordered.spec.env["PWD"] == str(ordered.spec.cwd) == str(tmp_path / (folder or ""))
+
+
 # What the worker tells
 
 

@@ -128,6 +128,28 @@ def test_editable_installations_by_path_lead_into_the_checkout(
     assert told["PYTHONPATH"].split(":")[3:] == [str(tree.root / "workloads")]
 
 
+def test_editable_installations_by_a_finder_lead_into_the_checkout(
+    tree: Worktree, repository: Repository, tmp_path: Path
+) -> None:
+    """As setuptools makes one for `package-dir`; a package in a folder of another name cannot be found by a path."""
+    site = tmp_path / "site-packages"
+    site.mkdir()
+    (tree.root / "code" / "decode").mkdir(parents=True)
+    mapping = {
+        "decode": f"{repository.root}/code/decode",
+        "renamed": f"{repository.root}/workloads",
+        "younger": f"{repository.root}/younger",
+        "other": "/opt/other",
+    }
+    (site / "__editable___x_1_0_finder.py").write_text(
+        f"import sys\nMAPPING: dict[str, str] = {mapping!r}\nNAMESPACES: dict[str, list[str]] = {{}}\n"
+    )
+    (site / "__editable___y_1_0_finder.py").write_text("MAPPING = {broken}\n")
+    (site / "__editable___z_1_0_finder.py").write_text("NAMESPACES = {}\n")
+    told = environment_there({}, tree, workload=FUNCTION, witnesses=WITNESSES, site_packages=(site,))
+    assert told["PYTHONPATH"].split(":")[3:] == [str(tree.root / "code")]
+
+
 def test_an_interpreter_of_the_checkouts_own_comes_first_with_its_programs(tree: Worktree) -> None:
     (tree.root / ".venv" / "bin").mkdir(parents=True)
     (tree.root / ".venv" / "bin" / "python").symlink_to(sys.executable)

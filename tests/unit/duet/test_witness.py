@@ -76,6 +76,34 @@ def test_a_child_tells_for_itself(env: Mapping[str, str], tmp_path: Path) -> Non
     assert mains == {"script.py", "this.py"}
 
 
+FORKED = {
+    "multiprocessing's own end": "multiprocessing.get_context('fork').Process(target=work)\nc.start(); c.join()",
+    "the end of a pool": "multiprocessing.get_context('fork').Pool(1)\nc.apply(work); c.terminate(); c.join()",
+}
+
+
+@pytest.mark.parametrize("ending", FORKED.values(), ids=FORKED)
+@pytest.mark.parametrize("loads", ["helper", "json"])
+def test_a_forked_child_tells_what_it_has_loaded_itself(
+    env: Mapping[str, str], tmp_path: Path, ending: str, loads: str
+) -> None:
+    (tmp_path / "helper.py").write_text("")
+    run(f"import json, multiprocessing\ndef work():\n    import {loads}\nc = {ending}\n", env, tmp_path)
+    told = [one.modules for one in read_witnesses(tmp_path / "witnesses")]
+    assert [one["helper"] for one in told if "helper" in one] == [str(tmp_path / "helper.py")] * (loads == "helper")
+
+
+def test_a_pool_whose_worker_waits_ends_at_once(env: Mapping[str, str], tmp_path: Path) -> None:
+    code = (
+        "import multiprocessing, time\n"
+        "pool = multiprocessing.get_context('fork').Pool(1)\n"
+        "pool.apply_async(time.sleep, (60,)); time.sleep(0.2)\n"
+        "began = time.monotonic(); pool.terminate(); pool.join()\n"
+        "print(time.monotonic() - began < 30)\n"
+    )
+    assert run(code, env, tmp_path) == "True\n"
+
+
 @pytest.mark.parametrize("told", [False, True])
 def test_sigterm_is_only_listened_to_where_it_is_the_end_of_a_run(
     env: Mapping[str, str], tmp_path: Path, told: bool
