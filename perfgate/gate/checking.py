@@ -341,9 +341,12 @@ class _Checking:
         try:
             with form() as duel:
                 most = self._affordable_pairs(plan)
+                before = len(self.runs) + plan.alone_runs
                 alone = self._alone(duel, stored) if plan.in_pairs else None
                 screen_runs = len(self.runs)
-                judgement, reference = self._pairs(duel, plan, stored, screened, most=most, alone=alone)
+                terms = self._terms(plan, max_runs=most, priors=_priors(plan, screened))
+                terms = replace(terms, runs_before=before, against=duel.revision if stored is None else None)
+                judgement, reference = self._pairs(duel, terms, stored, alone)
         except (*NO_DUET_BY, _NoDuet) as impossible:
             # Nothing that is judged by other means is of these.
             self.reference_runs.clear()
@@ -397,20 +400,9 @@ class _Checking:
         return _Alone(then=then, now=_steps(self.runs), cores=pair.cores)
 
     def _pairs(
-        self,
-        duel: Duel,
-        plan: Plan,
-        stored: Baseline | None,
-        screened: Judgement | None,
-        *,
-        most: int,
-        alone: _Alone | None,
+        self, duel: Duel, terms: Terms, stored: Baseline | None, alone: _Alone | None
     ) -> tuple[Judgement, Baseline]:
-        priors: Mapping[Metric, Prior] = (
-            _INTERLEAVED_PRIORS if plan.in_pairs else {} if screened is None else screened.priors
-        )
-        terms = self._terms(plan, max_runs=most, priors=priors)
-        terms = replace(terms, against=duel.revision if stored is None else None)
+        plan = terms.plan
         own = self.interleaved_runs if plan.in_pairs else self.runs
         before = len(own)
         wanted = plan.fewest_to_fail
@@ -634,6 +626,13 @@ class _Checking:
             reference_runs=tuple(self.reference_runs),
             interleaved_runs=tuple(self.interleaved_runs),
         )
+
+
+def _priors(plan: Plan, screened: Judgement | None) -> Mapping[Metric, Prior]:
+    """What is known of the run-to-run SD when the pairs of a duet begin."""
+    if plan.in_pairs:
+        return _INTERLEAVED_PRIORS
+    return {} if screened is None else screened.priors
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

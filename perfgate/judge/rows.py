@@ -33,6 +33,8 @@ class Terms:
     """What an earlier stage has shown of the run-to-run SD, over the calibrated and the default ones."""
     workloads: int = 1
     """Workloads judged together, which share alpha (Holm)."""
+    runs_before: int = 0
+    """Runs that the gate has made before the pairs of a duet: those of the screen, and of either side alone."""
     against: str | None = None
     """The revision that a user compares with, in a duet without a screen; None of a stored baseline's gate."""
 

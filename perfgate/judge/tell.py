@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from perfgate.judge.clocks import ClockJudgement
 from perfgate.judge.rows import Rows, Terms
-from perfgate.judge.stages import SCREEN_PLAN, Plan
+from perfgate.judge.stages import Plan
 from perfgate.judge.words import bless_command, listed, milliseconds, percent, plural, told_move
 from perfgate.model.baseline import FEWEST_RUNS, Baseline
 from perfgate.model.metric import METRICS, Basis, Kind
@@ -202,10 +202,9 @@ def _tell_inconclusive(judged: Rows, baseline: Baseline, runs: Sequence[Run], te
 
 def _allowing(runs: int, terms: Terms) -> str:
     """Write the command that allows so many runs, or pairs: alone where a user names what to compare with."""
-    most = 2 * runs + terms.plan.alone_runs if terms.plan.is_duet else runs
+    most = 2 * runs + terms.runs_before if terms.plan.is_duet else runs
     if terms.against is not None:
         return f"pytest --perfgate --perfgate-against={shlex.quote(terms.against)} --perfgate-max-runs={most}"
-    most += SCREEN_PLAN.fewest_to_fail if terms.plan.is_duet else 0
     return f"pytest --perfgate --perfgate-max-runs={most}"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
@@ -684,6 +685,17 @@ def test_against_a_commit_what_would_settle_it_is_told_as_pairs_with_that_commit
         "Allow 5 pairs: pytest --perfgate --perfgate-against='the baseline'\"'\"'s commit 0123456789ab' "
         "--perfgate-max-runs=10"
     )
+
+
+@pytest.mark.parametrize(("runs", "most"), [(3, 9), (5, 11)])
+def test_how_many_runs_would_do_counts_those_that_the_screen_takes(runs: int, most: int) -> None:
+    noisy = [records.run({Metric.STEP_MS: 12.34 * (1.012 + wobble / 100)}) for wobble in (0, 1.3, -1.3)]
+    series = Candidate(*noisy, *noisy[: runs - 3], *noisy)
+    checked = gated(series, Recorded(noisy, noisy[::-1]), policy=Policy(runs=runs, max_runs=most))
+    assert outcome_of(checked) == (Outcome.INCONCLUSIVE, Stage.DUET, runs + 3, 3)
+    told = re.search(r"Allow (\d+) pairs: pytest --perfgate --perfgate-max-runs=(\d+)", checked.verdict.next_step)
+    assert told is not None
+    assert int(told[2]) == 2 * int(told[1]) + runs > most
 
 
 def test_against_a_commit_a_count_that_rose_ends_it_after_two_pairs() -> None:
