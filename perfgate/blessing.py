@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import shlex
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -10,12 +9,10 @@ from functools import partial
 from statistics import median
 from typing import Final
 
-import numpy as np
-
 from perfgate.explain.breakdown import breakdown_of, kept
-from perfgate.judge.compare import Prior, compare
 from perfgate.judge.forecast import expected_smallest
 from perfgate.judge.rows import Terms
+from perfgate.judge.speeds import plainly_differ
 from perfgate.judge.stages import STORED_PLAN
 from perfgate.judge.words import percent
 from perfgate.model.baseline import (
@@ -46,8 +43,6 @@ MOST_MILESTONES: Final = 20
 """Blessings in the path from the anchor; of a longer one the latest."""
 
 _FIRST_LOOK: Final = STORED_PLAN.fewest_to_fail
-_SURELY: Final = 0.0005
-"""The level of DECISION's clear losses."""
 
 
 def bless(
@@ -489,26 +484,14 @@ def _joins(result: Result, newest: Result, *, accept_regression: bool) -> bool:
 
 
 def _plainly_differ(metric: Metric, result: Result, newest: Result) -> bool:
-    """Whether a clock of two results lies further apart than chance and another occasion account for, and its budget.
-
-    DECISION, comparing, 3, with the default SDs: what is calibrated may be of another speed.
-    """
-    spec = METRICS[metric].clock
-    budget = _budget(newest, metric)
-    sides = [[run.value(metric) for run in one.runs] for one in (result, newest)]
-    steps = [value for run in newest.runs if (value := run.value(Metric.STEP_MS))]
-    values = [[value for value in side if value is not None] for side in sides]
-    if spec is None or budget is None or not all(values) or not steps:
+    spec, budget = METRICS[metric].clock, _budget(newest, metric)
+    one, other, steps = (
+        [value for run in of.runs if (value := run.value(which)) is not None]
+        for of, which in ((result, metric), (newest, metric), (newest, Metric.STEP_MS))
+    )
+    if spec is None or budget is None or not one or not other or not steps or median(steps) <= 0:
         return False
-    if spec.basis is Basis.LOG:
-        if min(map(min, values)) <= 0:
-            return max(map(min, values)) > 0
-        x, beyond = [np.log(np.array(side)) for side in values], math.log1p(budget)
-    else:
-        x, beyond = [np.array(side) / median(steps) for side in values], budget
-    prior = Prior(sd=spec.prior_sd)
-    found = compare(x[0], x[1], prior=prior, occasion_sd=spec.occasion_sd, occasions=1)
-    return abs(found.estimate) > beyond and min(found.p_slower, found.p_faster) < _SURELY
+    return plainly_differ(spec, one, other, step_ms=median(steps), budget=budget)
 
 
 def _counts(run: Run) -> tuple[float, ...]:

@@ -14,7 +14,7 @@ from perfgate.explain.breakdown import breakdown_of
 from perfgate.explain.ranks import told_ranks
 from perfgate.explain.sides import side_of_runs
 from perfgate.explain.where import where
-from perfgate.gate.comparable import parts_of, verdict_of, why_incomparable
+from perfgate.gate.comparable import parts_of, verdict_of, why_incomparable, why_no_screen
 from perfgate.gate.spending import known_noisy
 from perfgate.gate.terms import (
     NO_DUET_BY,
@@ -181,7 +181,7 @@ class _Checking:
         """Screen against the stored baseline, and go on with a duet or with further looks where that does not do."""
         if not forms.in_order():
             return self._looks(baseline)
-        skipped = _why_no_screen(baseline, self._series.machine)
+        skipped = why_no_screen(baseline, self._series.machine)
         noisy = False
         if forms.interleaved is not None and self._policy.stops_early and skipped is None:
             # Not where a user asked for runs: those of an interleaved duet cannot be blessed.
@@ -395,7 +395,7 @@ class _Checking:
         self._take(pair.candidate)
         _check_reference(pair.reference, self._expectation, stored, pair.candidate)
         then = _steps([pair.reference])
-        if stored is not None and _why_no_screen(stored, self._series.machine) is None:
+        if stored is not None and why_no_screen(stored, self._series.machine) is None:
             then = (*then, *stored.values(Metric.STEP_MS))
         return _Alone(then=then, now=_steps(self.runs), cores=pair.cores)
 
@@ -669,16 +669,6 @@ def _steps(runs: Sequence[Run]) -> tuple[float, ...]:
 
 def _ended_by_time(remark: str) -> bool:
     return remark.startswith(_ENDED_BY_TIME)
-
-
-def _why_no_screen(baseline: Baseline, machine: Machine) -> str | None:
-    """Say why stored times do not hold on this machine, although they may be compared; None where they do."""
-    then, now = ({gpu.uuid for gpu in of.gpus} for of in (baseline.machine, machine))
-    if then != now:
-        return "another GPU of the same model than the baseline's"
-    if baseline.machine.driver != machine.driver:
-        return f"the baseline was measured with driver {baseline.machine.driver}, this is driver {machine.driver}"
-    return None
 
 
 def _too_noisy(screened: Judgement) -> bool:

@@ -10,6 +10,7 @@ from perfgate.model.baseline import Baseline
 from perfgate.model.errors import (
     PerfgateError,
 )
+from perfgate.model.machine import Machine
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import Run
 from perfgate.model.verdict import Verdict
@@ -50,6 +51,16 @@ def why_incomparable(expectation: Expectation) -> Verdict | None:
             f"the baseline is of other parameters: {_parameter_changes(baseline, workload)}.",
             f"Restore them, or bless the workload as it is now: {bless}",
         )
+    return None
+
+
+def why_no_screen(baseline: Baseline, machine: Machine) -> str | None:
+    """Say why stored times do not hold on this machine, although they may be compared; None where they do."""
+    then, now = ({gpu.uuid for gpu in of.gpus} for of in (baseline.machine, machine))
+    if then != now:
+        return "another GPU of the same model than the baseline's"
+    if baseline.machine.driver != machine.driver:
+        return f"the baseline was measured with driver {baseline.machine.driver}, this is driver {machine.driver}"
     return None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from perfgate.gate.comparable import why_incomparable
+from perfgate.gate.comparable import why_incomparable, why_no_screen
 from perfgate.gate.terms import Expectation, Policy
 from perfgate.judge.forecast import differs_too_much, expected_interleaved, expected_smallest
 from perfgate.judge.rows import Terms
@@ -55,6 +55,11 @@ def forecast(
         return f"{first} with the baseline's commit", f"if that does not do, up to {up_to}"
     told = f"{_spending(policy.runs, run_s)}{_can_show(baseline, policy, policy.runs, STORED_PLAN)}"
     beyond = _duet_of(policy, alternate=duet, interleaved=interleaved)
+    if beyond is not None and why_no_screen(baseline, expectation.machine) is not None:
+        pairs = min((policy.max_runs - beyond.alone_runs) // 2, beyond.most_runs)
+        first = f"{_spending(beyond.fewest_to_fail, run_s, beyond)} with the baseline's commit"
+        up_to = f"{_spending(pairs, run_s, beyond)}{_can_show(baseline, policy, pairs, beyond)}"
+        return first, f"if that does not do, up to {up_to}"
     if beyond is not None:
         pairs = _pairs(policy, beyond)
         more = f"{_spending(pairs, run_s, beyond)} with the baseline's commit"
@@ -90,12 +95,16 @@ def _spending(number: int, run_s: float | None, plan: Plan = STORED_PLAN) -> str
 
 
 def _can_show(baseline: Baseline, policy: Policy, runs: int, plan: Plan) -> str:
+    if runs < plan.fewest_to_fail:
+        return ""
     terms = Terms(budgets=policy.budgets, plan=plan, workloads=policy.workloads)
     found = {
         metric: expected_smallest(baseline, metric, runs=runs, terms=terms)
         for metric in (Metric.STEP_MS, Metric.KERNEL_MS)
     }
     if plan.in_pairs and found[Metric.STEP_MS] is not None:
-        found[Metric.STEP_MS] = expected_interleaved(Metric.STEP_MS, pairs=runs, budget=_step_budget(policy))
+        found[Metric.STEP_MS] = expected_interleaved(
+            Metric.STEP_MS, pairs=runs, budget=_step_budget(policy), workloads=policy.workloads
+        )
     told = [f"{percent(smallest)} % of {metric}" for metric, smallest in found.items() if smallest is not None]
     return f": can show {listed(told)}" if told else ""

@@ -103,10 +103,10 @@ def differs_too_much(baseline: Baseline, terms: Terms) -> bool:
     )
 
 
-def expected_interleaved(metric: Metric, *, pairs: int, budget: float) -> float:
+def expected_interleaved(metric: Metric, *, pairs: int, budget: float, workloads: int = 1) -> float:
     """Return the smallest loss that so many interleaved pairs can be expected to show.
 
-    `budget` is a fraction, as in `smallest_loss`.
+    `budget` is a fraction, as in `smallest_loss`; so many `workloads` share alpha.
     """
     return smallest_loss(
         metric,
@@ -116,6 +116,7 @@ def expected_interleaved(metric: Metric, *, pairs: int, budget: float) -> float:
         run_sd=INTERLEAVED_SD,
         occasion_sd=0.0,
         budget=budget,
+        clocks=len(GATED_CLOCKS) * workloads,
         plan=INTERLEAVED_PLAN,
     )
 

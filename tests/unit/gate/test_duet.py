@@ -970,6 +970,28 @@ def test_it_is_said_before_what_is_to_be_spent_and_what_it_can_show() -> None:
     )
 
 
+def test_on_another_gpu_no_screen_is_promised() -> None:
+    there = expect(FULL).model_copy(update={"machine": records.machine(driver="570.86.10")})
+    assert gate.forecast(there, Policy(), run_s=10.0, duet=True) == (
+        "3 pairs (about 60 s) with the baseline's commit",
+        "if that does not do, up to 8 pairs (about 160 s): can show 1 % of step_ms and 0.5 % of kernel_ms",
+    )
+
+
+def test_of_fewer_runs_than_can_fail_a_clock_nothing_is_promised() -> None:
+    policy = Policy(runs=1, max_runs=1)
+    assert gate.forecast(expect(FULL), policy, run_s=10.0, duet=False) == ("1 run (about 10 s)",)
+
+
+def test_what_interleaved_pairs_show_is_less_where_workloads_share_the_error() -> None:
+    alone, shared = (
+        gate.forecast(expect(noisy_baseline()), Policy(workloads=n), run_s=None, duet=True, interleaved=True)[1]
+        for n in (1, 10)
+    )
+    assert "can show 1.2 % of step_ms" in alone
+    assert "can show 1.6 % of step_ms" in shared
+
+
 def test_what_a_run_takes_is_left_out_where_nobody_knows_it() -> None:
     first, more = gate.forecast(expect(FULL), Policy(), run_s=None, duet=False)
     assert first.startswith("3 runs: can show ")
