@@ -1460,12 +1460,12 @@ Perhaps you meant 'runs'.
         says="""
 __ loop __
 loop: INCONCLUSIVE (10 runs against 5 blessed)
-  step_ms 1.6 % slower (-0.49 to 3.8), budget 2 %: neither shown to be within it nor beyond it. The smallest
-      loss that 10 runs can show here is 2.4 %. No number of runs would settle it: 71.2 % of its variance lies
+  step_ms 1.6 % slower (-0.52 to 3.8), budget 2 %: neither shown to be within it nor beyond it. The smallest
+      loss that 10 runs can show here is 2.4 %. No number of runs would settle it: 69.5 % of its variance lies
       between occasions, of which the baseline spans 1.
   metric   baseline    now  change               budget  outcome           p  could show
   -------  --------  -----  -------------------  ------  ------------  -----  ----------
-  step_ms     12.34  12.54  +1.6 % [-0.5, +3.8]     2 %  INCONCLUSIVE  0.027      +2.4 %
+  step_ms     12.34  12.54  +1.6 % [-0.5, +3.8]     2 %  INCONCLUSIVE  0.029      +2.4 %
   [ ]: interval, 95 %, adjusted for looking more than once; p: probability of such a rise by chance; could
       show: the smallest loss these runs could have shown
   unchanged   h2d_copies 2
@@ -1474,8 +1474,8 @@ loop: INCONCLUSIVE (10 runs against 5 blessed)
   next        Gate the baseline's commit again: if it moved too, it was the machine. Then delete the
       baseline's file, gate once more and bless anew: perfgate bless loop --reason "..."
   files       .perfgate/results/nvidia-h200/loop/TIME
-INCONCLUSIVE  loop  step_ms 1.6 % slower (-0.49 to 3.8), budget 2 %: neither shown to be within it nor beyond
-    it. The smallest loss that 10 runs can show here is 2.4 %. No number of runs would settle it: 71.2 % of
+INCONCLUSIVE  loop  step_ms 1.6 % slower (-0.52 to 3.8), budget 2 %: neither shown to be within it nor beyond
+    it. The smallest loss that 10 runs can show here is 2.4 %. No number of runs would settle it: 69.5 % of
     its variance lies between occasions, of which the baseline spans 1.
 GATE SHUT: 1 INCONCLUSIVE of 1 workload
 """,

@@ -237,8 +237,8 @@ def test_too_few_runs_make_no_baseline(here: Project) -> None:
     here.store.save_result(few, kept.folder)
     assert refused(here, "loop", "--reason", "x") == (
         (
-            "perfgate: loop: 2 runs over 1 occasion can be blessed. A baseline needs at least 5; runs of the same code "
-            "and machine are joined.\n"
+            "perfgate: loop: 2 runs over 1 occasion can be blessed. A baseline needs at least 5; runs of the same "
+            "code, machine and speed are joined.\n"
             "Measure more: pytest --perfgate --perfgate-runs=5 workloads/loops.py::loop\n"
         ),
         22,
