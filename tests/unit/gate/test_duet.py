@@ -858,6 +858,18 @@ def test_after_a_screen_at_another_clock_few_runs_are_made_three_as_well() -> No
     assert "above the best ever blessed" in checked.verdict.reason
 
 
+def test_what_a_lower_clock_may_account_for_is_no_loss_against_the_anchor() -> None:
+    steps = [12.34 * 1.01**n for n in range(1, 9)]
+    made = [slower(100 * (1.01**8 - 1), number, clock_mhz=1940) for number in range(3)]
+    checked = gated(Candidate(*made), None, crept(*steps))
+    assert checked.verdict.outcome is Outcome.PASSED
+    assert checked.verdict.creep is None
+    (told,) = [remark for remark in checked.verdict.remarks if "small losses" in remark]
+    assert told.endswith("budget 5 %, and the SM clock was 1980 MHz in the baseline and 1940 MHz now")
+    at_its_clock = [slower(100 * (1.01**8 - 1), number, clock_mhz=1980) for number in range(3)]
+    assert gated(Candidate(*at_its_clock), None, crept(*steps)).verdict.outcome is Outcome.REGRESSED
+
+
 NOT_KNOWN = (
     "Whether small losses have added up is not known: by {} step_ms is 6.2 % above the best ever blessed (12.34 ms), "
     "budget 5 %, and it takes 3"

@@ -69,3 +69,11 @@ def test_what_is_promised_follows_how_much_the_blessed_runs_differ() -> None:
     assert promised(10.0, 10.0, 10.0) < promised(9.8, 10.0, 10.2)
     assert promised(9.8, 10.0, 10.2, runs=10) < promised(9.8, 10.0, 10.2)
     assert Terms().plan is STORED_PLAN
+
+
+def test_one_pair_of_a_noisy_loop_rests_on_what_was_believed_and_shows_least() -> None:
+    """Its own runs would leave no degree of freedom to judge by."""
+    noisy = blessed({M.STEP_MS: [10.0, 10.4, 9.6, 10.3, 9.7]})
+    shown = [expected_smallest(noisy, M.STEP_MS, runs=pairs, terms=Terms(plan=DUET_PLAN)) for pairs in (1, 3, 8)]
+    one, three, eight = (0.0 if found is None else found for found in shown)
+    assert one > three > eight > 0.02
