@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from perfgate.explain.ranks import told_ranks
-from perfgate.explain.rules import rule_changes
+from perfgate.explain.rules import recorded_unlike, rule_changes, why_blind
 from perfgate.explain.sides import side_of_result, side_of_samples
 from perfgate.metrics.measure import measure
 from perfgate.metrics.placing import place
@@ -101,7 +101,7 @@ def of_capture(path: Path, *, step: str | None, find_tool: FindTool, held: ExitS
     samples = measure(timeline, step=step, is_pattern=True)
     run = Run(started_at=datetime.now(UTC), wall_s=0.0, processes=samples)
     return Subject(
-        side=side_of_samples(str(path), samples),
+        side=side_of_samples(str(path), samples, missing=timeline.missing),
         capture=Capture(export=exported, step=step),
         ranks=told_ranks([run]),
     )
@@ -162,7 +162,14 @@ def rules_on(before: Subject, now: Subject, find_tool: FindTool, *, asked: bool 
     try:
         tool = find_tool()
         placed = _placed(now.capture, tool)
-        return rule_changes(None if before.capture is None else _placed(before.capture, tool), placed)
+        if (blind := why_blind(now.side)) and not any(process.rows for process in placed.processes):
+            return RuleChanges(why_not=f"the capture of b {blind}")
+        if before.capture is None:
+            return rule_changes(None, placed, why_alone="a has no capture at hand")
+        # What a side did not record no rule can find there: that is not new on the other.
+        if alone := recorded_unlike(before.side, now.side):
+            return rule_changes(None, placed, why_alone=alone)
+        return rule_changes(_placed(before.capture, tool), placed)
     except NsysNotFound:
         return RuleChanges(why_not="no nsys is here; perfgate doctor says where it is looked for")
     except PerfgateError as failed:

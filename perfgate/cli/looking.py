@@ -20,6 +20,7 @@ from perfgate.explain.attribution import moved_operations, moved_ranges
 from perfgate.explain.kernels import limited_by
 from perfgate.explain.names import short
 from perfgate.explain.sides import differences, made_up_of
+from perfgate.explain.traces import told_unlike
 from perfgate.explaining import Subject, compared_with, of_capture, of_result, opened, rules_on
 from perfgate.history import read_history
 from perfgate.machine import gpu_lock, read_machine
@@ -166,6 +167,7 @@ def compare(a: str, b: str, *, step: str | None) -> None:
         captures=captures,
         ranges=moved_ranges(first.breakdown, second.breakdown),
         operations=moved_operations(first.breakdown, second.breakdown),
+        warnings=told_unlike(first, second),
     )
     _print(told)
     _leave_unless_compared(rows)
@@ -228,6 +230,7 @@ def explain(
         classified=classify(b.side.medians(), b.side.breakdown),
         advice=advise(b.side.medians(), b.side.breakdown),
         rules=found,
+        warnings=told_unlike(a.side, b.side),
         full=full,
     )
     _print(told)
@@ -237,8 +240,8 @@ def explain(
 
 
 def _leave_unless_compared(rows: Sequence[MetricVerdict]) -> None:
-    """Exit as a shut gate does where no metric is on both sides: a script would take that for no difference."""
-    if not any(row.baseline is not None and row.now is not None for row in rows):
+    """Exit as a shut gate does where no metric could be compared: a script would take that for no difference."""
+    if not any(row.baseline is not None and row.now is not None and not row.reason for row in rows):
         sys.exit(EXIT_SHUT)
 
 

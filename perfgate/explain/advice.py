@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from perfgate.explain.breakdown import ToldBreakdown
+from perfgate.explain.waits import wait_for
 from perfgate.model.advice import Advice, Bound, Classified, Topic
 from perfgate.model.metric import Metric
 from perfgate.model.sample import OTHER_RANGES, OTHER_SYNCS, OUTSIDE_RANGES, Breakdown, RangeSample
@@ -25,6 +26,8 @@ NOTHING_HIDES: Final = 0.95
 """Share of the copies' time without a kernel beside it from which nothing hides them."""
 FEW_LAUNCHES: Final = 0.01
 """Share of all launches up to which a range launches next to nothing."""
+LAUNCHING_MS: Final = 0.05
+"""Idle GPU per launch up to which the CPU may be launching meanwhile: on an H200's host a launch takes 12-21 us."""
 OVERFULL: Final = 1.9
 """Work and idle time of so many steps are of more than one GPU: of two they are two steps at least."""
 
@@ -86,7 +89,8 @@ def classify(values: Values, breakdown: Breakdown) -> Classified | None:
 
     A step is idle GPU (`gap_ms`), copies to the GPU that nothing hides, NCCL's kernels that nothing hides, and the
     rest, which is compute where most of it is kernels. The largest of the first three names it from `BOUND` on; idle
-    time only if it lies mostly under ranges that launch next to nothing (input), or under those that launch (launch).
+    time only if it lies mostly under ranges that launch next to nothing (input), or under those that launch and leave
+    the GPU idle for no longer than that takes (launch): where it idles for longer, the CPU does something else.
     Of several processes it is told of the one that the breakdown is of, of several GPUs their mean; where sums over
     them are not known to be of how many, nothing is said.
     """
@@ -131,7 +135,8 @@ def _idle(one: _Process, gap: float) -> Classified | None:
         return Classified(bound=Bound.INPUT, share=gap / one.step, evidence=told)
     unnamed = (OUTSIDE_RANGES, OTHER_RANGES)
     working = [row for row in one.breakdown.ranges if row not in loading and row.name not in unnamed]
-    if not one.kernels or sum(map(_gap, working)) < MOSTLY * whole:
+    busy = [row for row in working if _gap(row) / one.gpus <= LAUNCHING_MS * _launches(row)]
+    if not one.kernels or gap > LAUNCHING_MS * (one.kernels + one.graphs) or sum(map(_gap, busy)) < MOSTLY * whole:
         return None
     told = f"{idles} while the CPU launches: {_launched(one)}"
     return Classified(bound=Bound.LAUNCH, share=gap / one.step, evidence=told)
@@ -210,13 +215,13 @@ def _on_syncs(one: _Process) -> Iterator[Advice]:
         if row.call == OTHER_SYNCS or row.cpu_ms < WORTH * one.step:
             continue
         under = "" if row.range in (OUTSIDE_RANGES, OTHER_RANGES) else row.range
+        cause = wait_for(row, one.breakdown)
         yield Advice(
             topic=Topic.SYNCHRONISATION,
             range=under,
             evidence=f"the CPU waits {_ms(row.cpu_ms)} a step in {row.call}{_under(under)}, "
-            f"{_counted(row.count, 'call', 'calls')}",
-            usually="What is only logged can stay on the GPU and be fetched every so many steps: .item(), .cpu(), "
-            "print() and a condition on a tensor each wait for all that was launched.",
+            f"{_counted(row.count, 'call', 'calls')}{cause.words}",
+            usually=cause.usually,
         )
 
 
@@ -255,12 +260,8 @@ def _on_idle_time(one: _Process) -> Iterator[Advice]:
 
 def _loading(one: _Process) -> list[RangeSample]:
     """The ranges that launch next to nothing."""
-
-    def launched(row: RangeSample) -> float:
-        return sum(row.values.get(metric, 0.0) for metric in _LAUNCHED)
-
     named = [row for row in one.breakdown.ranges if row.name not in (OUTSIDE_RANGES, OTHER_RANGES)]
-    return [row for row in named if launched(row) <= FEW_LAUNCHES * (one.kernels + one.graphs)]
+    return [row for row in named if _launches(row) <= FEW_LAUNCHES * (one.kernels + one.graphs)]
 
 
 def _added_up(values: Values, breakdown: Breakdown) -> Values:
@@ -282,6 +283,11 @@ def _overfull(values: Values, breakdown: Breakdown) -> bool:
 
 def _sum(breakdown: Breakdown, metric: Metric) -> float:
     return sum(row.values.get(metric, 0.0) for row in breakdown.ranges)
+
+
+def _launches(row: RangeSample) -> float:
+    """Of kernels and CUDA graphs."""
+    return sum(row.values.get(metric, 0.0) for metric in _LAUNCHED)
 
 
 def _gap(row: RangeSample) -> float:

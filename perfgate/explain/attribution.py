@@ -9,19 +9,31 @@ from dataclasses import dataclass
 from typing import Final
 
 from perfgate.explain.names import identity, short, unnumbered
+from perfgate.explain.traces import NOTHING, graph_trace, graphs_unlike, has_calls, is_all_in_graphs
 from perfgate.model.metric import METRICS, Kind, Metric
 from perfgate.model.outcome import Outcome
-from perfgate.model.sample import OTHER_KERNELS, OTHER_RANGES, OTHER_SYNCS, Breakdown, CopySample, KernelSample
+from perfgate.model.sample import (
+    OTHER_KERNELS,
+    OTHER_RANGES,
+    OTHER_SYNCS,
+    OUTSIDE_RANGES,
+    WHOLE_GRAPHS,
+    Breakdown,
+    CopySample,
+    KernelSample,
+)
+from perfgate.model.settings import GraphTrace
 from perfgate.model.side import Moved
 from perfgate.model.verdict import Attribution, Axis, MetricVerdict, Part
 
 NEW: Final = "new"
 PERHAPS_NEW: Final = "not among the baseline's largest"
 GONE: Final = "gone"
+PERHAPS_HIDDEN: Final = "perhaps in a graph"
+"""Of what a side does not show whose graphs were traced whole: what they hold has no name there."""
+IN_GRAPHS: Final = "run by CUDA graphs {when}"
 MANY_TIMES: Final = 9.0
 """A kernel that takes longer by so many times is told by the factor, and not in per cent."""
-NOTHING: Final = 1e-9
-"""A change up to this is none: sums of floats."""
 
 _COPIED: Final[Mapping[Metric, tuple[Callable[[CopySample], bool], Callable[[CopySample], float]]]] = {
     Metric.H2D_MS: (lambda row: "Host-to-Device" in row.direction, lambda row: row.gpu_ms),
@@ -129,6 +141,10 @@ def _by_range(row: MetricVerdict | None, before: Breakdown, now: Breakdown) -> l
     ]
     if (row.baseline and not sides[0]) or (row.now and not sides[1]) or not before.ranges or not now.ranges:
         return []  # measured and never attributed: what its ranges hold is unknown, not zero
+    if _has_ranges(before) != _has_ranges(now):
+        return []
+    if metric is not Metric.GAP_MS and has_calls(before) != has_calls(now):
+        return []  # under the range that launched it, and under the one in which it ran, are two things
     # Rows that do not account for all of it are not all rows: an unknown one may have been small.
     complete = math.isclose(sum(sides[0].values()), row.baseline, rel_tol=0.01, abs_tol=NOTHING)
     # A range without this metric is none that is new.
@@ -136,11 +152,21 @@ def _by_range(row: MetricVerdict | None, before: Breakdown, now: Breakdown) -> l
     return _parts(metric, _Sides(before={**silent, **sides[0]}, now=sides[1], other=OTHER_RANGES, complete=complete))
 
 
+def _has_ranges(side: Breakdown) -> bool:
+    """Whether NVTX ranges were recorded: of a capture without, all that is in a window lies outside of any."""
+    return any(row.name != OUTSIDE_RANGES for row in side.ranges)
+
+
 def _by_kernel(metric: Metric, before: Breakdown, now: Breakdown, named: Callable[[str], str]) -> list[Part]:
     if metric not in (Metric.KERNEL_MS, Metric.LAUNCHES) or not before.kernels or not now.kernels:
         return []
-    blessed, own = _kernels(before), _kernels(now)
-    names = {identity(row.name): row.name for row in (*before.kernels, *now.kernels) if row.kind == "kernel"}
+    if graphs_unlike(before, now):
+        return []
+    of_metric = _kernels if metric is Metric.KERNEL_MS else _launched
+    blessed, own = of_metric(before), of_metric(now)
+    if blessed is None or own is None:
+        return []
+    names = {identity(row.name): row.name for row in (*before.kernels, *now.kernels)}
 
     def value(row: KernelSample) -> float:
         return row.gpu_ms if metric is Metric.KERNEL_MS else row.count
@@ -157,7 +183,7 @@ def _by_kernel(metric: Metric, before: Breakdown, now: Breakdown, named: Callabl
         part.model_copy(
             update={
                 "name": named(unnumbered(names.get(part.name, part.name))),
-                "note": _of_kernel(part.note, blessed.get(part.name), own.get(part.name)),
+                "note": _of_kernel(_unless_hidden(part.note, before, now), blessed.get(part.name), own.get(part.name)),
             }
         )
         for part in parts
@@ -169,12 +195,28 @@ def _kernels(side: Breakdown) -> dict[str, KernelSample]:
 
     Those that torch.compile made of the same operations are one: which is which, their numbers do not tell.
     """
+    return _by_identity(row for row in side.kernels if row.kind == "kernel")
+
+
+def _launched(side: Breakdown) -> dict[str, KernelSample] | None:
+    """A side's kernels, NCCL's as well, with what the CPU launched of each; None where that is not known.
+
+    The launch of a CUDA graph is one, and none of a kernel: `launches` counts neither it nor the kernels in the graph.
+    Traced node by node these are among all others of their names, and only where the CPU launches none but graphs is
+    it known which they are.
+    """
+    rows = [row for row in side.kernels if row.kind != "memory" and row.name != WHOLE_GRAPHS]
+    if is_all_in_graphs(side):
+        return _by_identity(row.model_copy(update={"count": 0.0}) for row in rows)
+    return None if graph_trace(side) is GraphTrace.NODE else _by_identity(rows)
+
+
+def _by_identity(rows: Iterable[KernelSample]) -> dict[str, KernelSample]:
     added: dict[str, KernelSample] = {}
-    for row in side.kernels:
-        if row.kind == "kernel":
-            name = row.name if row.name == OTHER_KERNELS else identity(row.name)
-            same = added.get(name)
-            added[name] = row if same is None else _sum(same, row)
+    for row in rows:
+        name = row.name if row.name == OTHER_KERNELS else identity(row.name)
+        same = added.get(name)
+        added[name] = row if same is None else _sum(same, row)
     return added
 
 
@@ -183,8 +225,10 @@ def _sum(one: KernelSample, other: KernelSample) -> KernelSample:
 
 
 def _of_kernel(note: str, before: KernelSample | None, now: KernelSample | None) -> str:
-    """What changed about a kernel: whether it was there, its launches per step, its time per launch."""
+    """What changed about a kernel: whether it was there, how often a step it ran, and for how long each time."""
     told = [note] if note else []
+    if now is not None and before is not None and bool(now.count) != bool(before.count):
+        return IN_GRAPHS.format(when="before" if now.count else "now")
     if now is None or before is None or not before.count or not now.count:
         launched = now or before
         return ", ".join([*told, *([] if launched is None else [f"{launched.count:.4g} a step"])])
@@ -199,11 +243,19 @@ def _of_kernel(note: str, before: KernelSample | None, now: KernelSample | None)
 
 
 def _by_copy(metric: Metric, before: Breakdown, now: Breakdown) -> list[Part]:
-    if metric not in _COPIED or not now.copies:
+    if metric not in _COPIED or not now.copies or graphs_unlike(before, now):
         return []
     belongs, value = _COPIED[metric]
     sides = [_added((_copy_name(row), value(row)) for row in side.copies if belongs(row)) for side in (before, now)]
-    return _parts(metric, _Sides(before=sides[0], now=sides[1], other="")) if before.copies or not sides[0] else []
+    parts = _parts(metric, _Sides(before=sides[0], now=sides[1], other="")) if before.copies or not sides[0] else []
+    return [part.model_copy(update={"note": _unless_hidden(part.note, before, now)}) for part in parts]
+
+
+def _unless_hidden(note: str, before: Breakdown, now: Breakdown) -> str:
+    """What is new or gone, unless the side without it may hold it in a graph that was traced whole."""
+    if note == NEW and graph_trace(before) is GraphTrace.GRAPH:
+        return PERHAPS_HIDDEN
+    return PERHAPS_HIDDEN if note == GONE and graph_trace(now) is GraphTrace.GRAPH else note
 
 
 def _copy_name(row: CopySample) -> str:
@@ -266,17 +318,41 @@ def _unknown(before: Mapping[str, float], now: Mapping[str, float], other: str) 
 
 def moved_ranges(a: Breakdown, b: Breakdown) -> tuple[Moved, ...]:
     """How the ranges' time on the CPU differs, the largest difference first; nothing where a side tells of none."""
+    if _has_ranges(a) != _has_ranges(b):
+        return ()
     before, now = (_added((row.name, row.cpu_ms) for row in side.ranges) for side in (a, b))
     return _moved(before, now, OTHER_RANGES)
 
 
 def moved_operations(a: Breakdown, b: Breakdown) -> tuple[Moved, ...]:
-    """How the time on the GPU differs of kernels, copies and memsets; kernels as in `attributions`."""
+    """How the time on the GPU differs of kernels, copies and memsets; kernels as in `attributions`.
+
+    Nothing is told of what one side did not record or time, nor of any where whole graphs on one side alone hide them.
+    """
+    if graphs_unlike(a, b):
+        return ()
+    sides = [[row for row in side.kernels if _has_timed(row, a) and _has_timed(row, b)] for side in (a, b)]
     # The longest last: that of a key may be cut off.
-    names = {_operation(row): row.name for row in sorted((*a.kernels, *b.kernels), key=lambda row: len(row.name))}
-    before, now = (_added((_operation(row), row.gpu_ms) for row in side.kernels) for side in (a, b))
-    found = _moved(before, now, OTHER_KERNELS)
-    return tuple(one.model_copy(update={"name": short(unnumbered(names[one.name]))}) for one in found)
+    names = {_operation(row): row.name for row in sorted(sides[0] + sides[1], key=lambda row: len(row.name))}
+    before, now = (_added((_operation(row), row.gpu_ms) for row in rows) for rows in sides)
+    hiding = [label for label, side in (("a", a), ("b", b)) if graph_trace(side) is GraphTrace.GRAPH]
+    return tuple(
+        one.model_copy(
+            update={"name": short(unnumbered(names[one.name])), "note": one.note or _perhaps_hidden(one, hiding)}
+        )
+        for one in _moved(before, now, OTHER_KERNELS)
+    )
+
+
+def _has_timed(row: KernelSample, side: Breakdown) -> bool:
+    """Whether a side tells how long such an operation took: what it did not measure its ranges do not have."""
+    metric = Metric.H2D_MS if row.kind == "memory" else Metric.KERNEL_MS
+    return not side.ranges or any(metric in of.values for of in side.ranges)
+
+
+def _perhaps_hidden(moved: Moved, hiding: Sequence[str]) -> str:
+    lacking = "a" if moved.a is None else "b" if moved.b is None else ""
+    return f"perhaps in {lacking}'s graphs" if lacking in hiding else ""
 
 
 def _operation(row: KernelSample) -> str:

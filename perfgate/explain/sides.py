@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
 from perfgate.explain.attribution import attributions
 from perfgate.explain.breakdown import breakdown_of
 from perfgate.explain.names import short
+from perfgate.explain.ranks import label as process_label
+from perfgate.explain.traces import incomparable
 from perfgate.model.baseline import Result
 from perfgate.model.metric import METRICS, Basis, Kind, Metric
 from perfgate.model.sample import ProcessSample, Run
@@ -17,6 +19,7 @@ from perfgate.model.verdict import Attribution, MetricVerdict
 
 WORTH_TELLING: Final = 0.001
 """A clock that changed by less is taken to be the same, as a fraction in its basis: runs differ by as much."""
+NOT_COMPARABLE: Final = "not comparable"
 
 
 def side_of_runs(label: str, runs: Sequence[Run]) -> Side:
@@ -35,22 +38,50 @@ def side_of_result(label: str, result: Result) -> Side:
     return side.model_copy(update={"machine": result.machine, "parameters": result.workload.comparable_parameters()})
 
 
-def side_of_samples(label: str, samples: Sequence[ProcessSample]) -> Side:
+def side_of_samples(label: str, samples: Sequence[ProcessSample], *, missing: Mapping[str, str] | None = None) -> Side:
     """Take one capture: the worst value of its processes, and what the most telling of them is made of."""
-    return side_of_runs(label, [Run(started_at=datetime.now(UTC), wall_s=0.0, processes=tuple(samples))])
+    run = Run(started_at=datetime.now(UTC), wall_s=0.0, processes=tuple(samples))
+    reasons = {metric: run.why_absent(metric) for metric in METRICS}
+    return side_of_runs(label, [run]).model_copy(
+        update={
+            "missing": missing or {},
+            "absent": {metric: why for metric, why in reasons.items() if why is not None},
+            "complaints": complaints_of(samples),
+        }
+    )
+
+
+def complaints_of(samples: Sequence[ProcessSample]) -> tuple[str, ...]:
+    """What a capture's processes complain of, each once; what only some of several complain of with their names."""
+    of_each: dict[str, list[str]] = {}
+    for sample in samples:
+        for complaint in sample.complaints:
+            of_each.setdefault(complaint, []).append(process_label(sample))
+    return tuple(
+        complaint if len(labels) == len(samples) else f"{', '.join(labels)}: {complaint}"
+        for complaint, labels in of_each.items()
+    )
 
 
 def differences(a: Side, b: Side) -> tuple[MetricVerdict, ...]:
-    """How b's medians differ from a's, a row a metric that either has, in the metrics' order; judged by nobody."""
+    """How b's medians differ from a's, a row a metric that either has, in the metrics' order; judged by nobody.
+
+    A row that has a `reason` differs for the way in which the two were traced, for all that is known.
+    """
     before, after = a.medians(), b.medians()
+    unlike = incomparable(a, b)
     rows: list[MetricVerdict] = []
     for metric, spec in METRICS.items():
         was, now = before.get(metric), after.get(metric)
         if was is None and now is None:
             continue
         basis = None if spec.kind is Kind.COUNT else basis_of(metric)
-        change = None if was is None or now is None else spec.change(was, now, step_ms=before.get(Metric.STEP_MS))
-        rows.append(MetricVerdict(metric=metric, outcome=None, baseline=was, now=now, basis=basis, change=change))
+        row = MetricVerdict(metric=metric, outcome=None, baseline=was, now=now, basis=basis)
+        if was is not None and now is not None and was != now and metric in unlike:
+            row = row.model_copy(update={"reason": NOT_COMPARABLE})
+        elif was is not None and now is not None:
+            row = row.model_copy(update={"change": spec.change(was, now, step_ms=before.get(Metric.STEP_MS))})
+        rows.append(row)
     return tuple(rows)
 
 
@@ -63,6 +94,8 @@ def made_up_of(a: Side, b: Side, rows: Sequence[MetricVerdict], *, full: bool = 
 
 
 def _differs(row: MetricVerdict) -> bool:
+    if row.reason:
+        return False
     if METRICS[row.metric].kind is Kind.COUNT:
         return row.baseline != row.now
     return row.change is not None and abs(row.change) >= WORTH_TELLING

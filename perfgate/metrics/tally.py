@@ -12,6 +12,7 @@ from perfgate.metrics.attribution import Launches, Segments
 from perfgate.metrics.calls import CallClass, base_name, classify, nested_in, of_driver
 from perfgate.metrics.intervals import FOREVER, max_by, sum_by
 from perfgate.model.metric import Metric
+from perfgate.model.sample import WHOLE_GRAPHS
 from perfgate.model.timeline import (
     Copies,
     CopyKind,
@@ -41,8 +42,7 @@ COPY_WORDS: Mapping[int, str] = {
 }
 """nsys's words since 2023.4."""
 MEMSET_WORDS = "CUDA memset"
-GRAPH_WORDS = "CUDA graph"
-"""A graph traced whole: nsys has no word for it in its summaries."""
+GRAPH_WORDS = WHOLE_GRAPHS
 
 _RECORDS = re.compile(r"cu(?:da)?StreamBeginCapture")
 _KEYS = 1_000_000

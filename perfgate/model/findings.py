@@ -136,6 +136,8 @@ class RuleChanges(Record):
     """By rule, then by time, descending."""
     compared: bool = False
     """Whether the other side was asked as well: what it has not is new then."""
+    why_alone: str = ""
+    """Why the other side was not asked, in a phrase; empty where it was, or where nothing more is known."""
     why_not: str = ""
     """Why the rules were not asked, in a phrase; empty where they were."""
 

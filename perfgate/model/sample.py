@@ -18,6 +18,8 @@ OTHER_RANGES = "(other ranges)"
 OTHER_KERNELS = "(other kernels)"
 OTHER_SYNCS = "(other calls)"
 """The rows that the smaller ones are folded into, so that all rows add up to the whole."""
+WHOLE_GRAPHS = "CUDA graph"
+"""The row of the CUDA graphs that were traced whole: nsys has no word for them in its summaries."""
 
 
 class RangeSample(Record):

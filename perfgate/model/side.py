@@ -34,6 +34,12 @@ class Side(Record):
     machine: Machine | None = None
     parameters: Mapping[str, str] | None = None
     breakdown: Breakdown = Breakdown()
+    missing: Mapping[str, str] = {}
+    """Of a capture: what it lacks and why, as `Timeline.missing` says."""
+    absent: Mapping[Metric, str] = {}
+    """Of a capture: why a metric could not be measured, from the first of its processes that says so."""
+    complaints: tuple[str, ...] = ()
+    """Of a capture: why a gate would not count it as a run; each once."""
 
     @classmethod
     def of_baseline(cls, label: str, baseline: Baseline) -> Side:

@@ -13,7 +13,7 @@ from perfgate.model.side import Side
 from perfgate.model.verdict import Attribution, Axis, MetricVerdict, Part
 from perfgate.render import numbers
 from perfgate.render.page import Cell, Column, Page, Row, inert
-from perfgate.render.records import difference_table, unlike
+from perfgate.render.records import difference_table, side_lines, unlike_lines
 
 MOST_PARTS: Final = 10
 """Rows of a table; smaller parts are told as one."""
@@ -40,6 +40,7 @@ def explanation_text(
     classified: Classified | None = None,
     advice: Sequence[Advice] = (),
     rules: RuleChanges | None = None,
+    warnings: Sequence[str] = (),
     full: bool = False,
 ) -> str:
     """Return how b differs from a, and what each difference is made of; with `full`, every part and whole names.
@@ -55,13 +56,13 @@ def explanation_text(
         classified: what b is bound by.
         advice: what usually helps b.
         rules: what nsys's expert rules find in b.
+        warnings: what makes the two unlike, besides what they say of themselves.
         full: whether nothing is left out.
     """
     page = Page(width=width, colour=colour)
-    page.line(Cell(text="a", style="bold"), f": {inert(a.label, longest=1000)}")
-    page.line(Cell(text="b", style="bold"), f": {inert(b.label, longest=1000)}")
-    for warning in unlike(a, b):
-        page.prose(warning, label="not alike", style="yellow")
+    side_lines(page, "a", a)
+    side_lines(page, "b", b)
+    unlike_lines(page, a, b, warnings)
     page.blank()
     if rows:
         difference_table(page, rows, titles=("a", "b"))
@@ -115,9 +116,8 @@ def _rules(page: Page, rules: RuleChanges) -> None:
         Column(title=""),
     )
     page.table(columns, told)
-    page.prose(
-        "findings per step, and their time" + ("" if rules.compared else "; a has no capture at hand"), style="dim"
-    )
+    alone = f"; {rules.why_alone}" if rules.why_alone else ""
+    page.prose(f"findings per step, and their time{alone}", style="dim")
 
 
 def _table(page: Page, attribution: Attribution, *, full: bool) -> None:

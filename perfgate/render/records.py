@@ -14,7 +14,7 @@ from perfgate.model.side import Moved, Side
 from perfgate.model.verdict import MetricVerdict
 from perfgate.render import numbers
 from perfgate.render.page import Cell, Column, Page, Row, inert
-from perfgate.render.samples import kernels_table, ranges_table
+from perfgate.render.samples import absent_lines, complaint_lines, kernels_table, missing_lines, ranges_table
 from perfgate.render.text import change_cell, share_rows
 
 MOST_MOVED: Final = 8
@@ -77,18 +77,18 @@ def comparison_text(
     captures: tuple[bool, bool] = (False, False),
     ranges: Sequence[Moved] = (),
     operations: Sequence[Moved] = (),
+    warnings: Sequence[str] = (),
 ) -> str:
     """Return how two measurements differ: `rows` of medians, then what moved most of ranges and of what the GPU ran.
 
     No judgement. `captures` says of each whether it is one capture, which is one run even where no metric could be
-    measured.
+    measured; `warnings` are what else makes the two unlike.
     """
     page = Page(width=width, colour=colour)
     for side, told, is_capture in (("a", a, captures[0]), ("b", b, captures[1])):
         runs = 1 if is_capture else max((len(values) for values in told.values.values()), default=0)
-        page.line(Cell(text=side, style="bold"), f": {inert(told.label, longest=1000)} ({plural(runs, 'run')})")
-    for warning in unlike(a, b):
-        page.prose(warning, label="not alike", style="yellow")
+        side_lines(page, side, told, f" ({plural(runs, 'run')})")
+    unlike_lines(page, a, b, warnings)
     page.blank()
     if rows:
         difference_table(page, rows, titles=("a", "b"))
@@ -211,8 +211,7 @@ def difference_table(page: Page, rows: Sequence[MetricVerdict], *, titles: tuple
         before, after = (
             "" if amount is None else numbers.value(row.metric, amount) for amount in (row.baseline, row.now)
         )
-        gone = "gone" if row.now is None else "new" if row.baseline is None and titles[0] else ""
-        told.append((row.metric.value, before, after, change_cell(row) or gone))
+        told.append((row.metric.value, before, after, row.reason or change_cell(row) or _one_sided(row, titles)))
         told += share_rows(rows, row.metric, blanks=1)
     columns = (
         Column(title="metric"),
@@ -223,6 +222,30 @@ def difference_table(page: Page, rows: Sequence[MetricVerdict], *, titles: tuple
     page.table(columns, told)
     if any(row.basis is Basis.STEP and row.change is not None for row in rows):
         page.prose(f"pp: percentage points of the step {_of(titles[0])}", style="dim")
+
+
+def side_lines(page: Page, title: str, side: Side, end: str = "") -> None:
+    """Write what a side is and, of a capture, what `perfgate inspect` says that it lacks."""
+    page.line(Cell(text=title, style="bold"), f": {inert(side.label, longest=1000)}{end}")
+    missing_lines(page, side.missing)
+    absent_lines(page, side.absent)
+    complaint_lines(page, side.complaints)
+
+
+def unlike_lines(page: Page, a: Side, b: Side, warnings: Sequence[str]) -> None:
+    """Write what makes two measurements incomparable, and the warnings that tell more of it."""
+    for warning in (*unlike(a, b), *warnings):
+        page.prose(warning, label="not alike", style="yellow")
+
+
+def _one_sided(row: MetricVerdict, titles: tuple[str, str]) -> str:
+    """What is said of a metric that one of two lacks; of any two it is not known that there was none."""
+    is_blessing = titles != ("a", "b")
+    if row.now is None:
+        return "gone" if is_blessing else "not measured in b"
+    if row.baseline is None and titles[0]:
+        return "new" if is_blessing else "not measured in a"
+    return ""
 
 
 def _of(title: str) -> str:

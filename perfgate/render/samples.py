@@ -49,8 +49,7 @@ def sample_text(
     page = Page(width=width, colour=colour)
     told = "1 process" if len(samples) == 1 else f"{len(samples)} processes"
     page.line(Cell(text=inert(source, longest=1000), style="bold"), f": {told}")
-    for why, what in _by_reason(missing or {}).items():
-        page.prose(f"{', '.join(what)}: {why}", label="missing")
+    missing_lines(page, missing or {})
     for remark in remarks:
         page.prose(remark, label="remark")
     for sample in samples:
@@ -71,7 +70,7 @@ def _process(page: Page, sample: ProcessSample) -> None:
     window = f"{measured}, {numbers.milliseconds(sample.window_ms)} ms" if sample.window_ms else measured
     page.line(Cell(text=f"process {sample.pid}{rank}", style="bold"), f": {window}")
     _values(page, sample, unit)
-    _absent(page, sample.absent)
+    absent_lines(page, sample.absent)
     if sample.nvtx_step_ms is not None:
         # Why that may be less than the step is told in the remarks, which know where the rest went.
         told = f"the step's range lasts {numbers.milliseconds(sample.nvtx_step_ms)} ms on the CPU"
@@ -79,8 +78,7 @@ def _process(page: Page, sample: ProcessSample) -> None:
     if sample.memory_share_h2d is not None:
         told = f"host-to-device is {100 * sample.memory_share_h2d:.1f} % of all memory operation time"
         page.prose(told, label="memory")
-    for complaint in sample.complaints:
-        page.prose(f"{complaint}. A gate does not count such a run.", label="INVALID")
+    complaint_lines(page, sample.complaints)
     for remark in sample.remarks:
         page.prose(remark, label="remark")
     _devices(page, sample.devices)
@@ -107,7 +105,20 @@ def _values(page: Page, sample: ProcessSample, unit: str) -> None:
         page.table(columns, rows)
 
 
-def _absent(page: Page, absent: Mapping[Metric, str]) -> None:
+def missing_lines(page: Page, missing: Mapping[str, str]) -> None:
+    """Write what a capture lacks, and why."""
+    for why, what in _by_reason(missing).items():
+        page.prose(f"{', '.join(what)}: {why}", label="missing")
+
+
+def complaint_lines(page: Page, complaints: Sequence[str]) -> None:
+    """Write why a gate would not count a run like this."""
+    for complaint in complaints:
+        page.prose(f"{complaint}. A gate does not count such a run.", label="INVALID")
+
+
+def absent_lines(page: Page, absent: Mapping[Metric, str]) -> None:
+    """Write which metrics could not be measured, and why."""
     reasons = {metric.value: absent[metric] for metric in METRICS if metric in absent}
     for reason, metrics in _by_reason(reasons).items():
         page.prose(f"{', '.join(metrics)}: {reason}", label="unmeasured")

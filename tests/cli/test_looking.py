@@ -319,6 +319,82 @@ def test_two_of_which_no_metric_can_be_compared_are_no_success(
     assert (seen.status, seen.out.splitlines()[0], seen.err) == (1, label, "")
 
 
+def without(capture: Path, name: str, *tables: str) -> str:
+    """A copy of a capture that lacks these tables' rows, as if they had not been traced."""
+    copy = capture.with_name(name)
+    shutil.copy(capture, copy)
+    with closing(sqlite3.connect(copy)) as database:
+        for table in tables:
+            database.execute(f"DELETE FROM {table}")
+        database.commit()
+    return name
+
+
+def test_compare_says_of_captures_what_inspect_says_that_they_lack(project: Project, capture: Path) -> None:
+    bare = without(capture, "bare.sqlite", "CUPTI_ACTIVITY_KIND_RUNTIME")
+    told = project.perfgate("compare", "mlp.sqlite", bare, "--step", "step", columns=80).out.splitlines()
+    assert told[:10] == [
+        "a: mlp.sqlite (1 run)",
+        "  unmeasured  nccl_ms, nccl_exposed_ms: no NCCL kernels",
+        "b: bare.sqlite (1 run)",
+        "  missing     calls: GPU operations were recorded, but not the CUDA calls that",
+        "              started them",
+        "  unmeasured  nccl_ms, nccl_exposed_ms: no NCCL kernels",
+        "  unmeasured  launches, graph_launches, syncs: GPU operations were recorded, but",
+        "              not the CUDA calls that started them",
+        "  not alike   which calls launched what is not known of b: its kernels and",
+        "              copies count under the ranges in which they ran, those of a under",
+    ]
+    assert "  launches               46            not measured in b" in told
+    inspected = project.perfgate("inspect", bare, "--step", "step", columns=80).out.splitlines()
+    assert [line for line in told[3:8] if line not in inspected] == []
+
+
+def test_compare_says_of_a_capture_what_makes_it_invalid(project: Project, capture: Path) -> None:
+    lossy = without(capture, "lossy.sqlite", "CUPTI_ACTIVITY_KIND_KERNEL WHERE rowid % 20 = 0")
+    told = project.perfgate("compare", "mlp.sqlite", lossy, "--step", "step", columns=80).out
+    (line,) = [line for line in told.splitlines() if line.startswith("  INVALID")]
+    assert line == "  INVALID     of 920 kernel launches in the steps the capture lacks 46 kernels:"
+
+
+def test_what_one_capture_did_not_record_is_neither_new_nor_gone(project: Project, capture: Path) -> None:
+    bare = without(capture, "bare.sqlite", "NVTX_EVENTS")
+    for sides in (("mlp.sqlite", bare), (bare, "mlp.sqlite")):
+        told = project.perfgate("compare", *sides).out
+        assert "missing     ranges: no NVTX ranges were recorded" in told
+        assert "data_load" not in told
+        assert "none" not in told
+
+
+def test_two_without_a_comparable_metric_are_no_success_where_each_has_some(project: Project, capture: Path) -> None:
+    kinds = ("KERNEL", "MEMCPY", "MEMSET", "RUNTIME")
+    bare = without(capture, "bare.sqlite", *(f"CUPTI_ACTIVITY_KIND_{kind}" for kind in kinds))
+    seen = project.perfgate("compare", "mlp.sqlite", bare, "--step", "step")
+    lines = seen.out.splitlines()
+    assert [line for line in lines if "step_ms" in line] == ["  step_ms             7.269  7.309  not comparable"]
+    assert "  kernel_ms           4.282         not measured in b" in lines
+    assert seen.status == 1
+
+
+def test_captures_whose_graphs_were_traced_unlike_are_not_compared_by_name(
+    project: Project, graphs: tuple[str, str]
+) -> None:
+    told = project.perfgate("compare", *graphs, "--step", r"Batch \d+", columns=80).out
+    assert (
+        told[told.index("  not alike") : told.index("\n\n")]
+        == """\
+  not alike   the CUDA graphs of a were traced whole, those of b node by node:
+              kernels and copies cannot be compared by name. What a's graphs
+              copy is not counted, and a whole graph counts as a kernel from end
+              to end. Capture both again with the same --cuda-graph-trace, graph
+              or node."""
+    )
+    assert "kernel, copy or memset" not in told
+    assert "cublas" not in told
+    assert project.perfgate("compare", graphs[1], graphs[0], "--step", r"Batch \d+").out.count("node by node") == 1
+    assert "not alike" not in project.perfgate("compare", graphs[0], graphs[0], "--step", r"Batch \d+").out
+
+
 def test_compare_asks_which_of_two_machines_is_meant(here: Project) -> None:
     here.bless(here.baseline())
     here.bless(here.baseline(on=records.machine("NVIDIA L4")))

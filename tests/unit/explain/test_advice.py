@@ -26,8 +26,17 @@ M = Metric
 STEP = {M.STEP_MS: 10.0, M.KERNEL_MS: 9.0, M.GAP_MS: 0.2, M.LAUNCHES: 100.0}
 
 
-def under(name: str, *, gap: float = 0.0, launches: float = 0.0, h2d: float = 0.0, cpu_ms: float = 1.0) -> RangeSample:
-    return RangeSample(name=name, count=1, cpu_ms=cpu_ms, values={M.GAP_MS: gap, M.LAUNCHES: launches, M.H2D_MS: h2d})
+def under(
+    name: str,
+    *,
+    gap: float = 0.0,
+    launches: float = 0.0,
+    graphs: float = 0.0,
+    h2d: float = 0.0,
+    cpu_ms: float = 1.0,
+) -> RangeSample:
+    values = {M.GAP_MS: gap, M.LAUNCHES: launches, M.GRAPH_LAUNCHES: graphs, M.H2D_MS: h2d}
+    return RangeSample(name=name, count=1, cpu_ms=cpu_ms, values=values)
 
 
 def of(*ranges: RangeSample, copies: tuple[CopySample, ...] = (), syncs: tuple[SyncSample, ...] = ()) -> Breakdown:
@@ -87,21 +96,57 @@ def test_a_gpu_that_idles_between_launches_is_launch_bound() -> None:
     assert topics(values, breakdown) == [Topic.LAUNCHES]
 
 
+def is_launch_bound(gap: float, launches: float, *, name: str = "forward", graphs: float = 0.0) -> bool:
+    """Whether a loop of 10 ms whose GPU idles for `gap` ms under its one range is called launch-bound."""
+    values = {**STEP, M.KERNEL_MS: 10 - gap, M.GAP_MS: gap, M.LAUNCHES: launches, M.GRAPH_LAUNCHES: graphs}
+    found = classify(values, of(under(name, gap=gap, launches=launches, graphs=graphs)))
+    return found is not None and found.bound is Bound.LAUNCH
+
+
+def test_a_gpu_that_idles_for_longer_than_launching_takes_is_not_launch_bound() -> None:
+    assert is_launch_bound(7.5, 500)
+    assert is_launch_bound(7.5, 150)
+    assert not is_launch_bound(7.5, 149)
+    assert not is_launch_bound(7.5, 3, name="step")
+    assert not is_launch_bound(7.5, 1, graphs=3)
+    assert is_launch_bound(7.5, 1, graphs=149)
+
+
+def test_where_the_gpu_idles_in_a_range_that_does_more_than_launch_it_is_not_launch_bound() -> None:
+    # 20 us of all idle time a launch, but 1.4 ms a launch where most of it lies: the CPU augments there.
+    values = {**STEP, M.KERNEL_MS: 2.0, M.GAP_MS: 7.5, M.LAUNCHES: 375.0}
+    breakdown = of(under("augment", gap=7.0, launches=5), under("forward", gap=0.5, launches=370))
+    assert classify(values, breakdown) is None
+    assert topics(values, breakdown) == []
+
+
+def test_of_several_gpus_idle_time_a_launch_is_that_of_one() -> None:
+    # One thread launches on both by turns, 40 us a launch: each GPU idles all along.
+    values = {**STEP, M.KERNEL_MS: 4.0, M.GAP_MS: 16.0, M.LAUNCHES: 200.0}
+    found = classify(values, on_two_gpus(under("step", gap=16.0, launches=200)))
+    assert found is not None
+    assert found.bound is Bound.LAUNCH
+    values[M.LAUNCHES] = 150.0
+    assert classify(values, on_two_gpus(under("step", gap=16.0, launches=150))) is None
+
+
 @pytest.mark.parametrize(
-    ("launches", "graphs", "told"),
+    ("step_ms", "launches", "graphs", "told"),
     [
-        (1, 0, "1 kernel of 4 ms, one every 10 ms"),
-        (2, 0, "2 kernels of 2 ms each, one every 5 ms"),
-        (12345, 0, "12345 kernels of 0.324 us each, one every 0.81 us"),
-        (1, 1, "1 kernel and 1 CUDA graph a step, a launch every 5 ms"),
-        (30, 2, "30 kernels and 2 CUDA graphs a step, a launch every 312 us"),
+        (0.05, 1, 0, "1 kernel of 20 us, one every 50 us"),
+        (0.1, 2, 0, "2 kernels of 20 us each, one every 50 us"),
+        (10.0, 12345, 0, "12345 kernels of 0.324 us each, one every 0.81 us"),
+        (0.1, 1, 1, "1 kernel and 1 CUDA graph a step, a launch every 50 us"),
+        (2.5, 30, 2, "30 kernels and 2 CUDA graphs a step, a launch every 78.1 us"),
     ],
 )
 def test_what_the_cpu_launches_is_counted_and_no_graph_is_taken_for_a_kernel(
-    launches: float, graphs: float, told: str
+    step_ms: float, launches: float, graphs: float, told: str
 ) -> None:
-    values = {**STEP, M.KERNEL_MS: 4.0, M.GAP_MS: 6.0, M.LAUNCHES: launches, M.GRAPH_LAUNCHES: graphs}
-    breakdown = of(under("forward", gap=6.0, launches=launches))
+    idle = 0.6 * step_ms
+    values = {M.STEP_MS: step_ms, M.KERNEL_MS: 0.4 * step_ms, M.GAP_MS: idle}
+    values |= {M.LAUNCHES: launches, M.GRAPH_LAUNCHES: graphs}
+    breakdown = of(under("forward", gap=idle, launches=launches, graphs=graphs))
     found = classify(values, breakdown)
     assert found is not None
     assert found.evidence == f"the GPU idles for 60 % of the step while the CPU launches: {told}"
@@ -110,17 +155,14 @@ def test_what_the_cpu_launches_is_counted_and_no_graph_is_taken_for_a_kernel(
 
 
 def test_graphs_that_only_some_steps_launch_are_none_of_the_kernels_either() -> None:
-    values = {**STEP, M.KERNEL_MS: 4.0, M.GAP_MS: 6.0, M.GRAPH_LAUNCHES: 0.0}
-    row = RangeSample(
-        name="forward", count=1, cpu_ms=9.0, values={M.GAP_MS: 6.0, M.LAUNCHES: 100.0, M.GRAPH_LAUNCHES: 0.25}
-    )
-    found = classify(values, of(row))
+    values = {**STEP, M.KERNEL_MS: 6.0, M.GAP_MS: 4.0, M.GRAPH_LAUNCHES: 0.0}
+    found = classify(values, of(under("forward", gap=4.0, launches=100, graphs=0.25)))
     assert found is not None
     assert found.evidence.endswith("100 kernels and 0.25 CUDA graphs a step, a launch every 99.8 us")
 
 
 def test_the_length_of_kernels_is_not_told_where_nccls_are_among_those_launched() -> None:
-    found = classify({**STEP, M.KERNEL_MS: 2.0, M.NCCL_MS: 1.5, M.GAP_MS: 6.0}, of(under("f", gap=6.0, launches=100)))
+    found = classify({**STEP, M.KERNEL_MS: 2.0, M.NCCL_MS: 1.5, M.GAP_MS: 5.0}, of(under("f", gap=5.0, launches=100)))
     assert found is not None
     assert found.evidence.endswith("the CPU launches: 100 kernels, one every 100 us")
 
@@ -201,21 +243,22 @@ def test_a_baseline_whose_step_holds_more_than_one_gpu_can_do_says_nothing_of_it
     assert advise(values, Breakdown(kernels=kernels)) == ()
 
 
-WORST = {**STEP, M.KERNEL_MS: 9.0, M.GAP_MS: 6.0, M.LAUNCHES: 1.0}
+WORST = {**STEP, M.KERNEL_MS: 9.0, M.GAP_MS: 6.0, M.LAUNCHES: 200.0}
 """Of two ranks: rank 0 with kernels 4 and gap 6, rank 1 with kernels 9 and gap 1."""
 
 
 def test_of_several_ranks_only_the_one_that_the_breakdown_is_of_is_told() -> None:
     own = {**WORST, M.KERNEL_MS: 4.0}
-    breakdown = ToldBreakdown(own=own, of="rank 0", gpus=1, ranges=(under("forward", gap=6.0, launches=1),))
+    breakdown = ToldBreakdown(own=own, of="rank 0", gpus=1, ranges=(under("forward", gap=6.0, launches=200),))
     found = classify(WORST, breakdown)
     assert found is not None
     assert found.evidence == (
-        "the GPU of rank 0 idles for 60 % of the step while the CPU launches: 1 kernel of 4 ms, one every 10 ms"
+        "the GPU of rank 0 idles for 60 % of the step while the CPU launches: 200 kernels of 20 us each, "
+        "one every 50 us"
     )
     assert advise(WORST, breakdown)[0].evidence == found.evidence
     own = {**WORST, M.GAP_MS: 1.0}
-    breakdown = ToldBreakdown(own=own, of="rank 1", gpus=1, ranges=(under("forward", gap=1.0, launches=1),))
+    breakdown = ToldBreakdown(own=own, of="rank 1", gpus=1, ranges=(under("forward", gap=1.0, launches=200),))
     found = classify(WORST, breakdown)
     assert found is not None
     assert found.evidence == "the GPU of rank 1 computes for 90 % of the step and idles for 10 %"
@@ -292,6 +335,23 @@ def test_calls_that_wait_are_told_with_their_range() -> None:
     (told,) = advise(STEP, of(syncs=syncs))
     assert (told.topic, told.range) == (Topic.SYNCHRONISATION, "loss stats")
     assert told.evidence == "the CPU waits 4 ms a step in cudaStreamSynchronize under loss stats, 2 calls"
+    assert ".item()" in told.usually
+
+
+def test_waits_for_copies_to_the_gpu_are_not_taken_for_reads() -> None:
+    # As torch copies a batch from pageable memory: cudaMemcpyAsync, then a wait for its stream.
+    row = RangeSample(
+        name="to device", count=1, cpu_ms=4.0, values={M.H2D_COPIES: 2, M.D2H_COPIES: 0, M.PAGEABLE_COPIES: 2}
+    )
+    sync = SyncSample(call="cudaStreamSynchronize", range="to device", count=2, cpu_ms=4.0)
+    (told,) = advise(STEP, of(row, syncs=(sync,)))
+    assert told.evidence == (
+        "the CPU waits 4 ms a step in cudaStreamSynchronize under to device, 2 calls, for copies to the GPU from "
+        "pageable memory"
+    )
+    assert "non_blocking=True" in told.usually
+    assert "made on the GPU" in told.usually
+    assert ".item()" not in told.usually
 
 
 def test_new_is_what_had_no_reason_before() -> None:

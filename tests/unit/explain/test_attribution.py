@@ -18,6 +18,8 @@ from perfgate.model.outcome import Outcome
 from perfgate.model.sample import (
     OTHER_KERNELS,
     OTHER_RANGES,
+    OUTSIDE_RANGES,
+    WHOLE_GRAPHS,
     Breakdown,
     CopySample,
     KernelSample,
@@ -103,6 +105,97 @@ def test_the_step_is_told_last_unless_it_holds_what_no_other_metric_shows(gap_ms
 def test_launches_are_told_by_kernel_too() -> None:
     found = attributions(kernels(add=(3, 0.1)), kernels(add=(4, 0.1)), moved(M.LAUNCHES, 3, 4))
     assert where(found) == {M.LAUNCHES: "+1; by kernel: +1 add (3 -> 4 a step, each -25 %)"}
+
+
+def launching(names: Mapping[str, float], *, launches: float, graphs: float = 0.0, under: str = "step") -> Breakdown:
+    """Kernels by name and number per step, of a loop that launches so many one by one, and so many graphs."""
+    rows = tuple(KernelSample(name=name, count=count, gpu_ms=0.1 * count) for name, count in names.items())
+    values = {M.LAUNCHES: launches, M.GRAPH_LAUNCHES: graphs, M.KERNEL_MS: sum(row.gpu_ms for row in rows)}
+    return Breakdown(kernels=rows, ranges=(RangeSample(name=under, count=1, cpu_ms=1.0, values=values),))
+
+
+EAGER = launching({"gemm": 8, "add": 92}, launches=100)
+BY_NODE = launching({"gemm": 8, "add": 92}, launches=0, graphs=1)
+WHOLE = launching({WHOLE_GRAPHS: 1}, launches=0, graphs=1)
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "change", "notes"),
+    [
+        (EAGER, BY_NODE, -100, "run by CUDA graphs now"),
+        (BY_NODE, EAGER, 100, "run by CUDA graphs before"),
+        (EAGER, WHOLE, -100, "perhaps in a graph, 92 a step"),
+        (WHOLE, EAGER, 100, "perhaps in a graph, 92 a step"),
+    ],
+    ids=["into nodes", "out of nodes", "into a whole one", "out of a whole one"],
+)
+def test_kernels_of_a_graph_are_none_that_were_launched(
+    before: Breakdown, now: Breakdown, change: float, notes: str
+) -> None:
+    row = moved(M.LAUNCHES, 50 - change / 2, 50 + change / 2)
+    found = only(attributions(before, now, row), Axis.KERNEL)
+    assert [(part.name, part.change) for part in found.parts] == [("add", 0.92 * change), ("gemm", 0.08 * change)]
+    assert found.parts[0].note == notes
+    assert found.rest == 0
+
+
+def test_where_graphs_and_others_run_the_same_kernels_no_kernel_is_blamed_for_launches() -> None:
+    # Of 101 kernels that ran one was launched alone: which, the capture does not tell.
+    now = launching({"gemm": 8, "add": 93}, launches=1, graphs=1)
+    found = attributions(BY_NODE, now, moved(M.LAUNCHES, 0, 1))
+    assert [one.axis for one in found] == [Axis.RANGE]
+
+
+def test_nccls_launches_are_launches() -> None:
+    nccl = KernelSample(name="ncclDevKernel", count=2, gpu_ms=9.0, kind="nccl")
+    now = Breakdown(kernels=(*kernels(k=(1, 1.0)).kernels, nccl))
+    found = only(attributions(kernels(k=(1, 1.0)), now, moved(M.LAUNCHES, 1, 3)), Axis.KERNEL)
+    assert [(part.name, part.change) for part in found.parts] == [("ncclDevKernel", 2)]
+    assert found.rest == 0
+
+
+def test_what_a_whole_graph_may_hold_is_not_called_new_or_gone() -> None:
+    both = launching({WHOLE_GRAPHS: 1, "add": 1}, launches=1, graphs=1)
+    (part,) = only(attributions(WHOLE, both, moved(M.KERNEL_MS, 0.1, 0.2)), Axis.KERNEL).parts
+    assert (part.name, part.note) == ("add", "perhaps in a graph, 1 a step")
+    (gone,) = only(attributions(both, WHOLE, moved(M.KERNEL_MS, 0.2, 0.1)), Axis.KERNEL).parts
+    assert gone.note == "perhaps in a graph, 1 a step"
+    parts = only(attributions(EAGER, WHOLE, moved(M.KERNEL_MS, 10.0, 0.1)), Axis.KERNEL).parts
+    assert [(part.name, part.note) for part in parts] == [
+        ("add", "perhaps in a graph, 92 a step"),
+        ("gemm", "perhaps in a graph, 8 a step"),
+        (WHOLE_GRAPHS, "new, 1 a step"),
+    ]
+
+
+def test_copies_that_a_whole_graph_may_hold_are_not_called_gone() -> None:
+    before = Breakdown(copies=(copied("pinned", 1), copied("pageable", 2)))
+    now = WHOLE.model_copy(update={"copies": (copied("pinned", 1),)})
+    (part,) = only(attributions(before, now, moved(M.H2D_COPIES, 3, 1)), Axis.COPY).parts
+    assert (part.name, part.note) == ("Host-to-Device from pageable memory", "perhaps in a graph")
+
+
+def test_whole_graphs_and_nodes_are_told_by_range_alone() -> None:
+    rows = (*moved(M.KERNEL_MS, 0.1, 10.0), *moved(M.H2D_COPIES, 0, 1))
+    by_node = BY_NODE.model_copy(update={"copies": (copied("pinned", 1),)})
+    assert [one.axis for one in attributions(WHOLE, by_node, rows)] == [Axis.RANGE]
+    assert moved_operations(WHOLE, by_node) == ()
+
+
+def test_a_side_without_ranges_is_not_told_by_range() -> None:
+    bare = launching({"gemm": 8, "add": 90}, launches=98, under=OUTSIDE_RANGES)
+    assert [one.axis for one in attributions(bare, EAGER, moved(M.LAUNCHES, 98, 100))] == [Axis.KERNEL]
+    assert moved_ranges(bare, EAGER) == moved_ranges(EAGER, bare) == ()
+
+
+def test_without_its_calls_a_side_is_not_told_by_range_but_for_idle_time() -> None:
+    row = RangeSample(name="step", count=1, cpu_ms=1.0, values={M.KERNEL_MS: 9.0, M.GAP_MS: 1.5})
+    before = Breakdown(kernels=EAGER.kernels, ranges=(row,))
+    own = EAGER.ranges[0]
+    now = EAGER.model_copy(update={"ranges": (own.model_copy(update={"values": {**own.values, M.GAP_MS: 1.0}}),)})
+    rows = (*moved(M.KERNEL_MS, 9.0, 10.0), *moved(M.GAP_MS, 1.5, 1.0))
+    found = attributions(before, now, rows)
+    assert [one.metric for one in found if one.axis is Axis.RANGE] == [M.GAP_MS]
 
 
 def test_a_kernel_that_takes_many_times_as_long_is_told_by_the_factor() -> None:
@@ -236,6 +329,25 @@ def test_a_baselines_kernels_are_those_of_a_capture_by_their_keys() -> None:
 def test_a_kernel_that_one_side_lacks_is_none_there() -> None:
     a, b = kernels(same=(1, 1.0), old=(1, 0.5)), kernels(same=(1, 1.0), fresh=(1, 0.75))
     assert told(moved_operations(a, b)) == [("fresh", None, 0.75, 0.75, ""), ("old", 0.5, None, -0.5, "")]
+
+
+def test_what_one_side_did_not_time_did_not_move() -> None:
+    copy = operation("CUDA memcpy Host-to-Device", 1.0, "memory")
+    row = RangeSample(name="step", count=1, cpu_ms=1.0, values={M.H2D_MS: 1.0})
+    untold = Breakdown(kernels=(copy,), ranges=(row,))
+    both = row.model_copy(update={"values": {M.H2D_MS: 1.5, M.KERNEL_MS: 1.0}})
+    whole = Breakdown(kernels=(copy.model_copy(update={"gpu_ms": 1.5}), operation("gemm", 1.0)), ranges=(both,))
+    assert told(moved_operations(untold, whole)) == [("CUDA memcpy Host-to-Device", 1.0, 1.5, 0.5, "")]
+
+
+def test_a_kernel_that_a_whole_graph_may_hold_is_not_none_there() -> None:
+    moves = moved_operations(EAGER, WHOLE)
+    assert [(one.name, one.b, one.note) for one in moves] == [
+        ("add", None, "perhaps in b's graphs"),
+        ("gemm", None, "perhaps in b's graphs"),
+        (WHOLE_GRAPHS, 0.1, ""),
+    ]
+    assert moved_operations(WHOLE, EAGER)[0].note == "perhaps in a's graphs"
 
 
 def test_what_is_not_among_a_sides_largest_did_not_move_for_that() -> None:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from perfgate.explain.rules import rule_changes
+import pytest
+
+from perfgate.explain.rules import recorded_unlike, rule_changes, why_blind
 from perfgate.model.findings import PlacedFinding, Placing, ProcessFindings, RuleName
+from perfgate.model.metric import Metric
+from perfgate.model.sample import WHOLE_GRAPHS, Breakdown, KernelSample, RangeSample
+from perfgate.model.side import Side
 
 ASYNC, SYNC, GAPS = RuleName.CUDA_MEMCPY_ASYNC, RuleName.CUDA_API_SYNC, RuleName.GPU_GAPS
 
@@ -29,6 +34,49 @@ def test_where_the_other_side_was_not_asked_nothing_is_new() -> None:
     changes = rule_changes(None, placing((found(ASYNC, "copy", 1, 2.5),)))
     assert not changes.compared
     assert [changes.is_new(row) for row in changes.rows] == [False]
+
+
+def lacking(*kinds: str) -> Side:
+    return Side(label="x", values={}, missing=dict.fromkeys(kinds, "not recorded"))
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "told"),
+    [
+        (lacking(), lacking(), ""),
+        (lacking("ranges"), lacking("ranges"), ""),
+        (lacking("names of kernels"), lacking(), ""),
+        (lacking("ranges"), lacking(), "not compared: a lacks ranges"),
+        (lacking(), lacking("kernels", "copies", "calls"), "not compared: b lacks kernels and calls"),
+        (lacking("ranges"), lacking("calls"), "not compared: a lacks ranges, b lacks calls"),
+        (
+            Side(label="x", values={}, absent={Metric.KERNEL_MS: "none of them"}),
+            lacking(),
+            "not compared: a lacks kernels",
+        ),
+    ],
+)
+def test_what_a_capture_did_not_record_is_not_new_in_the_other(before: Side, now: Side, told: str) -> None:
+    assert recorded_unlike(before, now) == told
+
+
+def test_graphs_traced_unlike_are_a_reason_too() -> None:
+    values = {Metric.LAUNCHES: 0.0, Metric.GRAPH_LAUNCHES: 1.0}
+    row = RangeSample(name="step", count=1, cpu_ms=1.0, values=values)
+    whole, by_node = (
+        Side(
+            label=name,
+            values={},
+            breakdown=Breakdown(kernels=(KernelSample(name=name, count=1, gpu_ms=1.0),), ranges=(row,)),
+        )
+        for name in (WHOLE_GRAPHS, "gemm")
+    )
+    assert recorded_unlike(whole, by_node) == "not compared: CUDA graphs were traced unlike"
+
+
+def test_rules_that_find_nothing_to_look_at_are_not_said_to_find_nothing() -> None:
+    assert why_blind(lacking("calls")) == "lacks calls"
+    assert why_blind(lacking("ranges")) == ""
 
 
 def test_of_several_processes_the_mean_is_told() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from perfgate.explain.sides import differences, made_up_of
+from perfgate.model.findings import PlacedFinding, RuleChange, RuleChanges, RuleName
 from perfgate.model.metric import Metric
 from perfgate.model.sample import Breakdown, CopySample, KernelSample, RangeSample, SyncSample
 from perfgate.model.side import Side
@@ -116,6 +117,55 @@ def test_hostile_names_are_inert_and_tables_fit(width: int) -> None:
     assert "\x1b" not in told
     assert "\u202e" not in told
     assert max(len(line) for line in told.splitlines()[2:]) <= width
+
+
+def test_what_a_side_lacks_is_told_beneath_it_and_no_metric_of_it_is_gone() -> None:
+    a = AFTER.model_copy(
+        update={
+            "missing": {"calls": "they were not recorded", "ranges": "they were not recorded"},
+            "absent": {Metric.NCCL_MS: "no NCCL kernels", Metric.SYNCS: "they were not recorded"},
+            "complaints": ("of 20 kernel launches the capture lacks 2 kernels",),
+            "values": {Metric.STEP_MS: (14.2,), Metric.GAP_MS: (5.6,)},
+        }
+    )
+    rows = differences(a, AFTER)
+    told = explanation_text(a, AFTER, rows, (), width=80, colour=False, warnings=("they were traced unlike",))
+    assert told == (
+        """\
+a: after.sqlite
+  missing     calls, ranges: they were not recorded
+  unmeasured  nccl_ms: no NCCL kernels
+  unmeasured  syncs: they were not recorded
+  INVALID     of 20 kernel launches the capture lacks 2 kernels. A gate does not
+              count such a run.
+b: after.sqlite
+  not alike   they were traced unlike
+
+  metric            a       b  change
+  -----------  ------  ------  -----------------
+  step_ms       14.20   14.20  0 %
+  gap_ms        5.600   5.600  0 pp
+    gap_share  39.4 %  39.4 %
+  syncs                     1  not measured in a
+  pp: percentage points of the step of a
+
+  Nothing differs of which the captures tell where it lies.
+"""
+    )
+
+
+def found_by_rules(**why: str) -> str:
+    """What is told of a finding of nsys's rules."""
+    found = PlacedFinding(rule=RuleName.GPU_GAPS, range="load", count=1, ms=2.0, steps=20)
+    changes = RuleChanges(rows=(RuleChange(rule=found.rule, range=found.range, now=found),), **why)
+    return explanation_text(BEFORE, BEFORE, (), (), width=80, colour=False, rules=changes)
+
+
+def test_why_findings_are_told_alone_is_said() -> None:
+    told = found_by_rules(why_alone="not compared: a lacks calls")
+    assert "  gpu_gaps     load   1  2.000\n" in told
+    assert "  findings per step, and their time; not compared: a lacks calls\n" in told
+    assert "  findings per step, and their time\n" in found_by_rules()
 
 
 def test_two_that_share_nothing_say_so() -> None:

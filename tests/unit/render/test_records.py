@@ -313,6 +313,29 @@ def test_baseline_and_result_of_unlike_machines_are_compared_with_a_warning() ->
     ]
 
 
+def test_comparison_says_what_a_side_lacks_and_what_cannot_be_compared() -> None:
+    absent = {Metric.SYNCS: "no CUDA calls were recorded"}
+    values = dict(records.VALUES)
+    del values[Metric.SYNCS]
+    a = side_of_samples("a.sqlite", [records.process(values, absent=absent)])
+    b = side_of_samples("b.sqlite", [records.process()])
+    step, *others = differences(a, b)
+    rows = (step.model_copy(update={"now": 13.0, "change": None, "reason": "not comparable"}), *others)
+    told = comparison_text(a, b, rows, width=80, colour=False, warnings=("a was traced unlike b",)).splitlines()
+    assert told[:5] == [
+        "a: a.sqlite (1 run)",
+        "  unmeasured  syncs: no CUDA calls were recorded",
+        "b: b.sqlite (1 run)",
+        "  not alike   a was traced unlike b",
+        "",
+    ]
+    assert "  step_ms             12.34     13.00  not comparable" in told
+    assert "  syncs                             1  not measured in a" in told
+    assert "  syncs                   1            not measured in b" in (
+        comparison_text(b, a, differences(b, a), width=80, colour=False).splitlines()
+    )
+
+
 def test_comparison_of_nothing_says_so() -> None:
     nothing = side_of_samples("x.sqlite", [])
     assert comparison_text(nothing, nothing, (), width=80, colour=False) == (

@@ -1,0 +1,25 @@
+"""A capture as a side: with what `perfgate inspect` says that it lacks."""
+
+from __future__ import annotations
+
+from support import records
+
+from perfgate.explain.sides import complaints_of, side_of_samples
+from perfgate.model.metric import Metric
+
+LOST = "of 20 kernel launches in the steps the capture lacks 2 kernels"
+
+
+def test_a_capture_says_what_it_lacks() -> None:
+    sample = records.process(absent={Metric.NCCL_MS: "no NCCL kernels"}).model_copy(update={"complaints": (LOST,)})
+    told = side_of_samples("x.sqlite", [sample], missing={"ranges": "none were recorded"})
+    assert (told.missing, told.complaints) == ({"ranges": "none were recorded"}, (LOST,))
+    assert told.absent[Metric.NCCL_MS] == "no NCCL kernels"
+    assert Metric.STEP_MS not in told.absent
+
+
+def test_what_all_processes_complain_of_is_told_once() -> None:
+    ranks = [records.process().model_copy(update={"rank": rank, "complaints": (LOST,)}) for rank in (0, 1, 2)]
+    assert complaints_of(ranks) == (LOST,)
+    assert complaints_of([ranks[0], ranks[1], records.process()]) == (f"rank 0, rank 1: {LOST}",)
+    assert complaints_of([]) == ()
