@@ -39,7 +39,7 @@ from perfgate.judge.rows import Terms
 from perfgate.judge.stages import (
     DUET_PLAN,
     INTERLEAVED_PLAN,
-    INTERLEAVED_SD,
+    INTERLEAVED_SDS,
     NOISY,
     SCREEN_PLAN,
     STORED_PLAN,
@@ -69,7 +69,7 @@ Launch-bound loops are faster there (`benchmarks/moods`: 17 %), since their thre
 _ENDED_BY_TIME = "The time budget ended"
 _FOLLOW_CLOCK = (Metric.STEP_MS, Metric.KERNEL_MS)
 """Of which all, or nearly all, may take longer at a lower SM clock; copies and the host do not."""
-_INTERLEAVED_PRIORS = {metric: Prior(sd=INTERLEAVED_SD) for metric in (Metric.STEP_MS, Metric.GAP_MS)}
+_INTERLEAVED_PRIORS = {metric: Prior(sd=sd) for metric, sd in INTERLEAVED_SDS.items()}
 
 
 def check(

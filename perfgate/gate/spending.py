@@ -81,10 +81,10 @@ def _duet_of(policy: Policy, *, alternate: bool, interleaved: bool) -> Plan | No
     return plan if plan is not None and _pairs(policy, plan) >= plan.fewest_to_fail else None
 
 
-def _step_budget(policy: Policy) -> float:
-    spec = METRICS[Metric.STEP_MS].clock
+def _budget(policy: Policy, metric: Metric) -> float:
+    spec = METRICS[metric].clock
     assert spec is not None
-    return policy.budgets.get(Metric.STEP_MS, spec.budget)
+    return policy.budgets.get(metric, spec.budget)
 
 
 def _spending(number: int, run_s: float | None, plan: Plan = STORED_PLAN) -> str:
@@ -102,9 +102,11 @@ def _can_show(baseline: Baseline, policy: Policy, runs: int, plan: Plan) -> str:
         metric: expected_smallest(baseline, metric, runs=runs, terms=terms)
         for metric in (Metric.STEP_MS, Metric.KERNEL_MS)
     }
-    if plan.in_pairs and found[Metric.STEP_MS] is not None:
-        found[Metric.STEP_MS] = expected_interleaved(
-            Metric.STEP_MS, pairs=runs, budget=_step_budget(policy), workloads=policy.workloads
-        )
+    if plan.in_pairs:
+        found |= {
+            metric: expected_interleaved(metric, pairs=runs, budget=_budget(policy, metric), workloads=policy.workloads)
+            for metric, smallest in found.items()
+            if smallest is not None
+        }
     told = [f"{percent(smallest)} % of {metric}" for metric, smallest in found.items() if smallest is not None]
     return f": can show {listed(told)}" if told else ""

@@ -10,7 +10,7 @@ from perfgate.judge.clocks import ClockRule
 from perfgate.judge.compare import FLOOR_SD, LARGEST, PRIOR_DF, Comparison, Prior, middle, run_sd_of
 from perfgate.judge.outliers import keep
 from perfgate.judge.rows import Terms, rule_of
-from perfgate.judge.stages import DUET_PLAN, INTERLEAVED_PLAN, INTERLEAVED_SD, NOISY, STORED_PLAN, Plan
+from perfgate.judge.stages import DUET_PLAN, INTERLEAVED_PLAN, INTERLEAVED_SDS, NOISY, STORED_PLAN, Plan
 from perfgate.model.baseline import Baseline
 from perfgate.model.metric import GATED_CLOCKS, METRICS, Basis, Metric
 
@@ -104,7 +104,7 @@ def differs_too_much(baseline: Baseline, terms: Terms) -> bool:
 
 
 def expected_interleaved(metric: Metric, *, pairs: int, budget: float, workloads: int = 1) -> float:
-    """Return the smallest loss that so many interleaved pairs can be expected to show.
+    """Return the smallest loss of one of `INTERLEAVED_SDS` that so many interleaved pairs can be expected to show.
 
     `budget` is a fraction, as in `smallest_loss`; so many `workloads` share alpha.
     """
@@ -113,7 +113,7 @@ def expected_interleaved(metric: Metric, *, pairs: int, budget: float, workloads
         baseline_runs=pairs,
         candidate_runs=pairs,
         occasions=1,
-        run_sd=INTERLEAVED_SD,
+        run_sd=INTERLEAVED_SDS[metric],
         occasion_sd=0.0,
         budget=budget,
         clocks=len(GATED_CLOCKS) * workloads,

@@ -231,6 +231,31 @@ def test_an_unchanged_noisy_loop_passes_interleaved() -> None:
     assert outcome_of(checked) == (Outcome.PASSED, Stage.INTERLEAVED, 1, 3)
 
 
+def kernels(*percent: float) -> list[Run]:
+    """Runs in the mood of their pair, whose kernels take so much longer than the baseline's."""
+    return [
+        records.run({Metric.STEP_MS: 12.34 * (1 + mood / 100), Metric.KERNEL_MS: 9.1 * (1 + more / 100)})
+        for mood, more in zip(NOISY, percent, strict=False)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("pairs", "outcome", "number"),
+    [
+        ((0.88, 0.76, 0.87, -0.35, 0.29, 0.0, 0.14, -0.02), Outcome.PASSED, 8),
+        ((-0.78, -0.63, -0.80, 0.20, -0.02), Outcome.PASSED, 3),
+        ((2.1, 1.9, 2.0, 2.1, 1.9), Outcome.REGRESSED, 5),
+    ],
+)
+def test_kernels_of_processes_that_share_a_gpu_by_turns_differ_by_process(
+    pairs: Sequence[float], outcome: Outcome, number: int
+) -> None:
+    """Measured on an H200: of unchanged kernels, three pairs that by chance all fell the same way, and others."""
+    interleaved = Recorded(kernels(*(0.0,) * 8), kernels(*pairs))
+    checked = check(expect(noisy_baseline()), Policy(), Candidate(*kernels(0.0)), duel(0, 0), interleaved=interleaved)
+    assert outcome_of(checked) == (outcome, Stage.INTERLEAVED, 1, number)
+
+
 def in_bouts(run: Run, steps: Sequence[float], *, begins: bool) -> Run:
     """The run with what its bouts took, ms a step."""
     bouts = tuple(BoutSample(number=number, step_ms=ms) for number, ms in enumerate(steps))
@@ -1017,7 +1042,7 @@ def test_a_noisy_loop_is_promised_what_interleaved_pairs_show() -> None:
         "1 pair (about 20 s) and 3 interleaved pairs (about 60 s) with the baseline's commit",
         (
             "if that does not do, up to 12 interleaved pairs (about 240 s): "
-            "can show 1.2 % of step_ms and 0.5 % of kernel_ms"
+            "can show 1.2 % of step_ms and 0.69 % of kernel_ms"
         ),
     )
     asked = gate.forecast(expect(noisy_baseline()), Policy(stops_early=False), run_s=None, duet=False, interleaved=True)
