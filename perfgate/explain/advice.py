@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from perfgate.explain.breakdown import ToldBreakdown
+from perfgate.explain.traces import NOTHING
 from perfgate.explain.waits import wait_for
 from perfgate.model.advice import Advice, Bound, Classified, Topic
 from perfgate.model.metric import Metric
@@ -30,6 +33,21 @@ LAUNCHING_MS: Final = 0.05
 """Idle GPU per launch up to which the CPU may be launching meanwhile: on an H200's host a launch takes 12-21 us."""
 OVERFULL: Final = 1.9
 """Work and idle time of so many steps are of more than one GPU: of two they are two steps at least."""
+
+_DATA: Final = ("data", "load", "batch", "input", "fetch", "prefetch", "next")
+_KEEPING: Final = ("save", "saving", "write", "writing", "dump", "checkpoint", "ckpt")
+"""What the words begin with of the name of a range that makes data, and of one that keeps some."""
+_LOGGING: Final = ("log", "logs", "logger", "logging")
+"""Such words that others begin with."""
+_WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_LOADED: Final = (
+    "Worker processes (DataLoader(num_workers=...)) make the next batches meanwhile; more of them, or less work for "
+    "each batch, where there are some already."
+)
+_ANY_WORK: Final = (
+    "The GPU waits for work of the CPU there: what loads or makes data, worker processes (DataLoader(num_workers=...)) "
+    "can do meanwhile; what saves or logs can be done more rarely, or in another thread."
+)
 
 _LAUNCHED: Final = (Metric.LAUNCHES, Metric.GRAPH_LAUNCHES)
 
@@ -184,8 +202,8 @@ def _on_copies(one: _Process) -> Iterator[Advice]:
     inbound = [row for row in breakdown.copies if row.direction == "Host-to-Device"]
     pageable = [row for row in inbound if row.host == "pageable"]
     spent = sum(row.gpu_ms for row in pageable)
-    under = _most_of(breakdown, Metric.H2D_MS)
     if spent >= WORTH * step:
+        under = _of_pageable(breakdown, spent, has_others=len(pageable) < len(inbound))
         count, moved = sum(row.count for row in pageable), sum(row.bytes for row in pageable)
         # Of several GPUs, or streams, it is a sum of what may be at the same time.
         share = f", {_percent(spent, step)} of the step" if one.gpus == 1 and spent <= step else ""
@@ -198,6 +216,7 @@ def _on_copies(one: _Process) -> Iterator[Advice]:
             "copied faster, and the CPU does not wait for them.",
         )
         return
+    under = _most_of(breakdown, Metric.H2D_MS)
     h2d, exposed = values.get(Metric.H2D_MS, 0.0), values.get(Metric.H2D_EXPOSED_MS, 0.0)
     if one.gpus and exposed >= WORTH * step * one.gpus and exposed >= NOTHING_HIDES * h2d > 0:
         gpus, there = (f"the {one.gpus} GPUs", " there") if one.gpus > 1 else ("the GPU", "")
@@ -241,8 +260,7 @@ def _on_idle_time(one: _Process) -> Iterator[Advice]:
                     range=loading.name,
                     evidence=f"{loading.name} takes {_ms(loading.cpu_ms)} a step on the CPU, and {one.each} idles for "
                     f"{_ms(waits)} of it",
-                    usually="Worker processes (DataLoader(num_workers=...)) make the next batches meanwhile; more of "
-                    "them, or less work for each batch, where there are some already.",
+                    usually=_LOADED if _makes_data(loading) else _ANY_WORK,
                 )
         case Bound.LAUNCH:
             yield Advice(
@@ -256,6 +274,14 @@ def _on_idle_time(one: _Process) -> Iterator[Advice]:
             )
         case Bound.COMPUTE | Bound.COPY | Bound.COMMUNICATION:
             return
+
+
+def _makes_data(row: RangeSample) -> bool:
+    """Whether its name, or a copy to the GPU under it, hints that it makes data; not if named for keeping some."""
+    words = [word.lower() for word in _WORD.findall(row.name)]
+    if any(word in _LOGGING or word.startswith(_KEEPING) for word in words):
+        return False
+    return row.values.get(Metric.H2D_COPIES, 0.0) > NOTHING or any(word.startswith(_DATA) for word in words)
 
 
 def _loading(one: _Process) -> list[RangeSample]:
@@ -301,6 +327,30 @@ def _most_of(breakdown: Breakdown, metric: Metric) -> str:
     whole = sum(parts.values())
     told = name not in ("", OUTSIDE_RANGES, OTHER_RANGES) and whole > 0 and parts[name] >= MOSTLY * whole
     return name if told else ""
+
+
+def _of_pageable(breakdown: Breakdown, spent: float, *, has_others: bool) -> str:
+    """The range that is known to hold most of the time of pageable copies to the GPU; empty where none is.
+
+    A range says how long all of its copies to the GPU take, and how many of all of its copies are pageable.
+    """
+    if not has_others:
+        return _most_of(breakdown, Metric.H2D_MS)
+    least: defaultdict[str, float] = defaultdict(float)
+    most: defaultdict[str, float] = defaultdict(float)
+    for row in breakdown.ranges:
+        h2d_ms, pageable = row.values.get(Metric.H2D_MS, 0.0), row.values.get(Metric.PAGEABLE_COPIES)
+        sent, read = row.values.get(Metric.H2D_COPIES), row.values.get(Metric.D2H_COPIES)
+        if pageable is None or pageable > NOTHING:
+            most[row.name] += h2d_ms
+        if pageable is not None and sent is not None and read is not None and pageable - read >= sent - NOTHING:
+            least[row.name] += h2d_ms
+    for name, at_most in most.items():
+        # What the others cannot hold is its own as well.
+        others = sum(most.values()) - at_most
+        if max(least[name], min(at_most, spent - others)) >= MOSTLY * spent:
+            return "" if name in (OUTSIDE_RANGES, OTHER_RANGES) else name
+    return ""
 
 
 def _counted(number: float, one: str, many: str) -> str:

@@ -6,9 +6,12 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
+from perfgate.explain.breakdown import ToldBreakdown
 from perfgate.explain.names import identity, short, unnumbered
+from perfgate.explain.processes import same_process, told_pair
 from perfgate.explain.traces import NOTHING, graph_trace, graphs_unlike, has_calls, is_all_in_graphs
 from perfgate.model.metric import METRICS, Kind, Metric
 from perfgate.model.outcome import Outcome
@@ -78,7 +81,7 @@ def attributions(
     The metrics that say most come first: losses before gains, counts before clocks, which follow from them, of clocks
     what changed most, and the step, in which all of it shows, last, unless it holds what no other shows. A step is no
     range's own: kernel time, idle time and copies that nothing hides, which are, stand for it. Kernels bear the names
-    that `named` makes of theirs.
+    that `named` makes of theirs. Of several processes each metric is told of the one that `told_pair` chooses.
     """
     found: list[Attribution] = []
     of_metric = {row.metric: row for row in rows}
@@ -86,17 +89,27 @@ def attributions(
     for row in sorted(rows, key=lambda row: _weight(row, step_last=not step_tells)):
         if row.baseline is None or row.now is None or not moved(row):
             continue
-        sources = _parts_of_step(of_metric) if row.metric is Metric.STEP_MS else (row.metric,)
-        by_range = [part for source in sources for part in _by_range(of_metric.get(source), before, now)]
-        by_axis = {
-            Axis.RANGE: by_range,
-            Axis.KERNEL: _by_kernel(row.metric, before, now, named),
-            Axis.COPY: _by_copy(row.metric, before, now),
-            Axis.CALL: _by_call(row.metric, before, now),
-        }
-        whole = row.now - row.baseline
-        found += [_attribution(row.metric, axis, whole, parts) for axis, parts in by_axis.items() if parts]
+        found += taken_apart(row, *told_pair(row, before, now, partial(taken_apart, rows=of_metric)), of_metric, named)
     return tuple(found)
+
+
+def taken_apart(
+    row: MetricVerdict,
+    before: Breakdown,
+    now: Breakdown,
+    rows: Mapping[Metric, MetricVerdict],
+    named: Callable[[str], str] = str,
+) -> list[Attribution]:
+    """Take apart one metric that moved, between one process and itself; `rows` are those of all metrics."""
+    sources = _parts_of_step(rows) if row.metric is Metric.STEP_MS else (row.metric,)
+    by_range = [part for source in sources for part in _by_range(rows.get(source), before, now)]
+    by_axis = {
+        Axis.RANGE: by_range,
+        Axis.KERNEL: _by_kernel(row.metric, before, now, named),
+        Axis.COPY: _by_copy(row.metric, before, now),
+        Axis.CALL: _by_call(row.metric, before, now),
+    }
+    return [_attribution(row.metric, axis, _growth(row), parts) for axis, parts in by_axis.items() if parts]
 
 
 def _tells_more(rows: Mapping[Metric, MetricVerdict]) -> bool:
@@ -146,7 +159,8 @@ def _by_range(row: MetricVerdict | None, before: Breakdown, now: Breakdown) -> l
     if metric is not Metric.GAP_MS and has_calls(before) != has_calls(now):
         return []  # under the range that launched it, and under the one in which it ran, are two things
     # Rows that do not account for all of it are not all rows: an unknown one may have been small.
-    complete = math.isclose(sum(sides[0].values()), row.baseline, rel_tol=0.01, abs_tol=NOTHING)
+    whole = before.own.get(metric, row.baseline) if isinstance(before, ToldBreakdown) else row.baseline
+    complete = math.isclose(sum(sides[0].values()), whole, rel_tol=0.01, abs_tol=NOTHING)
     # A range without this metric is none that is new.
     silent = {sample.name: 0.0 for sample in before.ranges}
     return _parts(metric, _Sides(before={**silent, **sides[0]}, now=sides[1], other=OTHER_RANGES, complete=complete))
@@ -318,6 +332,7 @@ def _unknown(before: Mapping[str, float], now: Mapping[str, float], other: str) 
 
 def moved_ranges(a: Breakdown, b: Breakdown) -> tuple[Moved, ...]:
     """How the ranges' time on the CPU differs, the largest difference first; nothing where a side tells of none."""
+    a, b = same_process(a, b)
     if _has_ranges(a) != _has_ranges(b):
         return ()
     before, now = (_added((row.name, row.cpu_ms) for row in side.ranges) for side in (a, b))
@@ -329,6 +344,7 @@ def moved_operations(a: Breakdown, b: Breakdown) -> tuple[Moved, ...]:
 
     Nothing is told of what one side did not record or time, nor of any where whole graphs on one side alone hide them.
     """
+    a, b = same_process(a, b)
     if graphs_unlike(a, b):
         return ()
     sides = [[row for row in side.kernels if _has_timed(row, a) and _has_timed(row, b)] for side in (a, b)]

@@ -27,6 +27,9 @@ MOST_KEPT: Final = 12
 MOST_KERNELS_KEPT: Final = 40
 """The same of kernels: loops that were recorded on an H200 run some 35 of them, and of one that is not told it can
 only be guessed how much of its time is new."""
+TIED: Final = 0.001
+"""Ranks whose steps differ by a smaller share take as long: all-reduce keeps them in step, and which one is slower by
+a microsecond changes from run to run. On two H200s they differed by 0.03 per mille (golden `two-ranks`)."""
 
 
 class ToldBreakdown(Breakdown):
@@ -38,24 +41,45 @@ class ToldBreakdown(Breakdown):
     """Which of several processes it is of; empty of one alone."""
     gpus: int = 0
     """How many GPUs its steps used; 0 where that is not known, or differs from run to run."""
+    each: tuple[ToldBreakdown, ...] = ()
+    """Of several processes, those of all, in the order of their ranks; none where runs have not as many of them."""
+    place: int = 0
+    """Which of `each` it is."""
 
 
 def telling(run: Run) -> ProcessSample | None:
-    """The process of a run that tells most: the one that the others wait for, else the slowest; None without any."""
-    if (late := straggler([run])) is not None:
-        return run.processes[late.place]
-    return max(run.processes, key=lambda process: process.values.get(Metric.STEP_MS, 0.0), default=None)
+    """The process of a run that tells most: the one that the others wait for, else the slowest; None without any.
+
+    Of those that are as slow, the first: the one of the lowest rank.
+    """
+    return run.processes[_telling([run])] if run.processes else None
 
 
 def breakdown_of(runs: Sequence[Run]) -> Breakdown:
-    """The mean over the runs of what each one's telling process says; a row that a run lacks counts as none there.
+    """The mean over the runs of what the telling process says; a row that a run lacks counts as none there.
 
-    A range's value that some run did not measure at all is left out.
+    It is the same process of all runs, if they have as many, and else each run's own. A range's value that some run
+    did not measure at all is left out.
     """
+    several = {len(run.processes) for run in runs}
+    if len(several) == 1 and min(several) > 1:
+        each = tuple(_mean([run.processes[place] for run in runs], is_of_several=True) for place in range(min(several)))
+        place = _telling(runs)
+        return each[place].model_copy(update={"each": each, "place": place})
     told = [process for run in runs if (process := telling(run)) is not None]
-    if not told:
-        return Breakdown()
-    is_of_several = any(len(run.processes) > 1 for run in runs)
+    return _mean(told, is_of_several=max(several) > 1) if told else Breakdown()
+
+
+def _telling(runs: Sequence[Run]) -> int:
+    """The place of the process that tells most, by medians over runs that have as many."""
+    if (late := straggler(runs)) is not None:
+        return late.place
+    places = range(len(runs[0].processes))
+    steps = [median(run.processes[place].values.get(Metric.STEP_MS, 0.0) for run in runs) for place in places]
+    return next(place for place in places if steps[place] >= (1 - TIED) * max(steps))
+
+
+def _mean(told: Sequence[ProcessSample], *, is_of_several: bool) -> ToldBreakdown:
     labels, gpus = {label(process) for process in told}, {len(process.devices) for process in told}
     return ToldBreakdown(
         own=_medians(told) if is_of_several else {},

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Final
 
-from perfgate.explain.attribution import GONE, NEW, attributions
+from perfgate.explain.attribution import GONE, NEW, attributions, taken_apart
 from perfgate.explain.names import identity
+from perfgate.explain.processes import told_pair
 from perfgate.explain.sides import differences
 from perfgate.model.kernelfigures import LaunchFigures, MovedKernel
 from perfgate.model.metric import Metric
@@ -28,15 +30,18 @@ def moved_kernels(a: Side, b: Side, *, most: int) -> tuple[MovedKernel, ...]:
     NCCL's are not among them: they spin while they wait, and what they wait for is no launch of theirs.
     """
     of_kernels = [row for row in differences(a, b) if row.metric is Metric.KERNEL_MS]
+    own_a, own_b = a.breakdown, b.breakdown
+    for row in of_kernels:
+        own_a, own_b = told_pair(row, own_a, own_b, partial(taken_apart, rows={row.metric: row}))
     parts = [
         part
-        for one in attributions(a.breakdown, b.breakdown, of_kernels, moved=lambda _: True, named=str)
+        for one in attributions(own_a, own_b, of_kernels, moved=lambda _: True, named=str)
         if one.axis is Axis.KERNEL
         for part in one.parts
         if part.name != OTHER_KERNELS
     ]
     floor = MOVED * max((row.baseline or 0.0 for row in of_kernels), default=0.0)
-    before, now = _launches(a.breakdown), _launches(b.breakdown)
+    before, now = _launches(own_a), _launches(own_b)
     large = [part for part in parts if abs(part.change) > floor]
     return tuple(_moved(part, before, now) for part in large[:most])
 

@@ -78,6 +78,35 @@ def test_a_gpu_that_idles_while_batches_are_made_is_input_bound() -> None:
     assert told.usually.startswith("Worker processes (DataLoader(num_workers=...))")
 
 
+def usually(name: str, **values: float) -> str:
+    """What usually helps against a range under which the GPU idles for 60 % of the step."""
+    held = {M.GAP_MS: 6.0, M.LAUNCHES: 0.0, **{Metric(metric): value for metric, value in values.items()}}
+    row = RangeSample(name=name, count=1, cpu_ms=6.5, values=held)
+    (told,) = advise({**STEP, M.KERNEL_MS: 3.4, M.GAP_MS: 6.0}, of(row, under("forward", launches=100)))
+    assert (told.topic, told.range) == (Topic.LOADER, name)
+    assert told.evidence == f"{name} takes 6.5 ms a step on the CPU, and the GPU idles for 6 ms of it"
+    return told.usually
+
+
+@pytest.mark.parametrize("name", ["data_load", "getNextBatch", "DataLoader.__next__", "read inputs", "prefetch #"])
+def test_a_range_that_is_named_for_data_is_helped_by_worker_processes(name: str) -> None:
+    assert usually(name).startswith("Worker processes (DataLoader(num_workers=...)) make the next batches")
+
+
+@pytest.mark.parametrize("name", ["save checkpoint", "log batch", "tokenize", "validate", "upload metadata"])
+def test_a_range_that_launches_nothing_is_not_taken_for_one_that_makes_data(name: str) -> None:
+    assert usually(name) == (
+        "The GPU waits for work of the CPU there: what loads or makes data, worker processes "
+        "(DataLoader(num_workers=...)) can do meanwhile; what saves or logs can be done more rarely, or in another "
+        "thread."
+    )
+
+
+def test_a_range_that_copies_to_the_gpu_makes_data_unless_it_is_named_for_keeping_some() -> None:
+    assert usually("tokenize", h2d_copies=1).startswith("Worker processes")
+    assert not usually("save", h2d_copies=1).startswith("Worker processes")
+
+
 def test_a_range_that_the_gpu_does_not_wait_for_all_along_is_not_blamed_for_loading() -> None:
     # The GPU works through what was launched before for most of the 60 ms that the range takes.
     values = {**STEP, M.KERNEL_MS: 3.4, M.GAP_MS: 6.5}
@@ -314,6 +343,41 @@ def test_pageable_copies_are_told_with_what_they_cost() -> None:
     (told,) = advise(values, of(under("copy", h2d=2.5), copies=(copied("pageable", 2.5),)))
     assert (told.topic, told.range) == (Topic.PAGEABLE, "copy")
     assert told.evidence == "1 copy a step (25 MB) from pageable memory under copy: 2.5 ms, 25 % of the step"
+
+
+def copies_of(name: str, ms: float, *, sent: float = 1, pageable: float = 0, read: float = 0) -> RangeSample:
+    values = {M.H2D_MS: ms, M.H2D_COPIES: sent, M.PAGEABLE_COPIES: pageable, M.D2H_COPIES: read}
+    return RangeSample(name=name, count=1, cpu_ms=1.0, values=values)
+
+
+@pytest.mark.parametrize(
+    ("ranges", "named"),
+    [
+        pytest.param(
+            [copies_of("h2d", 2.5), copies_of("optimizer", 0.6, pageable=1)], "optimizer", id="pinned for longer"
+        ),
+        pytest.param(
+            [copies_of("h2d", 2.5, pageable=1, read=1), copies_of("optimizer", 0.6, pageable=1)],
+            "optimizer",
+            id="beside one that may be pageable",
+        ),
+        pytest.param([copies_of("h2d", 2.5, sent=2, pageable=1)], "h2d", id="beside pinned ones, and nowhere else"),
+        pytest.param(
+            [copies_of("a", 0.9, sent=2, pageable=1), copies_of("b", 0.9, sent=2, pageable=1)], "", id="who knows"
+        ),
+        pytest.param([copies_of(OUTSIDE_RANGES, 0.6, pageable=1), copies_of("h2d", 2.5)], "", id="outside any range"),
+        pytest.param([copies_of("h2d", 0.0)], "", id="outside what is told"),
+        pytest.param([], "", id="no ranges"),
+    ],
+)
+def test_pageable_copies_are_told_under_the_range_that_holds_them_and_not_the_pinned_ones(
+    ranges: list[RangeSample], named: str
+) -> None:
+    values = {**STEP, M.H2D_MS: 3.1, M.H2D_EXPOSED_MS: 3.1}
+    (told,) = advise(values, of(*ranges, copies=(copied("pinned", 2.5), copied("pageable", 0.6))))
+    assert (told.topic, told.range) == (Topic.PAGEABLE, named)
+    under = f" under {named}" if named else ""
+    assert told.evidence == f"1 copy a step (25 MB) from pageable memory{under}: 0.6 ms, 6 % of the step"
 
 
 @pytest.mark.parametrize(

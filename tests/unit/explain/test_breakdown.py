@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import pytest
 from support import records
 
 from perfgate.explain.breakdown import MOST_KEPT, MOST_KERNELS_KEPT, ToldBreakdown, breakdown_of, kept
@@ -125,15 +124,40 @@ def test_of_several_processes_it_says_which_one_it_is_of_and_what_that_measured(
     assert (alone.of, alone.own, alone.gpus) == ("", {}, 2)
 
 
+def test_ranks_that_take_as_long_are_told_by_the_lowest_of_them_whichever_is_slower_by_a_microsecond() -> None:
+    assert told((13.688, 6.0), (13.687, 1.0)).of == told((13.687, 6.0), (13.688, 1.0)).of == "rank 0"
+    assert told((13.687, 6.0), (13.72, 1.0)).of == "rank 1"
+
+
+def test_of_several_processes_all_are_told() -> None:
+    found = told((10.0, 6.0), (10.1, 1.0))
+    assert [(one.of, one.own[GAP], one.each) for one in found.each] == [("rank 0", 6.0, ()), ("rank 1", 1.0, ())]
+    assert found.model_copy(update={"each": (), "place": 0}) == found.each[found.place]
+    assert told((10.0, 6.0)).each == ()
+
+
+def test_runs_whose_ranks_are_slower_by_turns_are_all_told_by_the_same_rank() -> None:
+    runs = [
+        records.run(
+            processes=[records.process({Metric.STEP_MS: 9.0 + (n == late), GAP: gap + n}, rank=n) for n in range(2)]
+        )
+        for late, gap in ((0, 1.0), (1, 3.0), (1, 3.0))
+    ]
+    found = breakdown_of(runs)
+    assert isinstance(found, ToldBreakdown)
+    assert (found.of, found.own) == ("rank 1", {Metric.STEP_MS: 10.0, GAP: 4.0})
+
+
 def test_of_runs_that_are_not_alike_it_says_no_more_than_it_knows() -> None:
     ranks = [
         records.process({Metric.STEP_MS: 9.0 + (n == late), GAP: gap}, rank=n, devices=[DeviceSample(device=0)] * late)
         for late, gap in ((0, 1.0), (1, 3.0))
         for n in range(2)
     ]
-    found = breakdown_of([records.run(processes=ranks[:2]), records.run(processes=ranks[2:])])
+    found = breakdown_of([records.run(processes=ranks[:2]), records.run(processes=[*ranks[2:], records.process()])])
     assert isinstance(found, ToldBreakdown)
-    assert (found.of, found.own, found.gpus) == ("one process", {Metric.STEP_MS: 10.0, GAP: pytest.approx(2.0)}, 0)
+    assert (found.of, found.gpus, found.each) == ("one process", 0, ())
+    assert breakdown_of([records.run(processes=[]), records.run(processes=[])]) == Breakdown()
 
 
 def test_what_a_baseline_keeps_says_nothing_of_one_process() -> None:
