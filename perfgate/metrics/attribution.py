@@ -36,6 +36,7 @@ class Segments:
     segment   0  1 2     3  4 5   6 7  8      9 ...
     label     -  s A     s  B C   B s  -      s           s: the step's own range, -: OUTSIDE_RANGES
     step      -  0 0     0  0 0   0 0  -      1
+    turn      -  0 0     0  0 0   0 0  0      1
     ```
     """
 
@@ -43,6 +44,8 @@ class Segments:
     """Segment i is [edges[i - 1], edges[i]), shape (m,); the first and the last of the m + 1 have no outer end."""
     step: SmallInts
     """Index of the step, -1 between, before and after steps; shape (m + 1,)."""
+    turn: SmallInts
+    """Index of the step that began last, until the next one or a wait; -1 before the first and behind the last."""
     label: SmallInts
     """Index into `labels`, shape (m + 1,)."""
     labels: tuple[str, ...]
@@ -88,6 +91,7 @@ def cut(ranges: Ranges, names: Names, steps: Steps) -> Segments:
     edges = edges[np.append(True, edges[1:] != edges[:-1])]
     begins = np.concatenate((edges[:1] - 1, edges))
     step = np.zeros(len(begins), np.int32) if steps.whole else _step_at(steps, begins)
+    turn = step if steps.whole else _turn_at(steps, begins)
     # Between steps the thread is that of the last step begun; before the first, the first's.
     last_begun = np.maximum(np.searchsorted(steps.starts, begins, side="right") - 1, 0)
     thread_of = np.searchsorted(threads, steps.threads)[last_begun]
@@ -105,6 +109,7 @@ def cut(ranges: Ranges, names: Names, steps: Steps) -> Segments:
     return Segments(
         edges=edges,
         step=step,
+        turn=turn,
         label=label,
         labels=labels,
         instances=np.bincount(own_label[inside], minlength=size),
@@ -166,10 +171,18 @@ def _step_at(steps: Steps, times: Ints) -> SmallInts:
     return np.where(within, index, -1).astype(np.int32)
 
 
+def _turn_at(steps: Steps, times: Ints) -> SmallInts:
+    index = np.searchsorted(steps.starts, times, side="right") - 1
+    # What follows the last step is not known to be the loop's, and before a wait the worker itself synchronises.
+    until = np.where(np.append(steps.resumes[1:], True), steps.ends, np.append(steps.starts[1:], steps.ends[-1:]))
+    within = (index >= 0) & (times < until[np.maximum(index, 0)])
+    return np.where(within, index, -1).astype(np.int32)
+
+
 def _rows(ranges: Ranges, names: Names, steps: Steps, eligible: Flags, thread: int) -> Ints:
     rows = np.flatnonzero(eligible & (ranges.thread == thread))
     own = steps.threads == thread
-    is_step = np.isin(ranges.start[rows], steps.starts[own]) & np.isin(ranges.end[rows], steps.ends[own])
+    is_step = np.isin(ranges.start[rows], steps.starts[own]) & np.isin(ranges.end[rows], steps.range_ends[own])
     if steps.whole:
         is_step[:] = False
     push_pop = ranges.push_pop[rows]

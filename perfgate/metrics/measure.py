@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 
 import numpy as np
@@ -29,6 +29,10 @@ MOST_LOST = 0.001
 """Share of the steps' launches that may lack their kernel; of 27 951 launches in captures of an H200 none does."""
 MOST_STEPS_LACKING = 0.25
 """Share of the steps that may lack calls: half of them would move the median of a count."""
+MOST_COPIES_LOST = 0.05
+"""Share of the steps' copying calls that may lack their copy: a call may copy nothing."""
+MOST_ELSEWHERE = 0.01
+"""Share of the steps' time in which processes without steps may keep their GPUs busy: kernel time's default budget."""
 MOST_OVERTAKEN = 0.45
 """Share of the periods that work which outlasts the steps behind its own may have shortened: from half of them on, the
 median is one of those."""
@@ -39,6 +43,10 @@ _FROM_CALLS = (Metric.LAUNCHES, Metric.GRAPH_LAUNCHES, Metric.SYNCS)
 _FROM_OPERATIONS = tuple(metric for metric in METRICS if metric not in (*_FROM_CALLS, Metric.STEP_MS))
 _NCCL = (Metric.NCCL_MS, Metric.NCCL_EXPOSED_MS)
 _FROM_KERNELS = (Metric.KERNEL_MS, Metric.GAP_MS, Metric.H2D_EXPOSED_MS, *_NCCL)
+_FROM_COPIES = (
+    *(Metric.H2D_MS, Metric.H2D_EXPOSED_MS, Metric.NCCL_EXPOSED_MS),
+    *(Metric.H2D_COPIES, Metric.H2D_BYTES, Metric.D2H_COPIES, Metric.PAGEABLE_COPIES),
+)
 _EXPOSED = (Metric.H2D_EXPOSED_MS, Metric.NCCL_EXPOSED_MS)
 _NO_OPERATIONS = "the capture holds no GPU operations"
 _NO_CALLS = "the capture holds no CUDA API calls"
@@ -59,6 +67,8 @@ def measure(
       share of them in which no operation of any process ran on a device, summed over the devices the steps used, times
       `step_ms`. So it is in the same step as that, also where single periods are longer than the others.
     - Other clocks are means over the steps, so that a slip every n-th step shows; counts are medians over the steps.
+      What is launched between two steps, by a loader in the loop's header or an evaluation, counts to the one before,
+      but is no part of its completion.
     - Managed memory's host-to-device migrations are in `h2d_ms` and `h2d_exposed_ms` but not in the counts, which
       are to be exact: page faults are not.
 
@@ -77,11 +87,29 @@ def measure(
     share = memory_share_h2d(timeline)
     # numpy lets go of the interpreter while it sorts: gaps and sums are found side by side.
     with ThreadPoolExecutor(max_workers=1) as pool:
-        devices = Devices(timeline, pool)
+        devices = Devices(timeline, pool, frozenset(one.process for one in found))
         return tuple(
             _measure_process(timeline, one, cut(timeline.ranges, names, one), devices, memory_share=share)
-            for one in found
+            for one in _with_others(timeline, found)
         )
+
+
+def _with_others(timeline: Timeline, found: Sequence[Steps]) -> Iterator[Steps]:
+    """The steps of each process, with the complaint that those of another are at another time."""
+    for one in found:
+        apart = [
+            timeline.processes[other.process]
+            for other in found
+            if other.starts[0] >= one.ends[-1] or other.ends[-1] <= one.starts[0]
+        ]
+        if not apart or one.whole:
+            yield one
+            continue
+        told = (
+            f"the steps of processes {timeline.processes[one.process]} and {apart[0]} are one after the other: they "
+            "are no ranks of one job; let `step` match those of one of them"
+        )
+        yield replace(one, complaints=(*one.complaints, told))
 
 
 def memory_share_h2d(timeline: Timeline) -> float | None:
@@ -94,9 +122,10 @@ def memory_share_h2d(timeline: Timeline) -> float | None:
 class Devices:
     """When each device was idle, over all processes and streams; found once for all processes that share it."""
 
-    def __init__(self, timeline: Timeline, pool: Executor) -> None:
-        """Start on what every capture with copies needs."""
+    def __init__(self, timeline: Timeline, pool: Executor, stepping: frozenset[int]) -> None:
+        """Start on what every capture with copies needs; `stepping` are the processes that have steps."""
         self._timeline = timeline
+        self._stepping = stepping
         t = timeline
         present = sorted({one for ops in (t.kernels, t.graphs, t.copies, t.memsets) for one in _devices(ops)})
         copied = bool(np.isin(t.copies.kind, (CopyKind.H2D, CopyKind.UVM_H2D)).any())
@@ -124,6 +153,20 @@ class Devices:
         if device not in self._but_nccl:
             self._but_nccl[device] = self._idle(device, memory=True, but=self.nccl)
         return self._but_nccl[device]
+
+    def idle_of_stepless(self, device: int) -> tuple[Idle, tuple[int, ...]] | None:
+        """Times without any operation of processes without steps, and their pids; None where they run nothing there."""
+        t = self._timeline
+        if len(t.processes) == len(self._stepping):
+            return None
+        tables: tuple[Kernels | Copies | Spans, ...] = (t.kernels, t.graphs, t.copies, t.memsets)
+        rows = [(ops.device == device) & ~np.isin(ops.process, list(self._stepping)) for ops in tables]
+        pids = {t.processes[one] for ops, own in zip(tables, rows, strict=True) for one in np.unique(ops.process[own])}
+        if not pids:
+            return None
+        parts = [_chosen(ops, own) for ops, own in zip(tables, rows, strict=True)]
+        idle = Idle.from_intervals([start for start, _ in parts], [end for _, end in parts])
+        return idle, tuple(sorted(pids))
 
     def _idle(self, device: int, *, memory: bool, but: Flags | None = None) -> Idle:
         t = self._timeline
@@ -213,12 +256,15 @@ def _measure_process(
     else:
         absent[Metric.STEP_MS] = _why_no_period(steps)
     values |= _sums(steps, segments, totals)
+    in_use = in_steady_use(steps, segments, totals)
     per_device = {
-        device: _device_values(devices, device, own, windows, count) for device, own in sorted(totals.devices.items())
+        device: _device_values(devices, device, own, windows if device in in_use else None, count)
+        for device, own in sorted(totals.devices.items())
     }
-    for metric in (Metric.GAP_MS, Metric.H2D_EXPOSED_MS, Metric.NCCL_EXPOSED_MS):
-        if all(metric in of_device for of_device in per_device.values()):
-            values[metric] = sum(of_device[metric] for of_device in per_device.values())
+    for metric in _EXPOSED:
+        values[metric] = sum(of_device[metric] for of_device in per_device.values())
+    if windows is not None:
+        values[Metric.GAP_MS] = sum(per_device[device][Metric.GAP_MS] for device in in_use)
     if windows is None:
         absent[Metric.GAP_MS] = _why_no_period(steps)
 
@@ -229,13 +275,14 @@ def _measure_process(
     values = {metric: values[metric] for metric in METRICS if metric in values and metric not in absent}
     inside = segments.step >= 0
     by_step = sum_by(segments.step[inside], totals.by_segment[Metric.KERNEL_MS][inside], count)
-    nvtx_step_ms = None if steps.whole else float(np.median(steps.ends - steps.starts)) / 1e6
-    by_segment = _attributable(segments, totals, devices, windows, count, values)
-    idle = [devices.idle(device) for device in totals.devices] if Metric.GAP_MS in values else []
+    nvtx_step_ms = None if steps.whole else float(np.median(steps.range_ends - steps.starts)) / 1e6
+    idle = [devices.idle(device) for device in in_use] if Metric.GAP_MS in values else []
+    by_segment = _attributable(segments, totals, idle, windows, count, values)
     gpus = {gpu.device: gpu.name for gpu in timeline.gpus}
     return ProcessSample(
         pid=timeline.processes[steps.process],
         steps=0 if steps.whole else count,
+        step_names=steps.names,
         values=values,
         absent={metric: absent[metric] for metric in METRICS if metric in absent},
         window_ms=windows.ns / 1e6 if windows and not unplaced else 0.0,
@@ -258,9 +305,23 @@ def _measure_process(
         remarks=(*steps.remarks, *_remarks(steps, segments, totals, done, values, nvtx_step_ms)),
         complaints=(
             *steps.complaints,
+            *_done_elsewhere(devices, in_use, windows),
             *(() if unplaced else _complaints(timeline, steps, segments, done, kept, by_step, totals, values)),
         ),
     )
+
+
+def in_steady_use(steps: Steps, segments: Segments, totals: Tally) -> tuple[int, ...]:
+    """The devices whose idle time counts, in order: those that half of the steps use, or all where none is.
+
+    One operation a window on another device, an allocation or a metric's sum, does not make all of its time idle.
+    """
+    used = {}
+    for device in sorted(totals.devices):
+        turns = segments.turn[totals.operations_on[device] > 0]
+        used[device] = len(np.unique(turns[turns >= 0]))
+    steady = tuple(device for device, number in used.items() if 2 * number >= len(steps))
+    return steady or tuple(used)
 
 
 def _completions(steps: Steps, segments: Segments, totals: Tally) -> Ints:
@@ -298,10 +359,10 @@ def _bouts(steps: Steps, done: Ints, kept: Flags, idle: Sequence[Idle]) -> tuple
 
 
 def _sums(steps: Steps, segments: Segments, totals: Tally) -> dict[Metric, float]:
-    inside = segments.step >= 0
+    inside = segments.turn >= 0
     values: dict[Metric, float] = {}
     for metric, sums in totals.by_segment.items():
-        by_step = sum_by(segments.step[inside], sums[inside], len(steps))
+        by_step = sum_by(segments.turn[inside], sums[inside], len(steps))
         values[metric] = float(np.median(by_step)) if metric in COUNTS else int(by_step.sum()) / 1e6 / len(steps)
     return values
 
@@ -334,7 +395,7 @@ def _why_absent(
 ) -> dict[Metric, str]:
     pid = timeline.processes[steps.process]
     absent: dict[Metric, str] = {}
-    launched = int(totals.by_segment[Metric.LAUNCHES][segments.step >= 0].sum())
+    launched = int(totals.by_segment[Metric.LAUNCHES][segments.turn >= 0].sum())
     if not totals.devices:
         if timeline.gpu_operations:
             why = f"process {pid} launched no GPU operation{'' if steps.whole else ' in its steps'}"
@@ -353,7 +414,7 @@ def _why_absent(
     elif not devices.nccl.any():
         in_graphs = " outside the CUDA graphs, which were traced whole" if len(timeline.graphs.start) else ""
         absent |= dict.fromkeys(_NCCL, f"no NCCL kernels{in_graphs}")
-    absent = _untimed(steps, totals) | absent
+    absent = _untimed(steps, totals) | _uncopied(timeline, totals) | absent
     if not len(timeline.calls.start):
         absent |= dict.fromkeys(_FROM_CALLS, timeline.missing.get("calls", _NO_CALLS))
     elif not totals.calls:
@@ -365,6 +426,16 @@ def _why_absent(
             f"of {totals.unknown_host} copies the capture does not say which memory they used"
         )
     return absent
+
+
+def _uncopied(timeline: Timeline, totals: Tally) -> dict[Metric, str]:
+    """What cannot be told where the steps ask for copies and the capture holds none at all."""
+    if not totals.copying or totals.copies_lost < totals.copying or len(timeline.copies.start):
+        return {}
+    why = timeline.missing.get("copies") or (
+        f"the steps make {totals.copying} calls that copy, the capture holds no copy"
+    )
+    return dict.fromkeys((*_FROM_COPIES, Metric.GAP_MS), why)
 
 
 def _calls_lost(steps: Steps, segments: Segments, totals: Tally) -> str | None:
@@ -435,13 +506,13 @@ def _unplaced(steps: Steps, segments: Segments, totals: Tally) -> str | None:
 def _attributable(
     segments: Segments,
     totals: Tally,
-    devices: Devices,
+    idle: Sequence[Idle],
     windows: _Windows | None,
     steps: int,
     values: Mapping[Metric, float],
 ) -> dict[Metric, tuple[Ints, float]]:
-    """Per metric that was measured: its sums by segment, of steps only or, for gaps, of windows; and the divisor."""
-    inside = segments.step >= 0
+    """Per metric that was measured: its sums by segment, of turns only or, for gaps, of windows; and the divisor."""
+    inside = segments.turn >= 0
     found = {
         metric: (np.where(inside, sums, 0), float(steps))
         for metric, sums in totals.by_segment.items()
@@ -449,9 +520,28 @@ def _attributable(
     }
     if Metric.GAP_MS in values and windows is not None:
         edges = np.concatenate((windows.starts[:1], segments.edges, windows.ends[-1:]))
-        idle = [np.diff(windows.until(edges, devices.idle(device))) for device in totals.devices]
-        found[Metric.GAP_MS] = (reduce(np.add, idle), float(windows.steps))
+        of_devices = [np.diff(windows.until(edges, of_device)) for of_device in idle]
+        found[Metric.GAP_MS] = (reduce(np.add, of_devices), float(windows.steps))
     return found
+
+
+def _done_elsewhere(devices: Devices, in_use: Sequence[int], windows: _Windows | None) -> Iterator[str]:
+    """Say that processes without steps keep the steps' GPUs busy: that is in no metric but as busy time."""
+    if windows is None or not windows.ns:
+        return
+    for device in in_use:
+        stepless = devices.idle_of_stepless(device)
+        if stepless is None:
+            continue
+        idle, pids = stepless
+        busy = 1 - int(windows.until(windows.ends[-1:], idle)[0]) / windows.ns
+        if busy > MOST_ELSEWHERE:
+            named = ", ".join(map(str, pids))
+            yield (
+                f"{'process' if len(pids) == 1 else 'processes'} {named} of the same workload, in which no step is "
+                f"marked, kept GPU {device} busy for {busy:.1%} of the steps: it is in no metric; mark the steps there "
+                "too, or let the process with the steps do that work"
+            )
 
 
 def _complaints(
@@ -474,6 +564,17 @@ def _complaints(
         yield (
             f"of {totals.launched} {launches} in the steps the capture lacks {totals.lost} {what}: the profiler was "
             "stopped before the GPU had ended them, or lost them; synchronise before it stops, or let it stop later"
+        )
+    if len(timeline.copies.start) and totals.copies_lost > MOST_COPIES_LOST * totals.copying:
+        yield (
+            f"of {totals.copying} calls that copy in the steps the capture lacks the copies of {totals.copies_lost}: "
+            "the profiler was stopped before they had ended, or lost them; synchronise before it stops"
+        )
+    untimed = totals.without_times - MOST_LOST * int(totals.operations.sum())
+    if untimed > 0 and not _untimed(steps, totals):
+        yield (
+            f"of {int(totals.operations.sum())} GPU operations {totals.without_times} have no times in the capture, "
+            "and would count as 0 ms: run it again"
         )
     last = _last_ends(steps, segments, totals)
     overtaken = (last > -FOREVER) & (np.maximum(steps.ends, last) < done)
@@ -519,11 +620,15 @@ def _remarks(
     if totals.without_times:
         counted = "" if _untimed(steps, totals) else ": they count as 0 ms"
         told.append(f"{totals.without_times} GPU operations have no times in the capture{counted}")
-    begins = np.concatenate((segments.edges[:1] - 1, segments.edges))
-    between = (segments.step < 0) & (begins >= steps.starts[0]) & (begins < steps.ends[-1])
-    if lost := int(totals.operations[between].sum()):
+    between = (segments.step < 0) & (segments.turn >= 0)
+    if apart := int(totals.operations[between].sum()):
         told.append(
-            f"{lost / len(steps):.4g} GPU operations per step were launched between the steps: "
-            "they are in gap_ms as busy time, and in no sum per step"
+            f"{apart / len(steps):.4g} GPU operations per step were launched between the steps: "
+            "they count to the step before them"
+        )
+    if passing := [device for device in totals.devices if device not in in_steady_use(steps, segments, totals)]:
+        told.append(
+            f"{'GPU' if len(passing) == 1 else 'GPUs'} {', '.join(map(str, sorted(passing)))} ran something in fewer "
+            "than half of the steps: no idle time is counted there"
         )
     return told

@@ -22,6 +22,8 @@ SUGGESTIONS = 5
 LONGEST_NAME = 100
 """Characters of a range name told there; of a longer one its ends, so far as a pattern for it takes them."""
 _HEAD, _TAIL = 64, 32
+MOST_STEP_NAMES = 40
+"""Names of steps that are told apart; more of them are no names but values."""
 NUMBER = re.compile(r"0x[0-9a-fA-F]+|\d+")
 """What makes range names unique: indices and addresses."""
 _COLON = re.compile(r"(?<!:):(?!:)")
@@ -59,9 +61,13 @@ class Steps:
     ends: Ints
     threads: Ints
     """The thread of each step: its ranges are the ones that operations are attributed to."""
+    range_ends: Ints
+    """Where their ranges end: behind `ends` where the next step begins before that."""
     waits: tuple[Ints, Ints]
     """Starts and ends of the waits between two steps; in a whole window of all its waits, disjoint and in order."""
     whole: bool = False
+    names: tuple[str, ...] = ()
+    """What their ranges are named, each once, with numbers replaced; none where they are too many to tell."""
     remarks: tuple[str, ...] = ()
     complaints: tuple[str, ...] = ()
     """Why they may not be the steps that were declared."""
@@ -84,10 +90,11 @@ def find_steps(
 
     A step is a closed range whose name is `step`; with `is_pattern`, one whose name, with or without its domain,
     matches all of the regular expression `step`. A range `scheduler:step` may be `step` of a domain or have a colon in
-    its name: where others of its process match with less cut off, those are the steps, and it is remarked. Of nested or
-    overlapping matches on one thread the outermost, earlier one is the step. Where several threads of a process hold
-    steps at the same time, those of the thread with most steps are taken. The first `warmup` are skipped, at most
-    `steps` are used after them.
+    its name: where others of its process match with less cut off, those are the steps, and it is remarked. Of nested
+    matches on one thread the outermost is the step; one that the next begins inside of, as start/end ranges of work in
+    flight do, ends there. Where several threads of a process hold steps at the same time, those of the thread with most
+    steps are taken; that another holds half as many is a complaint. The first `warmup` are skipped, at most `steps` are
+    used after them.
 
     A project may mark steps of its own by the name that perfgate gives to those of a decorated workload. Where the
     capture holds the `START_RANGE`, only what follows it on its thread is taken. Where it does not, more of them than
@@ -128,7 +135,7 @@ def find_steps(
         if len(unclosed):
             remarks.append(f"{len(unclosed)} step ranges were never closed and are not counted")
         outermost = _outermost(ranges, rows[ranges.closed[rows]], remarks)
-        rows = _one_after_another(ranges, outermost, remarks)
+        rows = _one_after_another(ranges, outermost, remarks, complaints)
         if steps is None:
             rows = _without_cut_last(ranges, rows, remarks)
         matched = len(rows)
@@ -151,9 +158,11 @@ def find_steps(
                 Steps(
                     process=process,
                     starts=ranges.start[rows],
-                    ends=ranges.end[rows],
+                    ends=_until_next(ranges, rows),
                     threads=ranges.thread[rows],
+                    range_ends=ranges.end[rows],
                     waits=_between(ranges, rows, _waits(ranges, names, process)),
+                    names=_named(names, rows),
                     remarks=tuple(remarks),
                     complaints=tuple(complaints),
                 )
@@ -201,8 +210,9 @@ def whole_windows(timeline: Timeline, names: Names) -> tuple[Steps, ...]:
             Steps(
                 process=process,
                 starts=np.array([min(start for start, _ in begun)], np.int64),
-                ends=np.array([max(end for _, end in ended)], np.int64),
+                ends=(ends := np.array([max(end for _, end in ended)], np.int64)),
                 threads=np.array([thread], np.int64),
+                range_ends=ends,
                 waits=merged(*sorted_edges([timeline.ranges.start[waits]], [timeline.ranges.end[waits]])),
                 whole=True,
             )
@@ -340,28 +350,46 @@ def _between(ranges: Ranges, steps: Ints, waits: Ints) -> tuple[Ints, Ints]:
 
 
 def _outermost(ranges: Ranges, rows: Ints, remarks: list[str]) -> Mapping[int, Sequence[int]]:
-    """Of each thread those that lie in no other, in order; what only begins in another is not counted."""
+    """Of each thread those that lie in no other, in order; one that begins in another and outlasts it is the next."""
     by_thread: dict[int, list[int]] = {}
     partly = 0
     for row in rows[np.lexsort((-ranges.end[rows], ranges.start[rows]))].tolist():
         kept = by_thread.setdefault(int(ranges.thread[row]), [])
-        if not kept or ranges.start[row] >= ranges.end[kept[-1]]:
+        if not kept or ranges.end[row] > ranges.end[kept[-1]]:
+            partly += bool(kept) and bool(ranges.start[row] < ranges.end[kept[-1]])
             kept.append(row)
-        elif ranges.end[row] > ranges.end[kept[-1]]:
-            partly += 1
     if partly:
-        remarks.append(f"{partly} step ranges begin inside the step before them and are not counted")
+        remarks.append(f"{partly} step ranges begin inside the step before them, which is measured until there")
     return by_thread
 
 
-def _one_after_another(ranges: Ranges, by_thread: Mapping[int, Sequence[int]], remarks: list[str]) -> Ints:
-    together = np.array(
-        sorted((r for kept in by_thread.values() for r in kept), key=lambda r: int(ranges.start[r])), np.int64
-    )
-    if (ranges.start[together][1:] >= ranges.end[together][:-1]).all():
+def _until_next(ranges: Ranges, rows: Ints) -> Ints:
+    """Where each of one thread's steps ends: with its range, or where the next begins."""
+    return np.minimum(ranges.end[rows], np.append(ranges.start[rows][1:], ranges.end[rows][-1:]))
+
+
+def _named(names: Names, rows: Ints) -> tuple[str, ...]:
+    told = sorted({template(names.texts[code]) for code in np.unique(names.codes[rows]).tolist()})
+    return tuple(told) if len(told) <= MOST_STEP_NAMES else ()
+
+
+def _one_after_another(
+    ranges: Ranges, by_thread: Mapping[int, Sequence[int]], remarks: list[str], complaints: list[str]
+) -> Ints:
+    """The steps of all threads where no two overlap, else those of one thread."""
+    of_threads = [np.array(kept, np.int64) for kept in by_thread.values()]
+    together = np.concatenate([*of_threads, np.empty(0, np.int64)])
+    ends = np.concatenate([*(_until_next(ranges, kept) for kept in of_threads), np.empty(0, np.int64)])
+    order = np.argsort(ranges.start[together], kind="stable")
+    together, ends = together[order], ends[order]
+    if (ranges.start[together][1:] >= ends[:-1]).all():
         return together
     thread, kept = max(by_thread.items(), key=lambda item: (len(item[1]), -item[0]))
-    remarks.append(f"{len(by_thread)} threads hold steps at the same time: those of thread {thread} are measured")
+    told = f"{len(by_thread)} threads hold steps at the same time"
+    if 2 * max(len(others) for other, others in by_thread.items() if other != thread) >= len(kept):
+        complaints.append(f"{told}, each of a loop of its own: name those of one of them")
+    else:
+        remarks.append(f"{told}: those of thread {thread} are measured")
     return np.array(kept, np.int64)
 
 
@@ -375,7 +403,7 @@ def _without_cut_last(ranges: Ranges, rows: Ints, remarks: list[str]) -> Ints:
         & (ranges.thread == ranges.thread[last])
         & (ranges.process == ranges.process[last])
     )
-    length = ranges.end[rows] - ranges.start[rows]
+    length = _until_next(ranges, rows) - ranges.start[rows]
     if inside.sum() == 1 and length[-1] >= CUT_BELOW * np.median(length[:-1]):
         return rows
     remarks.append("the last step ends with the capture, may have been cut off by it and is not counted")

@@ -112,7 +112,7 @@ def _typical(timeline: Timeline, names: Names, steps: Steps, wanted: Flags) -> t
     rows = np.flatnonzero(kept) if has_period else np.arange(len(steps))
     median = float(np.median(lengths[rows]))
     index = int(rows[np.argmin(np.abs(lengths[rows] - median))])
-    launched = int(totals.by_segment[Metric.LAUNCHES][segments.step >= 0].sum())
+    launched = int(totals.by_segment[Metric.LAUNCHES][segments.turn >= 0].sum())
     its = _spans_of(timeline.ranges, steps, index) & wanted[names.codes]
     place = StepPlace(
         process=steps.process,
@@ -132,7 +132,7 @@ def _spans_of(ranges: Ranges, steps: Steps, index: int) -> Flags:
     """Which ranges have the span of a step, on its thread."""
     found: Flags = (
         (ranges.start == steps.starts[index])
-        & (ranges.end == steps.ends[index])
+        & (ranges.end == steps.range_ends[index])
         & (ranges.thread == steps.threads[index])
         & (ranges.process == steps.process)
     )

@@ -44,6 +44,8 @@ COPY_WORDS: Mapping[int, str] = {
 MEMSET_WORDS = "CUDA memset"
 GRAPH_WORDS = WHOLE_GRAPHS
 
+_COPIES = re.compile(r"cu(?:da)?Memcpy(?!.*Batch)")
+"""Calls that make one copy each."""
 _RECORDS = re.compile(r"cu(?:da)?StreamBeginCapture")
 _KEYS = 1_000_000
 """Name keys may exceed the number of rows by this much before they are renumbered."""
@@ -93,17 +95,19 @@ class Tally:
     """Clocks in ns, counts as they are; of every segment, inside steps and out."""
     operations: Ints
     """GPU operations by segment of launch."""
+    operations_on: dict[int, Ints]
+    """And of each device by itself."""
     last_end: Ints
     """End of the last GPU operation launched in each segment; `-FOREVER` where there is none."""
     devices: dict[int, DeviceTally]
-    """Of the devices that operations launched in steps ran on."""
+    """Of the devices that operations launched in turns ran on."""
     kernels: dict[str, Work]
     memory: dict[str, Work]
-    """Copies and memsets launched in steps, in nsys's words."""
+    """Copies and memsets launched in turns, in nsys's words."""
     copies: dict[tuple[int, int | None], CopyWork]
-    """Copies launched in steps, by `CopyKind` and by the host's `MemoryKind`, None where neither end is the host."""
+    """Copies launched in turns, by `CopyKind` and by the host's `MemoryKind`, None where neither end is the host."""
     syncs: dict[tuple[str, int], SyncWork]
-    """Synchronising calls in steps, by base name and label."""
+    """Synchronising calls in turns, by base name and label."""
     calls: int
     """API calls of the process, in steps or not."""
     without_call: Ints
@@ -113,11 +117,15 @@ class Tally:
     without_times: int
     """Operations that begin and end at 0: CUPTI could not time them."""
     unknown_host: int
-    """Copies between host and device in steps of which the capture does not say where the host's end lies."""
+    """Copies between host and device in turns of which the capture does not say where the host's end lies."""
     launched: int
-    """Launches of kernels and of CUDA graphs in steps whose work the capture should hold."""
+    """Launches of kernels and of CUDA graphs in turns whose work the capture should hold."""
     lost: int
     """And those of them of which it holds nothing."""
+    copying: int
+    """Calls in turns that copy, of a name of which the capture holds any copy, or holds none at all."""
+    copies_lost: int
+    """And those of them of which it holds none."""
 
 
 def tally(timeline: Timeline, process: int, segments: Segments) -> Tally:
@@ -131,6 +139,7 @@ def tally(timeline: Timeline, process: int, segments: Segments) -> Tally:
     total = Tally(
         by_segment={},
         operations=np.zeros(size, np.int64),
+        operations_on={},
         last_end=np.full(size, -FOREVER, np.int64),
         devices={},
         kernels={},
@@ -144,9 +153,10 @@ def tally(timeline: Timeline, process: int, segments: Segments) -> Tally:
         unknown_host=0,
         launched=0,
         lost=0,
+        copying=0,
+        copies_lost=0,
     )
     launching = _count_calls(total, timeline, call_rows, call_segment, segments)
-    del call_segment
     kernel_rows = _rows(timeline.kernels.process, process, alone=alone)
     copy_rows = _rows(timeline.copies.process, process, alone=alone)
     _add_kernels(total, timeline, kernel_rows, segments, launches)
@@ -155,6 +165,7 @@ def tally(timeline: Timeline, process: int, segments: Segments) -> Tally:
     unclaimed = int(total.without_call[int(np.argmax(segments.step >= 0)) :].sum())
     _add_spans(total, timeline.memsets, process, segments, launches, words=MEMSET_WORDS, is_kernel=False)
     _add_copies(total, timeline.copies, copy_rows, segments, launches)
+    _look_for_lost_copies(total, timeline, call_rows, call_segment, segments, copy_rows)
     kernels = timeline.kernels.correlation[kernel_rows]
     # Traced node by node, a graph is what its nodes are.
     nodes = (
@@ -218,8 +229,8 @@ def _count_calls(
         total.by_segment[metric] = np.bincount(segment[chosen], minlength=size).astype(np.int64)
         if metric is not Metric.SYNCS:
             recording = np.array([bool(_RECORDS.match(text)) for text in texts], np.bool_).take(key)
-            steps = segments.step[segment[chosen]]
-            at_once = (steps >= 0) & ~np.isin(steps, segments.step[segment[recording]])
+            steps = segments.turn[segment[chosen]]
+            at_once = (steps >= 0) & ~np.isin(steps, segments.turn[segment[recording]])
             launching[metric] = calls.correlation[rows][chosen][at_once].astype(np.int64)
         else:
             lasted = calls.end[rows][chosen] - calls.start[rows][chosen]
@@ -236,10 +247,39 @@ def _look_for_lost(total: Tally, launching: Ints, correlation: Ints | SmallInts)
     return int((~np.isin(launching, correlation)).sum())
 
 
+def _look_for_lost_copies(
+    total: Tally, timeline: Timeline, rows: slice | Ints, segment: SmallInts, segments: Segments, copies: slice | Ints
+) -> None:
+    """Count the calls that copy, and those of them whose copy the capture lacks.
+
+    Some calls never leave a copy (of no bytes, by a kernel, into a graph that is being recorded): those of a name that
+    has none are not asked after, unless the capture holds no copy of the process at all.
+    """
+    calls = timeline.calls
+    key, texts = _texts(calls.name[rows], timeline.names)
+    copying = np.array([bool(_COPIES.match(text)) for text in texts], np.bool_)
+    recording = np.array([bool(_RECORDS.match(text)) for text in texts], np.bool_)
+    if not copying.any():
+        return
+    turns = segments.turn[segment]
+    chosen = np.flatnonzero(copying.take(key) & (turns >= 0))
+    if recording.any():
+        chosen = chosen[~np.isin(turns[chosen], turns[recording.take(key)])]
+    correlation = calls.correlation[rows][chosen]
+    chosen, correlation = chosen[correlation > 0], correlation[correlation > 0]
+    held = timeline.copies.correlation[copies]
+    found = np.isin(correlation, held)
+    for one in np.unique(key[chosen]).tolist():
+        here = key[chosen] == one
+        if found[here].any() or not len(held):
+            total.copying += int(here.sum())
+            total.copies_lost += int((here & ~found).sum())
+
+
 def _by_call_and_label(
     texts: list[str], key: SmallInts, segment: SmallInts, lasted: Ints, segments: Segments
 ) -> dict[tuple[str, int], SyncWork]:
-    inside = segments.step[segment] >= 0
+    inside = segments.turn[segment] >= 0
     labels = len(segments.labels)
     code = key[inside].astype(np.int64) * labels + segments.label[segment[inside]]
     present, index = np.unique(code, return_inverse=True)
@@ -261,7 +301,7 @@ def _attribute(
     *,
     moved_alone: Flags | None = None,
 ) -> tuple[SmallInts, Flags]:
-    """The segment of each operation and whether that lies in a step; adds to what all operations have in common."""
+    """The segment of each operation and whether that lies in a turn; adds to what all operations have in common."""
     size = len(segments.step)
     segment = launches.of(ops.correlation[rows])
     if moved_alone is not None and moved_alone.any():
@@ -273,39 +313,55 @@ def _attribute(
         total.without_call += np.bincount(segment[launched], minlength=size)
         called = launched[ops.correlation[rows][launched] > 0]
         total.calls_lost += np.bincount(segment[called], minlength=size)
-    untimed = np.flatnonzero(ops.end[rows] == 0)
-    total.without_times += int((ops.start[rows][untimed] == 0).sum())
-    total.operations += np.bincount(segment, minlength=size)
-    total.last_end = np.maximum(total.last_end, max_by(segment, ops.end[rows], size))
-    return segment, (segments.step >= 0).take(segment)
+    end = ops.end[rows]
+    untimed = np.flatnonzero(end == 0)
+    untimed = untimed[ops.start[rows][untimed] == 0]
+    if len(untimed):
+        total.without_times += len(untimed)
+        end = end.copy()
+        end[untimed] = -FOREVER  # a capture's times may be negative, and 0 one of its last
+    ran = np.bincount(segment, minlength=size)
+    total.operations += ran
+    _note_devices(total, ops.device[rows], segment, ran)
+    total.last_end = np.maximum(total.last_end, max_by(segment, end, size))
+    return segment, (segments.turn >= 0).take(segment)
+
+
+def _note_devices(total: Tally, device: SmallInts, segment: SmallInts, ran: Ints) -> None:
+    if not len(device):
+        return
+    alone = device.min() == device.max()
+    for one in (device[:1] if alone else np.unique(device)).tolist():
+        here = ran if alone else np.bincount(segment[device == one], minlength=len(ran))
+        total.operations_on[one] = total.operations_on.get(one, 0) + here
 
 
 def _add_kernels(total: Tally, timeline: Timeline, rows: slice | Ints, segments: Segments, launches: Launches) -> None:
     ops = timeline.kernels
     size = len(segments.step)
-    segment, in_step = _attribute(total, ops, rows, segments, launches)
+    segment, in_turn = _attribute(total, ops, rows, segments, launches)
     key, texts = _texts(ops.name[rows], timeline.names)
     device = ops.device[rows]
     length = ops.end[rows] - ops.start[rows]
     nccl_names = np.array([bool(NCCL_KERNEL.match(text)) for text in texts], np.bool_)
     total.by_segment[Metric.KERNEL_MS] = sum_by(segment, length, size)
     total.by_segment[Metric.NCCL_MS] = np.zeros(size, np.int64)
-    if not in_step.all():
-        length = np.where(in_step, length, 0)
+    if not in_turn.all():
+        length = np.where(in_turn, length, 0)
     by_name = sum_by(key, length, len(texts))
-    count = np.bincount(key if in_step.all() else key[in_step], minlength=len(texts))
+    count = np.bincount(key if in_turn.all() else key[in_turn], minlength=len(texts))
     for one in np.flatnonzero(count).tolist():
         work = total.kernels.setdefault(texts[one], Work())
         work.count += int(count[one])
         work.gpu_ns += int(by_name[one])
-    for one, ns in _by_device(device, in_step, length).items():
+    for one, ns in _by_device(device, in_turn, length).items():
         total.devices.setdefault(one, DeviceTally()).ns[Metric.KERNEL_MS] = ns
     if nccl_names.any():
         is_nccl = np.flatnonzero(nccl_names.take(key))
         length = (ops.end[rows] - ops.start[rows])[is_nccl]
         total.by_segment[Metric.NCCL_MS] = sum_by(segment[is_nccl], length, size)
         total.by_segment[Metric.KERNEL_MS] -= total.by_segment[Metric.NCCL_MS]
-        is_nccl = is_nccl[in_step[is_nccl]]
+        is_nccl = is_nccl[in_turn[is_nccl]]
         start, end = ops.start[rows][is_nccl], ops.end[rows][is_nccl]
         for one in np.unique(device[is_nccl]).tolist():
             here = device[is_nccl] == one
@@ -319,24 +375,24 @@ def _add_spans(
     total: Tally, ops: Spans, process: int, segments: Segments, launches: Launches, *, words: str, is_kernel: bool
 ) -> None:
     rows = _rows(ops.process, process, alone=False)
-    segment, in_step = _attribute(total, ops, rows, segments, launches)
+    segment, in_turn = _attribute(total, ops, rows, segments, launches)
     length = ops.end[rows] - ops.start[rows]
     if is_kernel:
         total.by_segment[Metric.KERNEL_MS] += sum_by(segment, length, len(segments.step))
-    for one, ns in _by_device(ops.device[rows], in_step, length).items():
+    for one, ns in _by_device(ops.device[rows], in_turn, length).items():
         device = total.devices.setdefault(one, DeviceTally())
         if is_kernel:
             device.ns[Metric.KERNEL_MS] = device.ns.get(Metric.KERNEL_MS, 0) + ns
-    if in_step.any():
+    if in_turn.any():
         named = total.kernels if is_kernel else total.memory
-        named[words] = Work(count=int(in_step.sum()), gpu_ns=int(length[in_step].sum()))
+        named[words] = Work(count=int(in_turn.sum()), gpu_ns=int(length[in_turn].sum()))
 
 
 def _add_copies(total: Tally, ops: Copies, rows: slice | Ints, segments: Segments, launches: Launches) -> None:
     size = len(segments.step)
     kind = ops.kind[rows]
     # Managed memory moves by page fault, not by call: it belongs to the step in which it began.
-    segment, in_step = _attribute(total, ops, rows, segments, launches, moved_alone=np.isin(kind, _UVM))
+    segment, in_turn = _attribute(total, ops, rows, segments, launches, moved_alone=np.isin(kind, _UVM))
     start, end, device = ops.start[rows], ops.end[rows], ops.device[rows]
     length = end - start
     h2d, d2h = kind == CopyKind.H2D, kind == CopyKind.D2H
@@ -349,16 +405,16 @@ def _add_copies(total: Tally, ops: Copies, rows: slice | Ints, segments: Segment
     ):
         by_segment[metric] = np.bincount(segment[chosen], minlength=size).astype(np.int64)
     by_segment[Metric.H2D_BYTES] = sum_by(segment[h2d], ops.bytes[rows][h2d], size)
-    total.unknown_host = int(((h2d | d2h) & in_step & (host_end == MemoryKind.UNKNOWN)).sum())
+    total.unknown_host = int(((h2d | d2h) & in_turn & (host_end == MemoryKind.UNKNOWN)).sum())
     inbound = h2d | (kind == CopyKind.UVM_H2D)
     by_segment[Metric.H2D_MS] = sum_by(segment[inbound], length[inbound], size)
-    for one in np.unique(device[in_step]).tolist():
-        here = in_step & inbound & (device == one)
+    for one in np.unique(device[in_turn]).tolist():
+        here = in_turn & inbound & (device == one)
         tallied = total.devices.setdefault(one, DeviceTally())
         tallied.h2d = (start[here], end[here])
         tallied.ns[Metric.H2D_MS] = int(length[here].sum())
-    for one in np.unique(kind[in_step]).tolist():
-        here = in_step & (kind == one)
+    for one in np.unique(kind[in_turn]).tolist():
+        here = in_turn & (kind == one)
         words = COPY_WORDS.get(one, f"CUDA memcpy kind {one}")
         total.memory[words] = Work(count=int(here.sum()), gpu_ns=int(length[here].sum()))
         to_or_from_host = one in (CopyKind.H2D, CopyKind.D2H)
@@ -369,12 +425,12 @@ def _add_copies(total: Tally, ops: Copies, rows: slice | Ints, segments: Segment
             )
 
 
-def _by_device(device: SmallInts, in_step: Flags, length: Ints) -> dict[int, int]:
+def _by_device(device: SmallInts, in_turn: Flags, length: Ints) -> dict[int, int]:
     """Total ns of the operations in steps, by the devices that have any; zero-length ones count as any."""
-    if not in_step.any():
+    if not in_turn.any():
         return {}
-    if not in_step.all():
-        device, length = device[in_step], length[in_step]
+    if not in_turn.all():
+        device, length = device[in_turn], length[in_turn]
     count = np.bincount(device)
     total = sum_by(device, length, len(count))
     return {one: int(total[one]) for one in np.flatnonzero(count).tolist()}

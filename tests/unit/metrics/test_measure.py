@@ -20,10 +20,7 @@ def only(timeline: Timeline, step: str | None = "step", **options: int) -> Proce
     return sample
 
 
-BETWEEN = (
-    "0.6667 GPU operations per step were launched between the steps: "
-    "they are in gap_ms as busy time, and in no sum per step"
-)
+BETWEEN = "0.6667 GPU operations per step were launched between the steps: they count to the step before them"
 
 
 def of_range(sample: ProcessSample, name: str, metric: Metric) -> float:
@@ -572,7 +569,8 @@ def test_syncs_are_the_calls_that_wait_and_belong_to_the_step_that_holds_their_s
         """)
     )
     assert of_range(sample, "step", Metric.SYNCS) == 3 / 2
-    assert sample.values[Metric.SYNCS] == 1.5  # the median of 2 and 1; cudaDeviceSynchronize begins between steps
+    assert of_range(sample, OUTSIDE_RANGES, Metric.SYNCS) == 1 / 2
+    assert sample.values[Metric.SYNCS] == 2.0  # cudaDeviceSynchronize begins between steps: it counts to the first
 
 
 def test_a_driver_launch_inside_a_runtime_launch_is_one_launch() -> None:
@@ -633,7 +631,7 @@ def test_without_any_call_the_counts_of_calls_are_absent() -> None:
     assert sample.remarks == ("3 GPU operations have no API call in the capture: they count where they ran",)
 
 
-def test_operations_launched_between_steps_are_busy_and_said_to_be_in_no_step() -> None:
+def test_what_is_launched_between_two_steps_counts_to_the_first_and_that_is_said() -> None:
     sample = only(
         draw("""
         range   |----step----|      |----step----|      |----step----|
@@ -641,7 +639,11 @@ def test_operations_launched_between_steps_are_busy_and_said_to_be_in_no_step() 
         kernel      |a|           |x|   |b|           |y|   |c|            |z|
         """)
     )
-    assert sample.values[Metric.KERNEL_MS] == 2.0
+    # Behind the last step nothing is known to be the loop's.
+    assert sample.values[Metric.KERNEL_MS] == pytest.approx((3 * 2.0 + 2 * 2.0) / 3)
+    assert sample.values[Metric.LAUNCHES] == 2.0
+    assert of_range(sample, OUTSIDE_RANGES, Metric.KERNEL_MS) == pytest.approx(2 * 2.0 / 3)
+    assert sample.values[Metric.STEP_MS] == 20.0
     assert sample.values[Metric.GAP_MS] == 20.0 - 4.0
     assert sample.remarks == (
         "a step takes 20 ms, of which its range is 13 ms: the rest lies between",
@@ -1042,3 +1044,131 @@ def test_a_window_with_no_range_but_an_open_one_is_measured() -> None:
     assert only(timeline, step=None).values[Metric.KERNEL_MS] == 80 / 1e6
     with pytest.raises(StepsNotFound):
         measure(timeline, step="step")
+
+
+# What other devices, processes and lost records do
+
+
+STRAY = """
+    range         |----step----|  |----step----|  |----step----|
+    launch         ^a              ^b              ^c^C
+    kernel gpu0     |-a-|           |-b-|           |-c-|
+    kernel gpu1                                       |C|
+    """
+
+
+def test_a_device_that_few_steps_use_has_no_idle_time_that_counts() -> None:
+    sample = only(draw(STRAY))
+    assert sample.values[Metric.KERNEL_MS] == pytest.approx((3 * 4.0 + 2.0) / 3)
+    assert sample.values[Metric.GAP_MS] == 12.0
+    assert [one.device for one in sample.devices if Metric.GAP_MS in one.values] == [0]
+    assert "GPU 1 ran something in fewer than half of the steps: no idle time is counted there" in sample.remarks
+
+
+def test_where_no_device_is_used_by_half_of_the_steps_all_count() -> None:
+    sample = only(
+        draw("""
+        range         |----step----|  |----step----|  |----step----|
+        launch         ^a              ^b              ^c
+        kernel gpu0     |-a-|
+        kernel gpu1                     |-b-|
+        kernel gpu2                                     |-c-|
+        """)
+    )
+    assert [one.device for one in sample.devices if Metric.GAP_MS in one.values] == [0, 1, 2]
+
+
+def test_work_of_a_process_without_steps_on_the_steps_gpu_is_a_complaint() -> None:
+    lanes = """
+        range         |----step----|  |----step----|  |----step----|
+        launch         ^a              ^b              ^c
+        kernel gpu0     |-a-|           |-b-|           |-c-|
+        """
+    alone = only(draw(lanes))
+    beside = only(draw(lanes + "kernel gpu0 pid7                    |----z----|\n"))
+    elsewhere = only(draw(lanes + "kernel gpu1 pid7                    |----z----|\n"))
+    assert alone.complaints == elsewhere.complaints == ()
+    (told,) = beside.complaints
+    assert told.startswith("process 7 of the same workload, in which no step is marked, kept GPU 0 busy for ")
+    assert beside.values[Metric.KERNEL_MS] == alone.values[Metric.KERNEL_MS]
+
+
+def test_processes_whose_steps_follow_one_another_are_no_ranks() -> None:
+    after = measure(
+        build(ranges=[Range(start=t, end=t + 50, pid=p) for p in (1, 2) for t in range(p * 1000, p * 1000 + 300, 100)]),
+        step="step",
+    )
+    assert [one.complaints[0] for one in after] == [
+        f"the steps of processes {own} and {other} are one after the other: they are no ranks of one job; let `step` "
+        "match those of one of them"
+        for own, other in ((1, 2), (2, 1))
+    ]
+    beside = measure(
+        build(ranges=[Range(start=t, end=t + 50, pid=p) for p in (1, 2) for t in range(p * 100, p * 100 + 300, 100)]),
+        step="step",
+    )
+    assert not any("one after the other" in told for one in beside for told in one.complaints)
+
+
+def copied(held: int, *, calls: int = 40, name: str = "cudaMemcpyAsync_v3020") -> Timeline:
+    """Steps with one copying call each, of which the capture holds the copies of the first ones."""
+    return build(
+        ranges=[Range(start=t * 100, end=t * 100 + 90) for t in range(calls)],
+        calls=[
+            *(Call(start=t * 100 + 5, end=t * 100 + 6, correlation=t + 1, name=name) for t in range(calls)),
+            *(Call(start=t * 100 + 8, end=t * 100 + 9, correlation=t + 1001) for t in range(calls)),
+        ],
+        copies=[Op(start=t * 100 + 10, end=t * 100 + 30, correlation=t + 1) for t in range(held)],
+        kernels=[Op(start=t * 100 + 40, end=t * 100 + 60, correlation=t + 1001) for t in range(calls)],
+    )
+
+
+def test_a_capture_that_lacks_copies_is_no_run() -> None:
+    assert only(copied(40)).complaints == only(copied(38)).complaints == ()
+    (told,) = only(copied(30)).complaints
+    assert told.startswith("of 40 calls that copy in the steps the capture lacks the copies of 10: ")
+
+
+def test_where_the_capture_holds_no_copy_at_all_none_is_counted() -> None:
+    sample = only(copied(0))
+    assert sample.complaints == ()
+    why = "the steps make 40 calls that copy, the capture holds no copy"
+    assert sample.absent[Metric.H2D_MS] == sample.absent[Metric.PAGEABLE_COPIES] == sample.absent[Metric.GAP_MS] == why
+    assert Metric.KERNEL_MS in sample.values
+
+
+def test_calls_that_never_leave_a_copy_are_not_asked_after() -> None:
+    timeline = copied(40)
+    with_batch = copied(0, name="cudaMemcpyBatchAsync_v12080")
+    assert only(timeline).complaints == only(with_batch).complaints == ()
+    assert Metric.H2D_MS in only(with_batch).values
+
+
+def test_kernels_without_times_are_a_complaint_unless_they_are_all() -> None:
+    def untimed(number: int) -> ProcessSample:
+        return only(
+            build(
+                ranges=[Range(start=t * 100, end=t * 100 + 90) for t in range(1, 41)],
+                calls=[Call(start=t * 100 + 8, end=t * 100 + 9, correlation=t) for t in range(1, 41)],
+                kernels=[
+                    Op(start=0, end=0, correlation=t)
+                    if t <= number
+                    else Op(start=t * 100 + 40, end=t * 100 + 60, correlation=t)
+                    for t in range(1, 41)
+                ],
+            )
+        )
+
+    assert untimed(0).complaints == ()
+    assert "of 40 GPU operations 2 have no times in the capture, and would count as 0 ms: run it again" in (
+        untimed(2).complaints
+    )
+    assert Metric.KERNEL_MS in untimed(40).absent
+    assert not any("have no times" in told for told in untimed(40).complaints)
+
+
+def test_a_sample_tells_the_names_of_its_steps() -> None:
+    ranges = [Range(start=t * 100, end=t * 100 + 50, name=f"Batch {t} of epoch") for t in range(4)]
+    (sample,) = measure(build(ranges=ranges), step=r"Batch .*", is_pattern=True)
+    assert sample.step_names == ("Batch # of epoch",)
+    assert only(build(ranges=ranges), step=None).step_names == ()

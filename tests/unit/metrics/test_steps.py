@@ -140,18 +140,35 @@ def test_of_nested_matches_the_outermost_is_the_step() -> None:
     assert one.remarks == ()
 
 
-def test_a_step_that_begins_inside_the_one_before_is_not_counted_and_that_is_said() -> None:
+def test_a_step_that_begins_inside_the_one_before_ends_it_and_that_is_said() -> None:
     one = found(
         draw("""
         startend   |---step---|        |---step---|
         startend         |---step---|
         """)
     )
-    assert len(one) == 2
-    assert one.remarks == ("1 step ranges begin inside the step before them and are not counted",)
+    assert [(start // 10**6, end // 10**6) for start, end in zip(one.starts, one.ends, strict=True)] == [
+        (19, 25),
+        (25, 36),
+        (39, 50),
+    ]
+    assert [end // 10**6 for end in one.range_ends] == [30, 36, 50]
+    assert one.remarks == ("1 step ranges begin inside the step before them, which is measured until there",)
 
 
 def test_of_threads_with_steps_at_once_the_one_with_most_is_measured() -> None:
+    one = found(
+        draw("""
+        range            |-------step-------|
+        range thread2      |-step-| |-step-| |-step-|
+        """)
+    )
+    assert one.threads.tolist() == [2, 2, 2]
+    assert one.remarks == ("2 threads hold steps at the same time: those of thread 2 are measured",)
+    assert one.complaints == ()
+
+
+def test_threads_of_which_each_has_a_loop_of_its_own_are_no_one_loop() -> None:
     one = found(
         draw("""
         range            |---step---|   |---step---|
@@ -159,7 +176,9 @@ def test_of_threads_with_steps_at_once_the_one_with_most_is_measured() -> None:
         """)
     )
     assert one.threads.tolist() == [2, 2, 2]
-    assert one.remarks == ("2 threads hold steps at the same time: those of thread 2 are measured",)
+    assert one.complaints == (
+        "2 threads hold steps at the same time, each of a loop of its own: name those of one of them",
+    )
 
 
 def test_steps_may_wander_from_thread_to_thread() -> None:
