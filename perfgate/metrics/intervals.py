@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from perfgate.model.timeline import Ints, SmallInts
+from perfgate.model.timeline import Flags, Ints, SmallInts
 
 FOREVER = 2**61
 """Before and after everything, ns: far outside any capture, small enough that sums stay within 64 bits."""
@@ -82,6 +82,11 @@ class Idle:
             return 0
         first, last = merged(*sorted_edges([starts], [ends]))
         return int((self.until(last) - self.until(first)).sum())
+
+    def only(self, chosen: Flags) -> Idle:
+        """The same without the idle times that are not chosen; `chosen` has shape (n,)."""
+        lengths = np.diff(self.before)[chosen]
+        return Idle(self.starts[chosen], np.concatenate(([0], np.cumsum(lengths))))
 
     def gaps(self) -> tuple[Ints, Ints]:
         """The idle times between the first and the last interval: what `nsys analyze gpu_gaps` looks for."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from perfgate.metrics.attribution import Segments, cut
 from perfgate.metrics.intervals import FOREVER, Idle, max_by, sum_by
+from perfgate.metrics.queued import Queued
 from perfgate.metrics.rows import copy_samples, kernel_samples, range_samples, sync_samples
 from perfgate.metrics.steps import Names, Steps, find_steps, whole_windows
 from perfgate.metrics.tally import GRAPH_WORDS, NCCL_KERNEL, CopyWork, DeviceTally, Tally, Work, tally
@@ -276,8 +277,16 @@ def _measure_process(
     inside = segments.step >= 0
     by_step = sum_by(segments.step[inside], totals.by_segment[Metric.KERNEL_MS][inside], count)
     nvtx_step_ms = None if steps.whole else float(np.median(steps.range_ends - steps.starts)) / 1e6
-    idle = [devices.idle(device) for device in in_use] if Metric.GAP_MS in values else []
-    by_segment = _attributable(segments, totals, idle, windows, count, values)
+    idle = {device: devices.idle(device) for device in in_use} if Metric.GAP_MS in values else {}
+    by_segment = _attributable(segments, totals, count, values)
+    if idle and windows is not None:
+        gaps = [
+            gaps_by_segment(
+                segments, of_device, windows, Queued.of(timeline, segments, of_device, steps.process, device)
+            )
+            for device, of_device in idle.items()
+        ]
+        by_segment[Metric.GAP_MS] = (reduce(np.add, gaps), windows.steps)
     gpus = {gpu.device: gpu.name for gpu in timeline.gpus}
     return ProcessSample(
         pid=timeline.processes[steps.process],
@@ -289,7 +298,7 @@ def _measure_process(
         nvtx_step_ms=nvtx_step_ms,
         memory_share_h2d=memory_share,
         periods_ms=() if steps.whole or unplaced else tuple(periods.tolist()),
-        bouts=_bouts(steps, done, kept, idle) if Metric.STEP_MS in values else (),
+        bouts=_bouts(steps, done, kept, list(idle.values())) if Metric.STEP_MS in values else (),
         devices=tuple(
             DeviceSample(
                 device=device,
@@ -305,7 +314,7 @@ def _measure_process(
         remarks=(*steps.remarks, *_remarks(steps, segments, totals, done, values, nvtx_step_ms)),
         complaints=(
             *steps.complaints,
-            *_done_elsewhere(devices, in_use, windows),
+            *(() if "devices" in timeline.missing else _done_elsewhere(devices, in_use, windows)),
             *(() if unplaced else _complaints(timeline, steps, segments, done, kept, by_step, totals, values)),
         ),
     )
@@ -415,6 +424,8 @@ def _why_absent(
         in_graphs = " outside the CUDA graphs, which were traced whole" if len(timeline.graphs.start) else ""
         absent |= dict.fromkeys(_NCCL, f"no NCCL kernels{in_graphs}")
     absent = _untimed(steps, totals) | _uncopied(timeline, totals) | absent
+    if merged := timeline.missing.get("devices"):
+        absent = dict.fromkeys((Metric.GAP_MS, *_EXPOSED), merged) | absent
     if not len(timeline.calls.start):
         absent |= dict.fromkeys(_FROM_CALLS, timeline.missing.get("calls", _NO_CALLS))
     elif not totals.calls:
@@ -504,25 +515,24 @@ def _unplaced(steps: Steps, segments: Segments, totals: Tally) -> str | None:
 
 
 def _attributable(
-    segments: Segments,
-    totals: Tally,
-    idle: Sequence[Idle],
-    windows: _Windows | None,
-    steps: int,
-    values: Mapping[Metric, float],
+    segments: Segments, totals: Tally, steps: int, values: Mapping[Metric, float]
 ) -> dict[Metric, tuple[Ints, float]]:
-    """Per metric that was measured: its sums by segment, of turns only or, for gaps, of windows; and the divisor."""
+    """Per metric that was measured, but for gaps: its sums by segment, of turns only; and the divisor."""
     inside = segments.turn >= 0
-    found = {
+    return {
         metric: (np.where(inside, sums, 0), float(steps))
         for metric, sums in totals.by_segment.items()
         if metric in values
     }
-    if Metric.GAP_MS in values and windows is not None:
-        edges = np.concatenate((windows.starts[:1], segments.edges, windows.ends[-1:]))
-        of_devices = [np.diff(windows.until(edges, of_device)) for of_device in idle]
-        found[Metric.GAP_MS] = (reduce(np.add, of_devices), float(windows.steps))
-    return found
+
+
+def gaps_by_segment(segments: Segments, idle: Idle, windows: _Windows, queued: Queued) -> Ints:
+    """A device's idle ns in the windows: under the launch of what was queued already, else where the CPU was."""
+    edges = np.concatenate((windows.starts[:1], segments.edges, windows.ends[-1:]))
+    by_time = np.diff(windows.until(edges, idle.only(~queued.flags)))
+    begins, ends = idle.starts[queued.flags], (idle.starts + np.diff(idle.before))[queued.flags]
+    lasted = windows.until(ends, idle) - windows.until(begins, idle)
+    return np.asarray(by_time + sum_by(queued.segment, lasted, len(segments.step)), np.int64)
 
 
 def _done_elsewhere(devices: Devices, in_use: Sequence[int], windows: _Windows | None) -> Iterator[str]:

@@ -10,7 +10,8 @@ import numpy as np
 
 from perfgate.metrics.attribution import Launches, Segments, cut
 from perfgate.metrics.intervals import FOREVER, Idle, merged, sorted_edges, sum_by
-from perfgate.metrics.measure import _completions, _why_no_period, _Windows
+from perfgate.metrics.measure import _completions, _why_no_period, _Windows, gaps_by_segment
+from perfgate.metrics.queued import Queued
 from perfgate.metrics.steps import Names, Steps, find_steps, whole_windows
 from perfgate.metrics.tally import tally
 from perfgate.model.findings import Finding, Findings, PlacedFinding, Placing, ProcessFindings, RuleName
@@ -43,8 +44,9 @@ def place(
     - A call lies where it begins: on whichever thread, under the range of the step's thread then.
     - A copy or a memset lies where the call that launched it begins: c1 under load, c2 under forward.
     - A gap is counted where it begins, if that is in a period that `gap_ms` is taken over; its time is that of each
-      range under which it passes, as in `gap_ms`. With all gaps found the two are the same, but for what passes
-      before the process's first operation on a device and after its last: nsys does not call that a gap.
+      range under which it passes. Both are of the range that launched what ends it, if that had been queued before it
+      began (`Queued`), as in `gap_ms`. With all gaps found the two are the same, but for what passes before the
+      process's first operation on a device and after its last: nsys does not call that a gap.
 
     What nsys says is checked against the capture: an operation is found by its start, end, bytes, process and device;
     a gap in which something ran after all (a CUDA graph traced whole, another process) is only as long as what is
@@ -172,6 +174,7 @@ class _Process:
             return []
         ns = np.zeros(len(segments.step), np.int64)
         begun: list[Ints] = []
+        lying: list[SmallInts] = []
         unknown = said = idle_in_gaps = 0
         for own in sorted({-1 if one.device is None else one.device for one in self.findings[rule]}):
             gaps = [one for one in self.findings[rule] if one.device == own]
@@ -180,9 +183,10 @@ class _Process:
                 continue
             starts, ends = _starts(gaps), np.array([_end(one) for one in gaps], np.int64)
             idle = self._idle(devices[own], starts, ends)
-            edges = np.concatenate((windows.starts[:1], segments.edges, windows.ends[-1:]))
-            ns += np.diff(windows.until(edges, idle))
-            begun.append(starts[idle.until(ends) > idle.until(starts)])
+            queued = Queued.of(self.timeline, segments, idle, steps.process, devices[own])
+            ns += gaps_by_segment(segments, idle, windows, queued)
+            begun.append(real := starts[idle.until(ends) > idle.until(starts)])
+            lying.append(queued.place(idle, real, segments.at(real)))
             said += int((ends - starts).sum())
             idle_in_gaps += int(idle.before[-1])
         self._remark_unknown(rule, unknown)
@@ -196,7 +200,7 @@ class _Process:
         counted = (starts >= windows.starts[window]) & (starts < windows.ends[window])
         if left := int((~counted).sum()):
             self.outside[rule] = left
-        at = segments.at(starts[counted])
+        at = np.concatenate([*lying, np.empty(0, np.int32)])[counted]
         size = len(segments.labels)
         return self._told(
             rule,

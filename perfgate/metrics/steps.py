@@ -22,6 +22,11 @@ SUGGESTIONS = 5
 LONGEST_NAME = 100
 """Characters of a range name told there; of a longer one its ends, so far as a pattern for it takes them."""
 _HEAD, _TAIL = 64, 32
+CROSSED = (
+    "Match the outermost of them alone. If tasks take turns on that thread (asyncio), push and pop of one close the "
+    "other's ranges: draw the steps with nvtx.start_range and nvtx.end_range."
+)
+"""What helps where ranges that match lie in one another."""
 MOST_STEP_NAMES = 40
 """Names of steps that are told apart; more of them are no names but values."""
 NUMBER = re.compile(r"0x[0-9a-fA-F]+|\d+")
@@ -119,6 +124,7 @@ def find_steps(
     left_out: list[str] = []
     foreign: list[str] = []
     left_open = 0
+    crossing = False
     for process, pid in enumerate(timeline.processes):
         all_rows = np.flatnonzero((cuts >= 0) & (ranges.process == process))
         if start is not None and process != ranges.process[start]:
@@ -134,14 +140,22 @@ def find_steps(
         unclosed = rows[~ranges.closed[rows]]
         if len(unclosed):
             remarks.append(f"{len(unclosed)} step ranges were never closed and are not counted")
-        outermost = _outermost(ranges, rows[ranges.closed[rows]], remarks)
+        closed = rows[ranges.closed[rows]]
+        outermost = _outermost(ranges, closed, remarks)
+        inner = len(closed) - sum(map(len, outermost.values()))
         rows = _one_after_another(ranges, outermost, remarks, complaints)
         if steps is None:
             rows = _without_cut_last(ranges, rows, remarks)
         matched = len(rows)
         rows = rows[warmup:]
+        crossed = ""
+        if inner and steps is not None and len(rows) < steps:
+            crossed = f"{inner} ranges that match lie inside another one that does, and are not counted"
+            remarks.append(crossed)
         if matched and not len(rows):
-            left_out.append(f"process {pid} holds {matched} step ranges, all of them warm-up")
+            told = f"process {pid} holds {matched} step ranges, all of them warm-up"
+            left_out.append(f"{told}; {crossed}" if crossed else told)
+            crossing = crossing or bool(crossed)
         if steps is not None:
             if start is not None and len(rows) >= steps:
                 # What comes after the last turn is the project's, but not in the place of a turn that was left open.
@@ -175,7 +189,15 @@ def find_steps(
                 expectation=f"What bears that name is another's: {'; '.join(foreign)}",
                 next_step="Run it again; if that does not help: perfgate doctor",
             )
-        raise _not_found(timeline, names, step, is_pattern=is_pattern, left_out=left_out, left_open=left_open)
+        raise _not_found(
+            timeline,
+            names,
+            step,
+            is_pattern=is_pattern,
+            left_out=left_out,
+            left_open=left_open,
+            crossing=crossing,
+        )
     return tuple(dataclasses.replace(one, remarks=(*one.remarks, *left_out, *foreign)) for one in found)
 
 
@@ -431,7 +453,14 @@ def template(text: str) -> str:
 
 
 def _not_found(
-    timeline: Timeline, names: Names, step: str, *, is_pattern: bool, left_out: Sequence[str], left_open: int
+    timeline: Timeline,
+    names: Names,
+    step: str,
+    *,
+    is_pattern: bool,
+    left_out: Sequence[str],
+    left_open: int,
+    crossing: bool,
 ) -> StepsNotFound:
     asked = f"matches {_quoted(step)}" if is_pattern else f"is named {step!r}"
     if left_out:
@@ -439,7 +468,7 @@ def _not_found(
             subject=timeline.source,
             fact=f"no step is left after warm-up: {'; '.join(left_out)}",
             expectation="Measured steps come after the warm-up",
-            next_step="Run more steps, or lower `warmup`.",
+            next_step=CROSSED if crossing else "Run more steps, or lower `warmup`.",
         )
     if not names.texts:
         why = timeline.missing.get("ranges")

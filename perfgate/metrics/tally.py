@@ -394,7 +394,7 @@ def _add_copies(total: Tally, ops: Copies, rows: slice | Ints, segments: Segment
     # Managed memory moves by page fault, not by call: it belongs to the step in which it began.
     segment, in_turn = _attribute(total, ops, rows, segments, launches, moved_alone=np.isin(kind, _UVM))
     start, end, device = ops.start[rows], ops.end[rows], ops.device[rows]
-    length = end - start
+    length, made = end - start, ops.count[rows]
     h2d, d2h = kind == CopyKind.H2D, kind == CopyKind.D2H
     host_end = np.where(h2d, ops.source[rows], ops.target[rows])
     by_segment = total.by_segment
@@ -403,9 +403,9 @@ def _add_copies(total: Tally, ops: Copies, rows: slice | Ints, segments: Segment
         (Metric.D2H_COPIES, d2h),
         (Metric.PAGEABLE_COPIES, (h2d | d2h) & (host_end == MemoryKind.PAGEABLE)),
     ):
-        by_segment[metric] = np.bincount(segment[chosen], minlength=size).astype(np.int64)
+        by_segment[metric] = sum_by(segment[chosen], made[chosen], size)
     by_segment[Metric.H2D_BYTES] = sum_by(segment[h2d], ops.bytes[rows][h2d], size)
-    total.unknown_host = int(((h2d | d2h) & in_turn & (host_end == MemoryKind.UNKNOWN)).sum())
+    total.unknown_host = int(made[(h2d | d2h) & in_turn & (host_end == MemoryKind.UNKNOWN)].sum())
     inbound = h2d | (kind == CopyKind.UVM_H2D)
     by_segment[Metric.H2D_MS] = sum_by(segment[inbound], length[inbound], size)
     for one in np.unique(device[in_turn]).tolist():
@@ -416,12 +416,12 @@ def _add_copies(total: Tally, ops: Copies, rows: slice | Ints, segments: Segment
     for one in np.unique(kind[in_turn]).tolist():
         here = in_turn & (kind == one)
         words = COPY_WORDS.get(one, f"CUDA memcpy kind {one}")
-        total.memory[words] = Work(count=int(here.sum()), gpu_ns=int(length[here].sum()))
+        total.memory[words] = Work(count=int(made[here].sum()), gpu_ns=int(length[here].sum()))
         to_or_from_host = one in (CopyKind.H2D, CopyKind.D2H)
         for host in np.unique(host_end[here]).tolist() if to_or_from_host else (None,):
             alike = here if host is None else here & (host_end == host)
             total.copies[one, host] = CopyWork(
-                count=int(alike.sum()), gpu_ns=int(length[alike].sum()), bytes=int(ops.bytes[rows][alike].sum())
+                count=int(made[alike].sum()), gpu_ns=int(length[alike].sum()), bytes=int(ops.bytes[rows][alike].sum())
             )
 
 

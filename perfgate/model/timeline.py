@@ -81,6 +81,12 @@ class Copies:
     source: Bytes8
     target: Bytes8
     """`MemoryKind` of both ends; UNKNOWN (-1) where the export does not say."""
+    count: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+    """How many copies each row is: CUPTI merges those of a cudaMemcpyBatchAsync. 1 each where it is not given."""
+
+    def __post_init__(self) -> None:
+        if not len(self.count):
+            object.__setattr__(self, "count", np.ones(len(self.start), np.int64))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -164,7 +170,13 @@ class Timeline:
     gpus: tuple[CapturedGpu, ...] = ()
     diagnostics: tuple[Diagnostic, ...] = ()
     missing: Mapping[str, str] = field(default_factory=dict)
-    """What the capture lacks (`kernels`, `calls`, `ranges`, ...) and why, as far as it can be told."""
+    """What the capture lacks (`kernels`, `calls`, `ranges`, ...) and why, as far as it can be told.
+
+    `devices`: which of the operations of several processes ran on the same GPU. `records`: some that nsys lost, in its
+    own words.
+    """
+    ranges_repeated: int = 0
+    """How many ranges more nsys's `nvtx_sum` counts: it counts one once for each thread that created its domain."""
 
     @property
     def gpu_operations(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from perfgate.model.reports import ReportName
@@ -11,6 +11,9 @@ from perfgate.model.reports import ReportName
 
 class Kind(Enum):
     """How one CSV field must look. The value is the regular expression."""
+
+    NOTHING = r"(?:None)?"
+    """How nsys prints a NULL: as nothing, in 2022.4 as None."""
 
     INTEGER = r"-?\d+"
     NUMBER = r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?"
@@ -40,6 +43,13 @@ class ReportLayout:
     """Whether a name may hold line breaks: what people call their ranges may, what nsys names cannot."""
     per_launch_size: bool = False
     """Whether a name has one row per grid and block size."""
+
+    @property
+    def without_shares(self) -> tuple[Column, ...]:
+        """The leading columns where all rows together took no time: nsys divides by it, and a share of it is NULL."""
+        return tuple(
+            replace(column, kind=Kind.NOTHING) if column.field == "time_percent" else column for column in self.leading
+        )
 
     @property
     def header(self) -> str:
@@ -217,6 +227,7 @@ COPIES = ExportTable(
         ExportColumn(field="kind", sources=("copyKind",)),
         ExportColumn(field="source", sources=("srcKind",), default=-1),
         ExportColumn(field="target", sources=("dstKind",), default=-1),
+        ExportColumn(field="count", sources=("copyCount",), default=1),
     ),
 )
 MEMSETS = ExportTable(name="CUPTI_ACTIVITY_KIND_MEMSET", columns=_OPERATION)
@@ -250,5 +261,20 @@ STRINGS = "StringIds"
 METADATA = ("META_DATA_EXPORT", "EXPORT_META_DATA")
 """Where an export says its version: the newer name, and the one of 2022.4."""
 DIAGNOSTICS = "DIAGNOSTIC_EVENT"
+LOSSES = (
+    "CUPTI dropped % records. Some CUPTI events might be missing.",
+    "Couldn't allocate CUPTI buffers % times.%Some CUPTI events might be missing.",
+    (
+        "Could not parse % CUPTI activity records. "
+        "Please try updating the CUDA driver or use more recent profiler version."
+    ),
+)
+"""What nsys says of GPU work or calls that it lost, as SQL's LIKE has it: read in nsys 2024.2's libToolsInjection64.so.
+
+Not among them: what it says of good captures too (`Not all CUDA events might have been collected.`), and of work that
+still ran when the profiler stopped (`Number of incomplete CUPTI events dropped: ...`), which the last step lacks then.
+"""
 GPUS = "TARGET_INFO_GPU"
 CUDA_DEVICES = "TARGET_INFO_CUDA_DEVICE"
+PAGE = "virtualAddress"
+"""Column of COPIES with the page that managed memory moved: all that tells apart two moves of the same moment."""

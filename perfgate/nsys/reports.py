@@ -75,10 +75,12 @@ def parse_report(text: str, *, name: ReportName, source: str) -> tuple[Row, ...]
     layout = printed.layout(header, REPORT_LAYOUTS[name], retired=RETIRED_HEADERS)
     body = printed.body(header, text)
     model = _MODELS[name]
+    leading = _leading(body, layout)
     rows = [
-        model.model_validate(_fields(row, layout, name=name, printed=printed)) for row in _rows(body, layout, printed)
+        model.model_validate(_fields(row, layout, leading, name=name, printed=printed))
+        for row in _rows(body, layout, leading, printed)
     ]
-    _check_shares([row for row in rows if isinstance(row, TimeRow)], printed)
+    _check_shares([row for row in rows if isinstance(row, TimeRow)], printed, are_told=leading == layout.leading)
     if layout.per_launch_size:
         return tuple(_merge_launch_sizes([row for row in rows if isinstance(row, KernelRow)]))
     return tuple(rows)
@@ -105,11 +107,20 @@ def read_reports(texts: Mapping[ReportName, str], *, skipped: Mapping[ReportName
     return Reports.model_validate({**rows, "skipped": dict(skipped)})
 
 
-def _rows(body: str, layout: ReportLayout, printed: Printed) -> Iterator[re.Match[str]]:
+def _leading(body: str, layout: ReportLayout) -> tuple[Column, ...]:
+    """The leading columns of this report's rows. Either every row says its share of the time, or none does."""
+    without = layout.without_shares
+    return without if re.match(f"{_pattern(without)},", body) else layout.leading
+
+
+def _pattern(leading: Sequence[Column]) -> str:
+    return ",".join(f"({column.kind.value})" for column in leading)
+
+
+def _rows(body: str, layout: ReportLayout, leading: Sequence[Column], printed: Printed) -> Iterator[re.Match[str]]:
     """Each row as a match of its leading fields (named by column number) and `name`, still as nsys wrote it."""
-    leading = ",".join(f"({column.kind.value})" for column in layout.leading)
-    row = re.compile(f"{leading},(?P<name>.*)", re.DOTALL)
-    begins = re.compile(f"{leading},")
+    row = re.compile(f"{_pattern(leading)},(?P<name>.*)", re.DOTALL)
+    begins = re.compile(f"{_pattern(leading)},")
     pending = ""
     for number, line in enumerate(body[:-1].split("\n"), start=2):
         if begins.match(line) and not _is_open(pending, row):
@@ -139,10 +150,12 @@ def _match(row: re.Pattern[str], text: str) -> re.Match[str]:
     return found
 
 
-def _fields(row: re.Match[str], layout: ReportLayout, *, name: ReportName, printed: Printed) -> Fields:
+def _fields(
+    row: re.Match[str], layout: ReportLayout, leading: Sequence[Column], *, name: ReportName, printed: Printed
+) -> Fields:
     fields: Fields = {
         column.field: _value(text, column)
-        for text, column in zip(row.groups(), layout.leading, strict=False)
+        for text, column in zip(row.groups(), leading, strict=False)
         if column.field is not None
     }
     fields[layout.name_field] = _name(row["name"], name, printed)
@@ -151,6 +164,8 @@ def _fields(row: re.Match[str], layout: ReportLayout, *, name: ReportName, print
 
 def _value(text: str, column: Column) -> float | int | str:
     match column.kind:
+        case Kind.NOTHING:
+            return 0.0
         case Kind.INTEGER:
             return int(text)
         case Kind.NUMBER:
@@ -180,12 +195,14 @@ def _name(text: str, name: ReportName, printed: Printed) -> str:
             return text
 
 
-def _check_shares(rows: Sequence[TimeRow], printed: Printed) -> None:
+def _check_shares(rows: Sequence[TimeRow], printed: Printed, *, are_told: bool) -> None:
     """Raise when the rows cannot be all rows: nsys prints each row's share of the sum, rounded to 0.1 %.
 
-    A file cut at the end of a line looks whole; this is what gives it away.
+    A file cut at the end of a line looks whole; this is what gives it away. Shares of nothing are not told.
     """
     whole = sum(row.total_ns for row in rows)
+    if whole and not are_told:
+        raise printed.truncated(f"its rows do not say what share of the {whole} ns they are")
     for row in rows:
         share = 100 * row.total_ns / whole if whole else 0.0
         if abs(share - row.time_percent) > _SHARE_ROUNDING:

@@ -9,7 +9,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from perfgate.model.errors import StoreFailed
-from perfgate.nsys.layouts import DIAGNOSTICS, DOMAIN_EVENT, GPUS, METADATA, RANGE_EVENTS, RANGES, STRINGS
+from perfgate.nsys.layouts import (
+    COPIES,
+    DIAGNOSTICS,
+    DOMAIN_EVENT,
+    GPUS,
+    LOSSES,
+    METADATA,
+    PAGE,
+    RANGE_EVENTS,
+    RANGES,
+    STRINGS,
+)
 from perfgate.nsys.sqlite import Export, open_export, read_only_uri
 
 
@@ -24,6 +35,8 @@ class Kept:
     """Of the numbers, those that are ids of StringIds whose text leaves too."""
     only_where: Mapping[str, str] | None = None
     """Columns that are NULL in rows where this SQL is false."""
+    ordinals: tuple[str, ...] = ()
+    """Number columns of which only the order leaves, from 1: equal numbers stay equal, others stay apart."""
 
 
 _OPERATION = [
@@ -100,6 +113,7 @@ _HARMLESS_DIAGNOSTICS = (
     "CUDA profiling might have not been started correctly.%",
     "Installed CUDA driver version (%) is not supported by this build of Nsight Systems.%",
     "NVTX payload extension is incompatible.%",
+    *(f"{text}%" for text in LOSSES),
 )
 _NAMES = ("demangledName", "shortName", "mangledName")
 
@@ -111,7 +125,7 @@ _WHOLE = {
 
 KEPT: Mapping[str, Kept] = {
     "CUPTI_ACTIVITY_KIND_KERNEL": Kept(numbers=(*_OPERATION, *_NAMES, *_LAUNCH), names=_NAMES),
-    "CUPTI_ACTIVITY_KIND_MEMCPY": Kept(numbers=(*_OPERATION, *_COPY)),
+    COPIES.name: Kept(numbers=(*_OPERATION, *_COPY), ordinals=(PAGE,)),
     "CUPTI_ACTIVITY_KIND_MEMSET": Kept(numbers=(*_OPERATION, "value", "bytes", "memKind")),
     "CUPTI_ACTIVITY_KIND_GRAPH_TRACE": Kept(numbers=tuple(_OPERATION)),
     "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION": Kept(numbers=(*_OPERATION, "syncType", "eventId")),
@@ -137,7 +151,7 @@ KEPT: Mapping[str, Kept] = {
     DIAGNOSTICS: Kept(
         numbers=("timestamp", "timestampType", "source", "severity", "globalPid"),
         texts=("text",),
-        where=" OR ".join(f"text LIKE '{text}'" for text in _HARMLESS_DIAGNOSTICS),
+        where=" OR ".join("text LIKE '{}'".format(text.replace("'", "''")) for text in _HARMLESS_DIAGNOSTICS),
     ),
     **{name: Kept(numbers=(), texts=("name", "value"), where=_VERSION_ROWS) for name in METADATA},
     "ENUM_CUDA_MEMCPY_OPER": Kept(numbers=("id",), texts=("name", "label")),
@@ -210,7 +224,7 @@ def _copy(export: Export, copy: sqlite3.Connection) -> None:
 
 def _copy_table(export: Export, copy: sqlite3.Connection, table: str, kept: Kept) -> None:
     has = export.tables[table]
-    columns = {name: "INTEGER" for name in kept.numbers if name in has}
+    columns = {name: "INTEGER" for name in (*kept.numbers, *kept.ordinals) if name in has}
     columns |= {name: "TEXT" for name in kept.texts if name in has}
     if not columns:
         return
@@ -219,10 +233,12 @@ def _copy_table(export: Export, copy: sqlite3.Connection, table: str, kept: Kept
         allowed = [_WHOLE[kind].format(name=f'"{name}"')]
         if kept.only_where and name in kept.only_where:
             allowed.append(kept.only_where[name])
-        select.append(f'CASE WHEN {" AND ".join(allowed)} THEN "{name}" END')
+        value = f'dense_rank() OVER (ORDER BY "{name}")' if name in kept.ordinals else f'"{name}"'
+        select.append(f"CASE WHEN {' AND '.join(allowed)} THEN {value} END")
     declared = ", ".join(f'"{name}" {kind}' for name, kind in columns.items())
     copy.execute(f'CREATE TABLE main."{table}" ({declared})')
     copy.execute(
         f'INSERT INTO main."{table}" SELECT {", ".join(select)} FROM source."{table}"'
         + (f" WHERE {kept.where}" if kept.where else "")
+        + (" ORDER BY rowid" if kept.ordinals else "")  # ranking puts the rows into another order
     )

@@ -6,7 +6,7 @@ import os
 import re
 import sqlite3
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
@@ -26,6 +26,7 @@ from perfgate.model.timeline import (
     Calls,
     CapturedGpu,
     Copies,
+    CopyKind,
     Diagnostic,
     Ints,
     Kernels,
@@ -46,9 +47,11 @@ from perfgate.nsys.layouts import (
     GPUS,
     GRAPHS,
     KERNELS,
+    LOSSES,
     MARK_EVENT,
     MEMSETS,
     METADATA,
+    PAGE,
     PROCESS_SHIFT,
     PUSH_POP_EVENTS,
     RANGE_EVENTS,
@@ -81,6 +84,7 @@ _OTHER_EXPORTS: Mapping[bytes, str] = {b"PAR1": "Parquet", b"ARROW1": "Arrow", b
 """First bytes of nsys's other export formats."""
 _AGAIN = "Export it again: nsys export --type sqlite --force-overwrite true CAPTURE.nsys-rep"
 _UNKNOWN_PID = 0
+_MANAGED = (CopyKind.UVM_H2D, CopyKind.UVM_D2H, CopyKind.UVM_D2D)
 _WARNINGS = (2, 3)
 """Severities of DIAGNOSTIC_EVENT: warning and error."""
 _FARTHEST_NS = 2**61
@@ -103,6 +107,7 @@ _LIMITS: Mapping[str, tuple[int, int]] = {
     "kind": (-(2**7), 2**7 - 1),
     "source": (-(2**7), 2**7 - 1),
     "target": (-(2**7), 2**7 - 1),
+    "count": (0, 2**31 - 1),
 }
 """The least and the most that a column may hold."""
 _MIXING: Final = np.int64(-7046029254386353131)
@@ -121,7 +126,8 @@ def read_timeline(path: Path) -> Timeline:
       they have no such column) belong to the capture's only process, or to one with pid 0 where it has several or none.
     - A device is a physical GPU. Processes count their own from 0 (CUDA_VISIBLE_DEVICES), so their numbers are
       translated by TARGET_INFO_CUDA_DEVICE (in exports of 2025 and newer); else by TARGET_INFO_GPU's CUDA number; else
-      they are taken as they stand, which takes equal numbers of different processes for the same GPU.
+      they are taken as they stand. Without that first table equal numbers of several processes are taken for the same
+      GPU, and `Timeline.missing` says so under `devices` unless there is but one.
     - A kernel or call whose name is not in StringIds is called `(name 123)`.
 
     Raises CaptureUnreadable for what is no export, or a damaged one, and for values that no nsys writes (text in a
@@ -507,9 +513,12 @@ def _filled(columns: Columns, parts: Sequence[Future[slice]]) -> Columns:
 def _refuse_twins(export: Export, table: ExportTable, columns: Columns) -> None:
     """Refuse a table that holds a row twice, which would count double; rows are compared whole where any look alike.
 
-    What CUPTI could not time has nothing to be told apart by, and counts as no time.
+    What CUPTI could not time has nothing to be told apart by, and counts as no time; nor have moves of managed memory
+    where their page is not told.
     """
     timed = columns["end"] > 0 if columns else np.empty(0, np.bool_)
+    if timed.any() and table is COPIES and PAGE not in export.tables[table.name]:
+        timed &= ~np.isin(columns["kind"], _MANAGED)
     if not timed.any():
         return
     start, end, correlation = (columns[name][timed] for name in ("start", "end", "correlation"))
@@ -544,13 +553,14 @@ def _timeline(export: Export) -> Timeline:
             if columns:
                 columns["process"] = order[columns["process"]]
     operations = [tables[table.name] for table in (KERNELS, COPIES, MEMSETS, GRAPHS)]
-    gpus = _name_devices(export, processes, [columns for columns in operations if columns])
+    gpus, mixed = _name_devices(export, processes, [columns for columns in operations if columns])
 
     kernels, calls = _kernels(tables[KERNELS.name]), _calls(tables[CALLS.name])
     of_kernels, of_calls = (set(pd.unique(column).tolist()) for column in (kernels.name, calls.name))
     ids = of_kernels | of_calls
     text_ids = _column(tables[RANGES.name], "text_id", np.int64)
     strings = _strings(export, ids | {int(name) for name in pd.unique(text_ids)})
+    domains = _domain_rows(export, index)
     meta = {name: _text(value) for table in METADATA for name, value in export.rows(table, ("name", "value"))}
     timeline = Timeline(
         source=export.path.name,
@@ -562,15 +572,18 @@ def _timeline(export: Export) -> Timeline:
         memsets=_spans(tables[MEMSETS.name]),
         graphs=_spans(tables[GRAPHS.name]),
         calls=calls,
-        ranges=_ranges(export, tables[RANGES.name], index, strings),
+        ranges=_ranges(export, tables[RANGES.name], _domains(export, domains), strings),
         names={name: strings.get(name, f"(name {name})") for name in ids},
         gpus=gpus,
         diagnostics=tuple(
             Diagnostic(severity=_whole(severity) or 0, text=_text(text) or "")
             for severity, text in export.rows(DIAGNOSTICS, ("severity", "text"))
         ),
+        ranges_repeated=_repeated(tables[RANGES.name], domains),
     )
     missing = _missing(timeline)
+    if mixed:
+        missing["devices"] = mixed
     if "ranges" in missing and (marks := len(export.rows(RANGES.name, ("start",), where=f"eventType = {MARK_EVENT}"))):
         missing["ranges"] = f"only NVTX marks were recorded, {marks} of them, and a mark has no length"
     if lacking := of_kernels - strings.keys():
@@ -616,6 +629,7 @@ def _copies(columns: Columns) -> Copies:
         kind=_column(columns, "kind", np.int8),
         source=_memory_kinds(columns, "source"),
         target=_memory_kinds(columns, "target"),
+        count=np.maximum(_column(columns, "count", np.int64), 1),  # a row is one at least, whatever is told of it
     )
 
 
@@ -648,7 +662,9 @@ def _strings(export: Export, wanted: set[int]) -> dict[int, str]:
     return {number: _text(text) or "" for number, text in rows if number in wanted}
 
 
-def _ranges(export: Export, columns: Columns, index: Mapping[int, int], strings: Mapping[int, str]) -> Ranges:
+def _ranges(
+    export: Export, columns: Columns, domains: Mapping[tuple[int, int], str], strings: Mapping[int, str]
+) -> Ranges:
     """The ranges; one that was never closed ends with the last moment at which any range begins or ends."""
     closed = _column(columns, "closed", np.bool_)
     start = _column(columns, "start", np.int64)
@@ -661,14 +677,18 @@ def _ranges(export: Export, columns: Columns, index: Mapping[int, int], strings:
         end=end,
         process=process,
         thread=_column(columns, "thread", np.int64),
-        name=_range_names(export, columns, process, index, strings),
+        name=_range_names(export, columns, process, domains, strings),
         push_pop=np.isin(_column(columns, "event", np.int64), PUSH_POP_EVENTS),
         closed=closed,
     )
 
 
 def _range_names(
-    export: Export, columns: Columns, process: SmallInts, index: Mapping[int, int], strings: Mapping[int, str]
+    export: Export,
+    columns: Columns,
+    process: SmallInts,
+    domains: Mapping[tuple[int, int], str],
+    strings: Mapping[int, str],
 ) -> Names:
     """`domain:text`, or `text` in the default domain and in one whose name the capture lacks: as nsys itself does."""
     names = np.empty(len(process), dtype=np.object_)
@@ -676,7 +696,6 @@ def _range_names(
         return names
     pool: dict[str, str] = {}
     texts = [pool.setdefault(text, text) for text in _range_texts(export, columns, strings)]
-    domains = _domains(export, index)
     if domains:
         keys = zip(columns["domain"].tolist(), process.tolist(), strict=True)
         texts = [
@@ -717,19 +736,55 @@ def _device(value: object) -> int | None:
     return number if number is not None and least <= number <= most else None
 
 
-def _domains(export: Export, index: Mapping[int, int]) -> dict[tuple[int, int], str]:
-    """Names of the NVTX domains by (domain id, process); the first row that names one counts."""
-    named: dict[tuple[int, int], str] = {}
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _DomainRow:
+    """The creation of an NVTX domain."""
+
+    number: int
+    process: int
+    thread: int
+    """`globalTid`."""
+    text: str | None
+    text_id: int | None
+
+
+def _domain_rows(export: Export, index: Mapping[int, int]) -> list[_DomainRow]:
+    """The domains that processes with events created, the first to be created first."""
     columns = ("domainId", "globalTid", "text", "textId")
-    found = export.rows(RANGES.name, columns, where=f"eventType = {DOMAIN_EVENT} ORDER BY start")
-    rows = [(_whole(domain), _whole(thread), text, _whole(text_id)) for domain, thread, text, text_id in found]
-    registered = _strings(export, {text_id for *_, text_id in rows if text_id is not None})
-    for domain, thread, text, text_id in rows:
-        process = index.get((-1 if thread is None else thread) & ~THREAD_MASK)
-        name = registered.get(-1 if text_id is None else text_id) or _text(text)
-        if process is not None and domain is not None and name:
-            named.setdefault((domain, process), name)
+    found: list[_DomainRow] = []
+    for row in export.rows(RANGES.name, columns, where=f"eventType = {DOMAIN_EVENT} ORDER BY start"):
+        number, thread = _whole(row[0]), _whole(row[1])
+        thread = -1 if thread is None else thread
+        process = index.get(thread & ~THREAD_MASK)
+        if number is not None and process is not None:
+            told = _DomainRow(number=number, process=process, thread=thread, text=_text(row[2]), text_id=_whole(row[3]))
+            found.append(told)
+    return found
+
+
+def _domains(export: Export, rows: Sequence[_DomainRow]) -> dict[tuple[int, int], str]:
+    """Names of the NVTX domains by (domain id, process); the first row that names one counts."""
+    registered = _strings(export, {row.text_id for row in rows if row.text_id is not None})
+    named: dict[tuple[int, int], str] = {}
+    for row in rows:
+        if name := registered.get(-1 if row.text_id is None else row.text_id) or row.text:
+            named.setdefault((row.number, row.process), name)
     return named
+
+
+def _repeated(columns: Columns, rows: Sequence[_DomainRow]) -> int:
+    """How many ranges nsys's `nvtx_sum` counts too many.
+
+    Its script keeps a row for each thread that created a domain, and joins them to the ranges by domain and process.
+    """
+    threads: dict[tuple[int, int], set[int]] = {}
+    for row in rows:
+        threads.setdefault((row.number, row.process), set()).add(row.thread)
+    return sum(
+        (len(its) - 1) * int(((columns["domain"] == number) & (columns["process"] == process)).sum())
+        for (number, process), its in threads.items()
+        if columns and len(its) > 1
+    )
 
 
 # --- devices -----------------------------------------------------------------------------------------------------
@@ -747,6 +802,29 @@ class _Devices:
     def physical(self, pid: int, own: int) -> int:
         found = self.by_process.get((pid, own))
         return self.by_cuda_number.get(own, own) if found is None else found
+
+    def mixed(self, used: Iterable[tuple[int, int, int]]) -> str:
+        """Say that it is not known which operations ran on the same GPU; empty where it is.
+
+        `used`: each process by its index, its pid, and its own number of a GPU on which it ran anything.
+
+        Before 2025 an export has the processes' own numbers and nothing else: CUPTI's contexts have the same ones, and
+        of the environment only what nsys itself was started with is told, not what each process set.
+        """
+        on: dict[int, set[int]] = {}
+        untold: set[int] = set()
+        for process, pid, own in set(used):
+            device = self.physical(pid, own)
+            on.setdefault(device, set()).add(process)
+            if (pid, own) not in self.by_process:
+                untold.add(device)
+        sharing = {process for device in untold if len(on[device]) > 1 for process in on[device]}
+        if not sharing or len(self.gpus) == 1:
+            return ""
+        return (
+            f"the capture does not say which GPU each of its {len(sharing)} processes used: nsys before 2025 has their "
+            "own numbers only, which CUDA_VISIBLE_DEVICES may have changed"
+        )
 
 
 def _devices(export: Export) -> _Devices:
@@ -787,21 +865,27 @@ def _bare(uuid: str | None) -> str:
     return (uuid or "").removeprefix("GPU-").lower()
 
 
-def _name_devices(export: Export, processes: tuple[int, ...], operations: Sequence[Columns]) -> tuple[CapturedGpu, ...]:
-    """Put physical GPUs for the processes' own device numbers, in place."""
+def _name_devices(
+    export: Export, processes: tuple[int, ...], operations: Sequence[Columns]
+) -> tuple[tuple[CapturedGpu, ...], str]:
+    """Put physical GPUs for the processes' own device numbers, in place; also what `_Devices.mixed` says of them."""
     devices = _devices(export)
+    used: set[tuple[int, int, int]] = set()
     for columns in operations:
         process, device = columns["process"], columns["device"]
         if (process == process[0]).all() and (device == device[0]).all():
-            physical = devices.physical(processes[process[0]], int(device[0]))
-            if physical != device[0]:
+            its, own = int(process[0]), int(device[0])
+            used.add((its, processes[its], own))
+            physical = devices.physical(processes[its], own)
+            if physical != own:
                 device.fill(physical)
             continue
         pairs, uniques = pd.factorize((process.astype(np.int64) << 32) | (device.astype(np.int64) & 0xFFFFFFFF))
-        distinct = zip((uniques >> 32).tolist(), uniques.astype(np.int32).tolist(), strict=True)
+        distinct = list(zip((uniques >> 32).tolist(), uniques.astype(np.int32).tolist(), strict=True))
+        used.update((its, processes[its], own) for its, own in distinct)
         found = [devices.physical(processes[its], own) for its, own in distinct]
         columns["device"] = np.array(found, dtype=np.int32)[pairs]
-    return tuple(gpu for _, gpu in sorted(devices.gpus.items()))
+    return tuple(gpu for _, gpu in sorted(devices.gpus.items())), devices.mixed(used)
 
 
 # --- what is not there -------------------------------------------------------------------------------------------
@@ -820,6 +904,8 @@ def _missing(timeline: Timeline) -> dict[str, str]:
         missing["calls"] = "GPU operations were recorded, but not the CUDA calls that started them"
     if not len(timeline.ranges.start):
         missing["ranges"] = "no NVTX ranges were recorded" + _told_by_nsys(timeline, "NVTX", but=_NOT_OF_RANGES)
+    if lost := [note.text for note in timeline.diagnostics if _LOSS.fullmatch(note.text.strip())]:
+        missing["records"] = "nsys lost GPU operations or calls" + _quoted(text.strip().rstrip(".") for text in lost)
     return missing
 
 
@@ -832,13 +918,21 @@ _NOT_OF_RANGES: Final = re.compile(r"NVTX function (?!\w*Range)\w+ was called")
 """The nvtx package destroys its domains at its end in a way that nsys warns of, whatever was recorded."""
 
 
+_LOSS: Final = re.compile("|".join(".*".join(map(re.escape, text.split("%"))) for text in LOSSES), re.DOTALL)
+"""SQL's LIKE, of which `%` is the only sign that is used."""
+
+
 def _told_by_nsys(timeline: Timeline, about: str, *, but: re.Pattern[str] | None = None) -> str:
     """What nsys warned of that names the trace in question, quoted; the first two."""
-    texts = dict.fromkeys(
-        inert(diagnostic.text.strip(), longest=LONGEST_TEXT)
+    return _quoted(
+        diagnostic.text.strip()
         for diagnostic in timeline.diagnostics
         if about in diagnostic.text
         and diagnostic.severity in _WARNINGS
         and (but is None or not but.search(diagnostic.text))
     )
+
+
+def _quoted(told: Iterable[str]) -> str:
+    texts = dict.fromkeys(inert(text, longest=LONGEST_TEXT) for text in told)
     return "".join(f': "{text}"' if place == 0 else f', "{text}"' for place, text in enumerate(list(texts)[:2]))

@@ -140,6 +140,25 @@ def test_of_nested_matches_the_outermost_is_the_step() -> None:
     assert one.remarks == ()
 
 
+CROSSING = """
+        range   |-----------------------step---------------------|
+        range     |-step-|   |-step-|   |-step-|   |-step-|
+        """
+
+
+def test_where_steps_are_missing_it_is_said_that_others_lie_inside() -> None:
+    told = "4 ranges that match lie inside another one that does, and are not counted"
+    assert found(draw(CROSSING), steps=3).remarks == (told,)
+    with pytest.raises(StepsNotFound) as caught:
+        found(draw(CROSSING), steps=3, warmup=1)
+    assert str(caught.value) == (
+        f"drawn.sqlite: no step is left after warm-up: process 100 holds 1 step ranges, all of them warm-up; {told}. "
+        "Measured steps come after the warm-up.\nMatch the outermost of them alone. If tasks take turns on that thread "
+        "(asyncio), push and pop of one close the other's ranges: draw the steps with nvtx.start_range and "
+        "nvtx.end_range."
+    )
+
+
 def test_a_step_that_begins_inside_the_one_before_ends_it_and_that_is_said() -> None:
     one = found(
         draw("""

@@ -333,6 +333,28 @@ def test_a_report_that_was_cut_at_the_end_of_a_line_is_given_away_by_its_shares(
     )
 
 
+@pytest.mark.parametrize("null", ["", "None"])
+def test_rows_that_took_no_time_have_no_share_of_it(null: str) -> None:
+    """nsys divides by the time of all rows; 2022.4 prints a NULL as None, newer ones print nothing."""
+    rows = "".join(f"{null},0,{count},0.0,0.0,0,0,0.0,PushPop,{name}\n" for count, name in ((2, '"a, b"'), (1, "c\nd")))
+    found = parse_report(NVTX + rows, name=ReportName.NVTX_SUM, source="a.csv")
+    assert [(row.range, row.count, row.time_percent) for row in found] == [("a, b", 2, 0.0), ("c\nd", 1, 0.0)]
+
+
+def test_rows_that_took_time_must_say_their_share_of_it() -> None:
+    """Between rows that do, one that does not is no row, and reads as the rest of a name."""
+    told = "75.0,300,1,300.0,300.0,300,300,0.0,PushPop,a\n"
+    untold = ",100,1,100.0,100.0,100,100,0.0,PushPop,b\n"
+    assert refusal(NVTX + untold, ReportName.NVTX_SUM, CaptureUnreadable) == (
+        f"a.csv: nvtx_sum is truncated or damaged: its rows do not say what share of the 100 ns they are.\n{AGAIN}"
+    )
+    for rows in (told + untold, untold + told):
+        name = rows[:-1].partition("PushPop,")[2]
+        assert refusal(NVTX + rows, ReportName.NVTX_SUM, CaptureUnreadable) == (
+            f"a.csv: nvtx_sum is truncated or damaged: a name with a comma is not in quotes: {name!r}.\n{AGAIN}"
+        )
+
+
 def test_a_name_with_a_comma_outside_quotes() -> None:
     assert refusal(ranges("a,b"), ReportName.NVTX_SUM, CaptureUnreadable) == (
         f"a.csv: nvtx_sum is truncated or damaged: a name with a comma is not in quotes: 'a,b'.\n{AGAIN}"

@@ -111,6 +111,35 @@ def test_secrets_do_not_leave_in_columns_that_are_not_known(source: Path, target
         assert [name for (name,) in copy.execute("SELECT name FROM pragma_table_info('StringIds')")] == ["id", "value"]
 
 
+def test_pages_of_managed_memory_stay_apart_without_their_addresses(source: Path, target: Path) -> None:
+    """Two that move at the same moment would be one row twice, which is refused; an address is no one's business."""
+    moves = [Copy(500, 600, 4096, kind=11, source=4, target=4)] * 3
+    write_export(source, *moves, *MEASURED, Copy(600, 700, 4096, kind=11, source=4, target=4))
+    execute(source, "ALTER TABLE CUPTI_ACTIVITY_KIND_MEMCPY ADD COLUMN virtualAddress INTEGER")
+    for row, address in ((1, 0x7F0000030000), (2, 0x7F0000010000), (3, 0x7F0000020000), (5, 0x7F0000010000)):
+        execute(source, "UPDATE CUPTI_ACTIVITY_KIND_MEMCPY SET virtualAddress = ? WHERE rowid = ?", [address, row])
+
+    scrub(source, target)
+
+    assert_same(read_timeline(target), read_timeline(source))
+    with closing(sqlite3.connect(target)) as copy:
+        pages = copy.execute("SELECT virtualAddress FROM CUPTI_ACTIVITY_KIND_MEMCPY ORDER BY rowid").fetchall()
+    assert [page is None for (page,) in pages] == [False, False, False, True, False]
+    (first,), (second,), (third,), _, (again,) = pages
+    assert second == again < third < first <= 5
+
+
+def test_what_nsys_says_that_it_lost_leaves(source: Path, target: Path) -> None:
+    texts = (
+        "CUPTI dropped 12 records. Some CUPTI events might be missing.",
+        "Couldn't allocate CUPTI buffers 3 times.Some CUPTI events might be missing.\n",
+    )
+    scrub(write_export(source, *MEASURED, *(Row("DIAGNOSTIC_EVENT", severity=3, text=text) for text in texts)), target)
+    timeline = read_timeline(target)
+    assert_same(timeline, read_timeline(source))
+    assert timeline.missing["records"].startswith('nsys lost GPU operations or calls: "CUPTI dropped 12 records.')
+
+
 def test_secrets_do_not_leave_in_the_unused_parts_of_pages(source: Path, target: Path) -> None:
     blocks = [Row("StringIds", id=99_000 + i, value=ENVIRONMENT * 40) for i in range(400)]
     rows = [Kernel(f"kernel {i}", i, i + 1, correlation=i) for i in range(3000)]

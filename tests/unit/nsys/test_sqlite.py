@@ -160,6 +160,26 @@ def test_memory_kinds_that_the_model_does_not_know_are_unknown(path: Path) -> No
     assert timeline.copies.target.tolist() == [MemoryKind.UNKNOWN, MemoryKind.ARRAY]
 
 
+def test_copies_that_cupti_merged_into_one_row_are_counted(path: Path) -> None:
+    write_export(path, *(Copy(start, start + 1, 64) for start in range(4)))
+    assert read_timeline(path).copies.count.tolist() == [1, 1, 1, 1]
+    execute(path, "ALTER TABLE CUPTI_ACTIVITY_KIND_MEMCPY ADD COLUMN copyCount INTEGER")
+    assert read_timeline(path).copies.count.tolist() == [1, 1, 1, 1]
+    for start, count in enumerate((8, 0, None, 2)):
+        execute(path, "UPDATE CUPTI_ACTIVITY_KIND_MEMCPY SET copyCount = ? WHERE start = ?", [count, start])
+    assert read_timeline(path).copies.count.tolist() == [8, 1, 1, 2]
+    execute(path, "UPDATE CUPTI_ACTIVITY_KIND_MEMCPY SET copyCount = -1 WHERE start = 3")
+    assert refusal(path) == (
+        f"run.sqlite: it is damaged: CUPTI_ACTIVITY_KIND_MEMCPY has -1 as a count, which no nsys writes.\n{AGAIN}"
+    )
+
+
+def test_no_copies_count_as_none(path: Path) -> None:
+    count = read_timeline(write_export(path, Kernel("k", 0, 1))).copies.count
+    assert count.tolist() == []
+    assert count.dtype == np.int64
+
+
 def test_a_name_that_is_not_in_the_export_is_told_by_its_number(path: Path) -> None:
     write_export(path, Kernel("k", 0, 1))
     execute(path, "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET demangledName = 123")
@@ -219,6 +239,27 @@ def test_ranges_of_a_named_domain_bear_its_name(path: Path) -> None:
         )
     )
     assert range_names(timeline) == ["NCCL:allReduce", "a:b", "other:allReduce", "lost", "none"]
+
+
+def test_ranges_of_a_domain_that_several_threads_created_are_repeated_in_the_report(path: Path) -> None:
+    write_export(
+        path,
+        Domain("one", 1),
+        Domain("one", 1, start=1),
+        Domain("one", 1, start=2),
+        Domain("one", 1, start=3),
+        Domain("one", 1, process=600, start=4),
+        Range("a", 10, 20, domain=1),
+        Range("b", 20, 30, domain=1),
+        Range("step", 30, 40),
+        Range("none", 30, 40, domain=None),
+        Range("c", 30, 40, domain=1, process=600),
+    )
+    assert read_timeline(path).ranges_repeated == 0
+    execute(path, "UPDATE NVTX_EVENTS SET globalTid = globalTid + start WHERE eventType = 75 AND start IN (2, 3)")
+    assert read_timeline(path).ranges_repeated == 2 * 2
+    execute(path, "DELETE FROM NVTX_EVENTS WHERE eventType = 59")
+    assert read_timeline(path).ranges_repeated == 0
 
 
 def test_a_domain_may_be_named_by_a_registered_string(path: Path) -> None:
@@ -377,6 +418,73 @@ def test_without_any_table_of_gpus_devices_stand_as_they_are(path: Path) -> None
     assert timeline.gpus == ()
 
 
+TWO_GPUS = tuple(
+    Row("TARGET_INFO_GPU", id=number, name="NVIDIA H200", uuid=str(number), cuDevice=number) for number in (0, 1)
+)
+
+
+@pytest.mark.parametrize(
+    ("rows", "told"),
+    [
+        ((Kernel("k", 0, 1, process=47), Kernel("k", 0, 1, process=48), *TWO_GPUS), 2),
+        ((Kernel("k", 0, 1, process=47), Kernel("k", 0, 1, process=48)), 2),
+        ((Kernel("k", 0, 1, process=47), Copy(0, 1, 2, process=48), Memset(0, 1, process=49), *TWO_GPUS), 3),
+        ((Kernel("k", 0, 1, host=1), Kernel("k", 0, 1, host=2), *TWO_GPUS), 2),
+        (
+            (
+                *(Kernel("k", 0, 1, process=47, device=number) for number in (0, 1)),
+                Kernel("k", 0, 1, process=48, device=1),
+                Kernel("k", 0, 1, process=49, device=2),
+                *TWO_GPUS,
+            ),
+            2,
+        ),
+        (
+            (
+                Kernel("k", 0, 1, process=47),
+                Kernel("k", 0, 1, process=48),
+                *TWO_GPUS,
+                Row("TARGET_INFO_CUDA_DEVICE", gpuId=0, cudaId=0, pid=47, uuid=None),
+            ),
+            2,
+        ),
+        ((Kernel("k", 0, 1, process=47), Kernel("k", 0, 1, process=48), TWO_GPUS[0]), 0),
+        ((Kernel("k", 0, 1, process=47), Kernel("k", 0, 1, process=48, device=1), *TWO_GPUS), 0),
+        ((Kernel("k", 0, 1, process=47), Call("c", 0, 1, process=48), *TWO_GPUS), 0),
+        (
+            (
+                Kernel("k", 0, 1, process=47),
+                Kernel("k", 0, 1, process=48),
+                *TWO_GPUS,
+                *(Row("TARGET_INFO_CUDA_DEVICE", gpuId=0, cudaId=0, pid=pid, uuid=None) for pid in (47, 48)),
+            ),
+            0,
+        ),
+    ],
+    ids=[
+        "two ranks that each call their GPU 0",
+        "of a machine whose GPUs are not told",
+        "kernels, copies and memsets",
+        "one process id on two hosts",
+        "one number of several is shared",
+        "only one process is told",
+        "there is but one GPU",
+        "each has its own number",
+        "the other runs nothing",
+        "both are told",
+    ],
+)
+def test_processes_that_may_or_may_not_share_a_gpu_are_told(
+    path: Path, rows: tuple[Kernel | Copy | Memset | Call | Row, ...], told: int
+) -> None:
+    assert read_timeline(write_export(path, *rows)).missing.get("devices") == (
+        f"the capture does not say which GPU each of its {told} processes used: nsys before 2025 has their own numbers "
+        "only, which CUDA_VISIBLE_DEVICES may have changed"
+        if told
+        else None
+    )
+
+
 def test_descriptions_that_make_no_sense_are_left_out(path: Path) -> None:
     timeline = read_timeline(
         write_export(
@@ -441,6 +549,51 @@ def test_a_warning_about_another_nvtx_function_is_no_reason_for_missing_ranges(p
     rows = [Row("DIAGNOSTIC_EVENT", severity=2, text=text) for text in warnings]
     told = read_timeline(write_export(path, Kernel("k", 0, 1), *rows)).missing["ranges"]
     assert told == f'no NVTX ranges were recorded: "{warnings[1]}"'
+
+
+UNPARSED = (
+    "Could not parse 7 CUPTI activity records. Please try updating the CUDA driver or use more recent profiler version"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "quoted"),
+    [
+        (
+            "CUPTI dropped 12 records. Some CUPTI events might be missing.",
+            "CUPTI dropped 12 records. Some CUPTI events might be missing",
+        ),
+        (
+            "Couldn't allocate CUPTI buffers 3 times.Some CUPTI events might be missing.\n",
+            "Couldn't allocate CUPTI buffers 3 times.Some CUPTI events might be missing",
+        ),
+        (f"{UNPARSED}.", UNPARSED),
+    ],
+)
+@pytest.mark.parametrize("severity", [1, 2, 3])
+def test_what_nsys_says_that_it_lost_is_told(path: Path, text: str, quoted: str, severity: int) -> None:
+    note = Row("DIAGNOSTIC_EVENT", severity=severity, text=text)
+    rows = (Kernel("k", 0, 1), Call("c", 0, 1), Range("step", 0, 9), note, note)
+    assert read_timeline(write_export(path, *rows)).missing == {
+        "records": f'nsys lost GPU operations or calls: "{quoted}"'
+    }
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Not all CUDA events might have been collected.",
+        "Number of CUPTI events produced: \t2969, CUPTI buffers: 50.",
+        (
+            "Number of incomplete CUPTI events dropped: 2. Incomplete events appear when GPU timestamp information "
+            "have not been retrieved at the time the profiling session was stopped."
+        ),
+    ],
+)
+def test_what_nsys_says_of_good_captures_too_is_no_loss(path: Path, text: str) -> None:
+    note = Row("DIAGNOSTIC_EVENT", severity=2, text=text)
+    rows = (Kernel("k", 0, 1), Call("c", 0, 1), Range("step", 0, 9), note)
+    assert read_timeline(write_export(path, *rows)).missing == {}
 
 
 def test_marks_without_ranges_are_told(path: Path) -> None:
@@ -710,6 +863,18 @@ def test_a_row_that_is_there_twice_does_not_count_double(
     assert refusal(path).startswith(
         f"run.sqlite: it is damaged: {table} has 3 rows that are in it already, equal in every column."
     )
+
+
+@pytest.mark.parametrize("kind", [11, 12, 13])
+def test_pages_of_managed_memory_that_move_at_once_are_several(path: Path, kind: int) -> None:
+    """Only their addresses differ, which not every export has; where it has them, equal ones are one row twice."""
+    write_export(path, Copy(5, 9, 4096, kind=kind, source=4, target=4), Copy(5, 9, 4096, kind=kind, source=4, target=4))
+    assert len(read_timeline(path).copies.start) == 2
+    execute(path, "ALTER TABLE CUPTI_ACTIVITY_KIND_MEMCPY ADD COLUMN virtualAddress INTEGER")
+    execute(path, "UPDATE CUPTI_ACTIVITY_KIND_MEMCPY SET virtualAddress = 4096 * rowid")
+    assert len(read_timeline(path).copies.start) == 2
+    execute(path, "UPDATE CUPTI_ACTIVITY_KIND_MEMCPY SET virtualAddress = 4096")
+    assert refusal(path).startswith("run.sqlite: it is damaged: CUPTI_ACTIVITY_KIND_MEMCPY has 1 row that is in it")
 
 
 def test_rows_that_are_alike_but_for_a_column_that_is_not_read_are_several(path: Path) -> None:

@@ -1,0 +1,85 @@
+"""Idle times of a GPU that the CPU is not to blame for: what ends them had been launched before they began."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from perfgate.metrics.attribution import Segments
+from perfgate.metrics.intervals import Idle
+from perfgate.model.timeline import Copies, Flags, Ints, Kernels, SmallInts, Spans, Timeline
+
+
+@dataclass(frozen=True, slots=True)
+class Queued:
+    """Which of a device's idle times end with an operation of the process that was queued already.
+
+    ```
+    launch    ^a^b                    ^c
+    kernel      |--a--|     |--b--|         |--c--|
+    idle               |-q-|       |--------|          q: under the range that launched b
+    ```
+    There the GPU waits for another stream, for a copy, or for itself; what the CPU does meanwhile has no part in it.
+    Where the operation was launched later, the GPU waits for what the CPU does.
+    """
+
+    flags: Flags
+    """Shape (n,) as `Idle.starts`."""
+    segment: SmallInts
+    """Of the launch, for each idle time that is flagged."""
+
+    @classmethod
+    def of(cls, timeline: Timeline, segments: Segments, idle: Idle, process: int, device: int) -> Queued:
+        """Look for the launch of what ends each idle time; both outermost ones have no end."""
+        begins = idle.starts
+        flags = np.zeros(len(begins), np.bool_)
+        starts, correlation, mine = _operations(timeline, process, device)
+        called, at = _calls(timeline, process)
+        inner = slice(1, -1)
+        if len(begins) < 3 or not len(starts) or not len(called):
+            return cls(flags, np.empty(0, np.int32))
+        ends = begins[inner] + np.diff(idle.before)[inner]
+        row = np.minimum(np.searchsorted(starts, ends), len(starts) - 1)
+        place = np.minimum(np.searchsorted(called, correlation[row]), len(called) - 1)
+        launched = at[place]
+        flags[inner] = (
+            (starts[row] == ends)
+            & mine[row]
+            & (correlation[row] > 0)
+            & (called[place] == correlation[row])
+            & (launched < begins[inner])
+        )
+        return cls(flags, segments.at(launched[flags[inner]]))
+
+    def place(self, idle: Idle, times: Ints, at: SmallInts) -> SmallInts:
+        """The segments `at` of moments at which idle times begin, with those of the launches where it was queued."""
+        row = np.minimum(np.searchsorted(idle.starts, times), len(self.flags) - 1)
+        if not len(self.segment):
+            return at
+        launched = self.segment[np.maximum(np.cumsum(self.flags)[row] - 1, 0)]
+        return np.where(self.flags[row], launched, at).astype(np.int32)
+
+
+def _operations(timeline: Timeline, process: int, device: int) -> tuple[Ints, Ints, Flags]:
+    """Start, correlation id and whether of the process, of all that ran on a device, by start."""
+    tables: tuple[Kernels | Copies | Spans, ...] = (
+        *(timeline.kernels, timeline.graphs),
+        *(timeline.copies, timeline.memsets),
+    )
+    here = [(ops, np.flatnonzero(ops.device == device)) for ops in tables]
+    starts = np.concatenate([ops.start[rows] for ops, rows in here])
+    correlation = np.concatenate([ops.correlation[rows].astype(np.int64) for ops, rows in here])
+    mine = np.concatenate([ops.process[rows] == process for ops, rows in here])
+    # Of those that start at once the process's own comes first, by its id: the order of rows changes nothing.
+    order = np.lexsort((correlation, ~mine, starts))
+    return starts[order], correlation[order], mine[order]
+
+
+def _calls(timeline: Timeline, process: int) -> tuple[Ints, Ints]:
+    """Correlation id and begin of the process's calls, by id; of several with one id the first comes first."""
+    calls = timeline.calls
+    rows = np.flatnonzero(calls.process == process)
+    correlation, begins = calls.correlation[rows].astype(np.int64), calls.start[rows]
+    order = np.lexsort((begins, correlation))
+    return correlation[order], begins[order]
