@@ -228,6 +228,19 @@ class _Windows:
         """Their length together."""
         return int((self.ends - self.starts).sum())
 
+    def within(self, begins: Ints, ends: Ints) -> Ints:
+        """How much of each interval lies in the windows, ns."""
+        if len(self.starts) == 1:
+            first, last = self.starts[0], self.ends[0]
+            return np.asarray(np.clip(ends, first, last) - np.clip(begins, first, last), np.int64)
+        before = np.concatenate(([0], np.cumsum(self.ends - self.starts)))
+
+        def passed(times: Ints) -> Ints:
+            index = np.maximum(np.searchsorted(self.starts, times, side="right") - 1, 0)
+            return before[index] + np.clip(times, self.starts[index], self.ends[index]) - self.starts[index]
+
+        return np.asarray(passed(ends) - passed(begins), np.int64)
+
     def until(self, times: Ints, idle: Idle) -> Ints:
         """Idle ns within the windows before each time."""
         index = np.maximum(np.searchsorted(self.starts, times, side="right") - 1, 0)
@@ -531,7 +544,7 @@ def gaps_by_segment(segments: Segments, idle: Idle, windows: _Windows, queued: Q
     edges = np.concatenate((windows.starts[:1], segments.edges, windows.ends[-1:]))
     by_time = np.diff(windows.until(edges, idle.only(~queued.flags)))
     begins, ends = idle.starts[queued.flags], (idle.starts + np.diff(idle.before))[queued.flags]
-    lasted = windows.until(ends, idle) - windows.until(begins, idle)
+    lasted = windows.within(begins, ends)
     return np.asarray(by_time + sum_by(queued.segment, lasted, len(segments.step)), np.int64)
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from perfgate.metrics.attribution import Segments
-from perfgate.metrics.intervals import Idle
+from perfgate.metrics.attribution import MANY, SPARSE, Segments
+from perfgate.metrics.intervals import FOREVER, Idle
 from perfgate.model.timeline import Copies, Flags, Ints, Kernels, SmallInts, Spans, Timeline
 
 
@@ -35,21 +35,13 @@ class Queued:
         begins = idle.starts
         flags = np.zeros(len(begins), np.bool_)
         starts, correlation, mine = _operations(timeline, process, device)
-        called, at = _calls(timeline, process)
         inner = slice(1, -1)
-        if len(begins) < 3 or not len(starts) or not len(called):
+        if len(begins) < 3 or not len(starts):
             return cls(flags, np.empty(0, np.int32))
         ends = begins[inner] + np.diff(idle.before)[inner]
         row = np.minimum(np.searchsorted(starts, ends), len(starts) - 1)
-        place = np.minimum(np.searchsorted(called, correlation[row]), len(called) - 1)
-        launched = at[place]
-        flags[inner] = (
-            (starts[row] == ends)
-            & mine[row]
-            & (correlation[row] > 0)
-            & (called[place] == correlation[row])
-            & (launched < begins[inner])
-        )
+        launched = _launched(timeline, process, np.where(mine[row] & (starts[row] == ends), correlation[row], 0))
+        flags[inner] = launched < begins[inner]
         return cls(flags, segments.at(launched[flags[inner]]))
 
     def place(self, idle: Idle, times: Ints, at: SmallInts) -> SmallInts:
@@ -69,17 +61,32 @@ def _operations(timeline: Timeline, process: int, device: int) -> tuple[Ints, In
     )
     here = [(ops, np.flatnonzero(ops.device == device)) for ops in tables]
     starts = np.concatenate([ops.start[rows] for ops, rows in here])
-    correlation = np.concatenate([ops.correlation[rows].astype(np.int64) for ops, rows in here])
+    correlation = np.concatenate([ops.correlation[rows] for ops, rows in here])
     mine = np.concatenate([ops.process[rows] == process for ops, rows in here])
-    # Of those that start at once the process's own comes first, by its id: the order of rows changes nothing.
-    order = np.lexsort((correlation, ~mine, starts))
-    return starts[order], correlation[order], mine[order]
+    order = np.argsort(starts, kind="stable")
+    begun = starts[order]
+    if bool((begun[1:] == begun[:-1]).any()):
+        # Of those that start at once the process's own comes first, by its id: the order of rows changes nothing.
+        order = np.lexsort((correlation, ~mine, starts))
+    return begun, correlation[order], mine[order]
 
 
-def _calls(timeline: Timeline, process: int) -> tuple[Ints, Ints]:
-    """Correlation id and begin of the process's calls, by id; of several with one id the first comes first."""
+def _launched(timeline: Timeline, process: int, correlation: Ints) -> Ints:
+    """When the first call of the process with each id began; `FOREVER` where there is none, and for ids up to 0."""
     calls = timeline.calls
-    rows = np.flatnonzero(calls.process == process)
-    correlation, begins = calls.correlation[rows].astype(np.int64), calls.start[rows]
-    order = np.lexsort((begins, correlation))
-    return correlation[order], begins[order]
+    rows = np.flatnonzero((calls.process == process) & (calls.correlation > 0))
+    ids, begins = calls.correlation[rows], calls.start[rows]
+    if not len(ids):
+        return np.full(len(correlation), FOREVER)
+    if not bool((ids[1:] > ids[:-1]).all()):
+        order = np.lexsort((begins, ids))
+        ids, first = np.unique(ids[order], return_index=True)
+        begins = begins[order][first]
+    lowest, width = int(ids[0]), int(ids[-1]) - int(ids[0]) + 1
+    if width > SPARSE * len(ids) + MANY:
+        place = np.minimum(np.searchsorted(ids, correlation), len(ids) - 1)
+        return np.where(ids[place] == correlation, begins[place], FOREVER)
+    table = np.full(width, FOREVER)
+    table[ids - lowest] = begins
+    known = (correlation >= lowest) & (correlation < lowest + width)
+    return np.where(known, table.take(correlation - lowest, mode="clip"), FOREVER)
