@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
+from pathlib import PurePath
 from statistics import median
 from typing import Final
 
@@ -26,6 +27,7 @@ from perfgate.model.baseline import (
     Occasion,
     Result,
     code_digest,
+    common_step_names,
 )
 from perfgate.model.errors import BlessRefused
 from perfgate.model.metric import GATED_CLOCKS, METRICS, Basis, Kind, Metric
@@ -113,6 +115,7 @@ def bless(
         occasions=_occasions(joined),
         blessing=Blessing(by=by, at=at, reason=reason.strip(), commit=commit, run_url=run_url, runner=runner),
         code=code_digest(newest.code),
+        source=_within(newest.workload.source),
         breakdown=kept(breakdown_of(runs)),
         calibration={} if like is None else like.calibration,
     )
@@ -188,6 +191,11 @@ def add_occasion(
     return baseline.model_copy(update={"occasions": tuple(occasions)})
 
 
+def _within(source: str) -> str | None:
+    """A file by its path in the project; None of one that lies elsewhere, whose path is this machine's alone."""
+    return None if PurePath(source).is_absolute() else source
+
+
 def why_not_alike(baseline: Baseline, result: Result) -> tuple[str, ...]:
     """Name what forbids to compare a result with a baseline; empty where the new one is measured against the old."""
     found = list(baseline.machine.differences_that_forbid_comparison(result.machine))
@@ -195,6 +203,9 @@ def why_not_alike(baseline: Baseline, result: Result) -> tuple[str, ...]:
     if baseline.digest != result.workload.digest():
         names = sorted(name for name in {*now, *baseline.parameters} if now.get(name) != baseline.parameters.get(name))
         found += [f"{name} was {baseline.parameters.get(name)}, is {now.get(name)}" for name in names]
+    then_steps, now_steps = common_step_names(baseline.runs), common_step_names(map(BlessedRun.of, result.runs))
+    if then_steps and now_steps and then_steps != now_steps:
+        found.append(f"the steps' ranges were {', '.join(then_steps)}, are {', '.join(now_steps)}")
     return tuple(found)
 
 

@@ -120,6 +120,32 @@ def other_gpu(project: Project) -> None:
     project.bless(project.baseline(metrics=SMALL, on=project.machine.model_copy(update={"gpus": h100})))
 
 
+def in_capitals(project: Project) -> None:
+    blessed(project)
+    folder = project.root / "baselines" / "nvidia-h200"
+    folder.rename(folder.with_name("NVIDIA-H200"))
+
+
+def of_other_steps(project: Project) -> None:
+    """A baseline whose steps were other ranges than what is measured now."""
+    project.gpus()
+    project.workload()
+    made = project.baseline(metrics=SMALL)
+    runs = tuple(one.model_copy(update={"step_names": ("training_step #",)}) for one in made.runs)
+    occasion = made.occasions[0].model_copy(update={"runs": runs})
+    project.bless(made.model_copy(update={"occasions": (occasion,)}))
+    now = run()
+    names = {"step_names": ("optimizer_step #", "training_step #")}
+    processes = tuple(process.model_copy(update=names) for process in now.processes)
+    project.measures(now.model_copy(update={"processes": processes}))
+
+
+def deleted_from_its_file(project: Project) -> None:
+    blessed(project)
+    gone = project.baseline(metrics=SMALL, name="gone")
+    project.bless(gone.model_copy(update={"source": "workloads/loops.py"}))
+
+
 def broken_on_another_gpu(project: Project) -> None:
     other_gpu(project)
     (broken,) = (project.root / "baselines").rglob("*.json")
@@ -427,6 +453,45 @@ GATE SHUT: 1 INCOMPARABLE of 1 workload
 """,
     ),
     Case(
+        name="baseline of other ranges as steps",
+        arrange=of_other_steps,
+        says="""
+__ loop __
+loop: INCOMPARABLE (5 runs against 5 blessed)
+  the steps of the baseline are ranges named 'training_step #', these are 'optimizer_step #' and
+      'training_step #'. Their times are not comparable.
+  metric      baseline    now  outcome
+  ----------  --------  -----  -------
+  step_ms        12.34  12.34  shown
+  h2d_copies         2      2  shown
+  next        Correct the pattern of the steps (workloads/loops.py), or bless what they are now: perfgate
+      bless loop --reason "..."
+  files       .perfgate/results/nvidia-h200/loop/TIME
+INCOMPARABLE  loop  the steps of the baseline are ranges named 'training_step #', these are 'optimizer_step #'
+    and 'training_step #'. Their times are not comparable.
+GATE SHUT: 1 INCOMPARABLE of 1 workload
+""",
+    ),
+    Case(
+        name="baseline in a folder in capitals",
+        arrange=in_capitals,
+        says="""
+__ loop __
+loop: INCOMPARABLE (5 runs)
+  its baseline for this machine is baselines/NVIDIA-H200/loop.json, where none is looked for: the folder is to
+      be named nvidia-h200.
+  metric        now
+  ----------  -----
+  step_ms     12.34
+  h2d_copies      2
+  next        Rename the folder, or bless one anew: perfgate bless loop --reason "..."
+  files       .perfgate/results/nvidia-h200/loop/TIME
+INCOMPARABLE  loop  its baseline for this machine is baselines/NVIDIA-H200/loop.json, where none is looked
+    for: the folder is to be named nvidia-h200.
+GATE SHUT: 1 INCOMPARABLE of 1 workload
+""",
+    ),
+    Case(
         name="baseline that is cut short",
         arrange=partial(spoilt, spoil=lambda text: text[:200]),
         says="""
@@ -527,6 +592,17 @@ GATE SHUT: 1 NO_BASELINE, and 1 other reason above
 PASSED  loop  Within budget: 1 clock and 1 count, 3 runs against 5 blessed.
 GATE SHUT: gone: it has a baseline for this machine, and no such workload exists any more; if it was renamed
     or deleted on purpose, delete its baseline
+""",
+    ),
+    Case(
+        name="workload deleted from a file that is named",
+        arrange=deleted_from_its_file,
+        arguments=("workloads/loops.py",),
+        says="""
+PASSED  loop  Within budget: 1 clock and 1 count, 3 runs against 5 blessed.
+GATE SHUT: gone: it has a baseline for this machine, measured from workloads/loops.py, which does not declare
+    it any more; if it was renamed or deleted on purpose, delete its baseline; if it was moved, bless it where
+    it is
 """,
     ),
     Case(

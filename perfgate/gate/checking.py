@@ -14,7 +14,8 @@ from perfgate.explain.breakdown import breakdown_of
 from perfgate.explain.ranks import told_ranks
 from perfgate.explain.sides import side_of_runs
 from perfgate.explain.where import where
-from perfgate.gate.comparable import parts_of, verdict_of, why_incomparable, why_no_screen
+from perfgate.gate.caveats import asides, caveats, shared
+from perfgate.gate.comparable import other_steps, parts_of, verdict_of, why_incomparable, why_no_screen
 from perfgate.gate.spending import known_noisy
 from perfgate.gate.terms import (
     NO_DUET_BY,
@@ -105,6 +106,8 @@ def check(
             assert alone is not None
             return checking.alone(alone)
         return checking.against_stored(expectation.baseline, forms)
+    except _OtherSteps as other:
+        return checking.of_other_steps(other)
     except _Ended as ended:
         return checking.checked(ended.verdict)
 
@@ -115,6 +118,16 @@ class _Ended(Exception):
     def __init__(self, verdict: Verdict) -> None:
         self.verdict = verdict
         super().__init__(verdict.reason)
+
+
+class _OtherSteps(Exception):
+    """What serves as a step is not what served as one on the other side."""
+
+    def __init__(self, differs: str, *, stored: bool) -> None:
+        self.differs = differs
+        self.stored = stored
+        """Whether it is the stored baseline's, or those of its commit, that differ: a bless ends that."""
+        super().__init__(differs)
 
 
 class _NoDuet(Exception):
@@ -174,6 +187,20 @@ class _Checking:
             "next_step": verdict.next_step if enough else f"{few}{verdict.next_step}",
         }
         return self.checked(verdict.model_copy(update=measured))
+
+    def of_other_steps(self, other: _OtherSteps) -> Checked:
+        """Say that its steps are not those of the other side, after measuring what a bless takes where one helps."""
+        workload = self._expectation.workload
+        correct = f"Correct the pattern of the steps ({workload.source})"
+        bless = f", or bless what they are now: {bless_command(workload.id)}"
+        advice = f"{correct}{bless}" if other.stored else f"{correct}, so that both sides have the same."
+        verdict = verdict_of(self._expectation, Outcome.INCOMPARABLE, other.differs, advice, runs=self.runs)
+        if not other.stored:
+            return self.checked(verdict)
+        try:
+            return self.alone(verdict)
+        except _Ended as ended:
+            return self.checked(ended.verdict)
 
     # Against the stored baseline
 
@@ -264,6 +291,7 @@ class _Checking:
         most = min(plan.most_runs, self._policy.max_runs)
         terms = self._terms(plan, max_runs=max(most, self._policy.runs))
         wanted = max(self._policy.runs, len(self.runs))
+        self._refuse_other_steps(baseline)
         judgement = judge(baseline, self.runs, terms) if len(self.runs) >= wanted else None
         if judgement is not None:
             wanted = max(judgement.wanted_runs, self._wanted_by_anchor(judgement, baseline, plan, most=most), wanted)
@@ -275,6 +303,7 @@ class _Checking:
                 bless = bless_command(self._expectation.workload.id)
                 advice = f"Look for a process that ended early or took no step. If it is meant, bless it: {bless}"
                 return self.alone(verdict_of(self._expectation, Outcome.INCOMPARABLE, differs, advice))
+            self._refuse_other_steps(baseline)
             judgement = judge(baseline, self.runs, terms)
             if len(self.runs) >= wanted:
                 if self._stored_times_hold(baseline, plan) and self._has_crept(baseline):
@@ -286,6 +315,11 @@ class _Checking:
                 return self._final(verdict, baseline)
         assert judgement is not None  # at least one run was made, and judged
         return judgement
+
+    def _refuse_other_steps(self, baseline: Baseline) -> None:
+        for run in self.runs:
+            if (differs := other_steps(baseline.runs, run, whose="the baseline")) is not None:
+                raise _OtherSteps(differs, stored=True)
 
     def _stored_times_hold(self, baseline: Baseline, plan: Plan) -> bool:
         """Before a duet, stored times count only where the screen does."""
@@ -380,7 +414,8 @@ class _Checking:
         if most < first:
             needed = before + 2 * first
             raise _NoDuet(
-                f"{self._policy.max_runs} runs leave no room for {first} pairs.\n"
+                f"{plural(self._policy.max_runs, 'run')} {'leaves' if self._policy.max_runs == 1 else 'leave'} no room "
+                f"for {first} pairs.\n"
                 f"Allow {needed}: --perfgate-max-runs={needed}"
             )
         return most
@@ -619,9 +654,17 @@ class _Checking:
         return crept is not None and crept.shown
 
     def checked(self, verdict: Verdict) -> Checked:
-        """A verdict with all runs that were made for it."""
+        """A verdict with all runs that were made for it, and what is to be known of them."""
+        made = self.interleaved_runs or self.runs
+        # Of INVALID ones the last is the one that does not count, and its remarks say why.
+        remarks = shared(made[-1:] if verdict.outcome is Outcome.INVALID else made)
+        told = {
+            "ranks": told_ranks(made),
+            "caveats": caveats(remarks),
+            "remarks": (*verdict.remarks, *asides(remarks)),
+        }
         return Checked(
-            verdict=verdict.model_copy(update={"ranks": told_ranks(self.interleaved_runs or self.runs)}),
+            verdict=verdict.model_copy(update=told),
             runs=tuple(self.runs),
             reference_runs=tuple(self.reference_runs),
             interleaved_runs=tuple(self.interleaved_runs),
@@ -712,7 +755,12 @@ def _check_reference(reference: Run, expectation: Expectation, stored: Baseline 
         advice = "Free the GPU or let it cool, and run again."
         raise _Ended(verdict_of(expectation, Outcome.INVALID, reason, advice))
     if reference.complaints:
-        raise _NoDuet(f"a run of the other commit does not count: {'; '.join(reference.complaints)}")
+        told = (*reference.complaints, *caveats(reference.remarks))
+        raise _NoDuet(f"a run of the other commit does not count: {'; '.join(told)}")
+    if stored is not None and (differs := other_steps(stored.runs, reference, whose="the baseline")) is not None:
+        raise _NoDuet(f"in the baseline's commit, {differs}")
+    if (differs := other_steps([BlessedRun.of(reference)], candidate, whose="the other commit")) is not None:
+        raise _OtherSteps(differs, stored=stored is not None)
     if len(reference.processes) != len(candidate.processes):
         there, here = _processes(len(reference.processes)), _processes(len(candidate.processes))
         raise _NoDuet(f"steps of {there} were found in the other commit, of {here} in the candidate")

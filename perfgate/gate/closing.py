@@ -17,12 +17,14 @@ def close(
     policy: Policy,
     *,
     orphans: Sequence[str] = (),
+    gone: Mapping[str, str] | None = None,
     skipped_files: Mapping[str, str] | None = None,
 ) -> Closing:
     """Say whether the gate opens: every expected workload has a verdict that opens it, and there was at least one.
 
     `orphans` are baselines of this machine without a workload: it was renamed or deleted, and so not measured, unless
-    it is in one of the `skipped_files`, by which there is told why each skipped itself.
+    it is in one of the `skipped_files`, by which there is told why each skipped itself. `gone` are those of which only
+    the file, told by workload, was asked for: it no longer declares them.
     """
     shut: list[str] = []
     if not expected:
@@ -39,6 +41,12 @@ def close(
     else:
         why = "and no such workload exists any more; if it was renamed or deleted on purpose, delete its baseline"
     shut += [f"{orphan}: it has a baseline for this machine, {why}" for orphan in orphans]
+    for workload, file in (gone or {}).items():
+        moved = (
+            f"measured from {file}, which does not declare it any more; if it was renamed or deleted on purpose, "
+            "delete its baseline; if it was moved, bless it where it is"
+        )
+        shut.append(f"{workload}: it has a baseline for this machine, {why if skipped_files else moved}")
     return Closing(opens=not shut, shut_by=tuple(shut))
 
 

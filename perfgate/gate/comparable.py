@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from perfgate.gate.terms import Expectation
-from perfgate.judge.words import bless_command
-from perfgate.model.baseline import Baseline
+from perfgate.judge.words import bless_command, listed
+from perfgate.model.baseline import Baseline, BlessedRun, common_step_names
 from perfgate.model.errors import (
     PerfgateError,
 )
@@ -16,11 +17,23 @@ from perfgate.model.sample import Run
 from perfgate.model.verdict import Verdict
 from perfgate.model.workload import Workload
 
+MOST_NAMES: Final = 5
+LONGEST_NAME: Final = 80
+"""Names of steps that are told, and characters of each."""
+
 
 def why_incomparable(expectation: Expectation) -> Verdict | None:
     """The verdict where measuring cannot end in a comparison; None where it can."""
     workload, baseline, machine = expectation.workload, expectation.baseline, expectation.machine
     bless = bless_command(workload.id)
+    if baseline is None and expectation.misplaced:
+        return verdict_of(
+            expectation,
+            Outcome.INCOMPARABLE,
+            f"its baseline for this machine is {listed(list(expectation.misplaced))}, where none is looked for: the "
+            f"folder is to be named {machine.slug}.",
+            f"Rename the folder, or bless one anew: {bless}",
+        )
     if baseline is None and expectation.elsewhere:
         others = " and ".join(expectation.elsewhere)
         return verdict_of(
@@ -62,6 +75,24 @@ def why_no_screen(baseline: Baseline, machine: Machine) -> str | None:
     if baseline.machine.driver != machine.driver:
         return f"the baseline was measured with driver {baseline.machine.driver}, this is driver {machine.driver}"
     return None
+
+
+def other_steps(then: Sequence[BlessedRun], run: Run, *, whose: str) -> str | None:
+    """Say that other ranges are steps of a run than were of `whose`; None where they are the same, or not known."""
+    before, now = common_step_names(then), BlessedRun.of(run).step_names
+    if not before or not now or before == now:
+        return None
+    return (
+        f"the steps of {whose} are ranges named {_told_names(before)}, these are {_told_names(now)}. "
+        "Their times are not comparable."
+    )
+
+
+def _told_names(names: Sequence[str]) -> str:
+    shown = [
+        f"'{name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 3] + '...'}'" for name in names[:MOST_NAMES]
+    ]
+    return listed(shown if len(names) <= MOST_NAMES else [*shown, f"{len(names) - MOST_NAMES} more"])
 
 
 def _parameter_changes(baseline: Baseline, workload: Workload) -> str:

@@ -7,7 +7,7 @@ from perfgate.gate.terms import Expectation, Policy
 from perfgate.judge.forecast import differs_too_much, expected_interleaved, expected_smallest
 from perfgate.judge.rows import Terms
 from perfgate.judge.stages import DUET_PLAN, INTERLEAVED_PLAN, STORED_PLAN, Plan
-from perfgate.judge.words import listed, percent
+from perfgate.judge.words import listed, percent, plural
 from perfgate.model.baseline import Baseline
 from perfgate.model.metric import METRICS, Metric
 
@@ -47,8 +47,9 @@ def forecast(
         return ("nothing to measure while its baseline cannot be read",)
     if baseline is None or why_incomparable(expectation) is not None:
         return (f"{_spending(policy.new_runs, run_s)}, to be shown: there is nothing to compare with",)
-    if interleaved and policy.stops_early and known_noisy(expectation, policy):
-        pairs = min((policy.max_runs - INTERLEAVED_PLAN.alone_runs) // 2, INTERLEAVED_PLAN.most_runs)
+    pairs = min((policy.max_runs - INTERLEAVED_PLAN.alone_runs) // 2, INTERLEAVED_PLAN.most_runs)
+    room = pairs >= INTERLEAVED_PLAN.fewest_to_fail
+    if room and interleaved and policy.stops_early and known_noisy(expectation, policy):
         fewest = _spending(min(INTERLEAVED_PLAN.fewest_to_fail, pairs), run_s, INTERLEAVED_PLAN)
         first = f"{_spending(1, run_s, DUET_PLAN)} and {fewest}"
         up_to = f"{_spending(pairs, run_s, INTERLEAVED_PLAN)}{_can_show(baseline, policy, pairs, INTERLEAVED_PLAN)}"
@@ -64,7 +65,10 @@ def forecast(
         pairs = _pairs(policy, beyond)
         more = f"{_spending(pairs, run_s, beyond)} with the baseline's commit"
         return told, f"if that does not do, up to {more}{_can_show(baseline, policy, pairs, beyond)}"
-    most = min(STORED_PLAN.most_runs, policy.max_runs)
+    most = max(min(STORED_PLAN.most_runs, policy.max_runs), policy.runs)
+    if most < (needed := STORED_PLAN.fewest_to_fail):
+        never = f"{plural(most, 'run')} can pass, and never fail on a clock, however slow: that takes {needed}"
+        return told, f"{never} (--perfgate-max-runs={needed})"
     if most <= policy.runs:
         return (told,)
     more = _spending(most - policy.runs, run_s)

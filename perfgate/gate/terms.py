@@ -15,6 +15,7 @@ from perfgate.model.errors import (
     EXIT_SHUT,
     CaptureFailed,
     CaptureUnreadable,
+    CodeStale,
     CodeUnproven,
     GpuTaken,
     LayoutUnknown,
@@ -42,6 +43,7 @@ from perfgate.model.workload import Workload
 NOT_MEASURED_BY = (
     CaptureFailed,
     CaptureUnreadable,
+    CodeStale,
     GpuTaken,
     LayoutUnknown,
     MachineUnreadable,
@@ -70,6 +72,8 @@ class Expectation(Record):
     """Why a baseline that is there cannot be used, as a whole message."""
     elsewhere: tuple[str, ...] = ()
     """GPUs that have a baseline of this workload, where this machine's has none."""
+    misplaced: tuple[str, ...] = ()
+    """Files of baselines of this workload and this very machine, in folders that are not its own; of them likewise."""
 
 
 class Policy(Record):

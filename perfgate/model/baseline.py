@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Final, Literal
 
@@ -24,6 +24,8 @@ RESULT_FORMAT: Final = 1
 
 FEWEST_RUNS: Final = 5
 """Runs that make a baseline; 10 over 5 occasions are wanted (DECISION)."""
+LONGEST_STEP_NAMES: Final = 2000
+"""Characters of the names of a run's steps, in all: more of them are data, and are not kept."""
 
 
 class Commit(Record):
@@ -43,6 +45,8 @@ class BlessedRun(Record):
     """Processes that took steps; None where it was not noted."""
     counts: Mapping[Metric, tuple[float, ...]] = {}
     """Of several processes, each one's counts, the highest first; `values` has the highest alone."""
+    step_names: tuple[str, ...] = ()
+    """Names of the ranges that were its steps, numbers replaced, sorted; empty where they were not noted."""
 
     @classmethod
     def of(cls, run: Run) -> BlessedRun:
@@ -52,7 +56,24 @@ class BlessedRun(Record):
             sm_clock_mhz=run.conditions.sm_clock_mhz,
             processes=len(run.processes) or None,
             counts={metric: run.by_process(metric) for metric in run.counts()} if len(run.processes) > 1 else {},
+            step_names=_step_names(run),
         )
+
+
+def _step_names(run: Run) -> tuple[str, ...]:
+    """Those of all its processes; none where one of them does not tell."""
+    told = [process.step_names for process in run.processes]
+    names = sorted({name for of_process in told for name in of_process})
+    return tuple(names) if all(told) and sum(map(len, names)) <= LONGEST_STEP_NAMES else ()
+
+
+def common_step_names(runs: Iterable[BlessedRun]) -> tuple[str, ...]:
+    """What were the steps in every one of some runs; empty where they differ in that, or where one does not tell.
+
+    Names that differ from run to run are data, and say nothing of what is a step.
+    """
+    found = {run.step_names for run in runs}
+    return found.pop() if len(found) == 1 else ()
 
 
 class Blessing(Record):
@@ -123,6 +144,8 @@ class Baseline(Record):
     blessing: Blessing
     code: str | None = None
     """`code_digest` of what the blessed runs loaded; None where it was not noted."""
+    source: str | None = None
+    """The file that declared the workload, POSIX, relative to the project's root; None where that was not noted."""
     anchor: Anchor | None = None
     breakdown: Breakdown = Breakdown()
     """What the blessed runs were made of, the smaller rows as one, so that a verdict can say where."""

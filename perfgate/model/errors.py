@@ -238,3 +238,9 @@ class JobNotAdmitted(PerfgateError):
     """A job that this runner does not take: of a fork without approval, or of an event that it does not know."""
 
     exit_code = 44
+
+
+class CodeStale(PerfgateError):
+    """A run in the project that loaded a copy of its code from elsewhere, and that copy is another."""
+
+    exit_code = 45

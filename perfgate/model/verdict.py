@@ -181,6 +181,8 @@ class Verdict(Record):
     ranks: tuple[str, ...] = ()
     """Of a job of several processes: how far they lie apart, and for which of them the others wait."""
     remarks: tuple[str, ...] = ()
+    caveats: tuple[str, ...] = ()
+    """What must be known to trust it, also where it is PASSED: what its runs did not count, what it cannot find."""
 
     def of(self, metric: Metric) -> MetricVerdict | None:
         """The row of one metric."""

@@ -85,6 +85,16 @@ def pytest_load_initial_conftests(
     return (yield)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    """Refuse what pytest-xdist would do before a gate could."""
+    if config.getoption("perfgate") and config.getoption("looponfail", None):
+        raise pytest.UsageError(
+            "--perfgate: pytest-xdist was asked to run again whatever fails until it passes (-f). A gate gives one "
+            "verdict.\nLeave -f out."
+        )
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Load the side that this process is on."""
     side = "worker_side" if config.getoption("perfgate_worker") else "gate_side" if config.getoption("perfgate") else ""

@@ -218,7 +218,7 @@ class PytestGate:
                 own_environment=bool(self.settings.duet_setup) or self.settings.duet_python is not None,
                 affords=self._affords,
             )
-        checked = checked.model_copy(update={"verdict": series.annotated(checked.verdict)})
+        checked = checked.model_copy(update={"verdict": self._with_caveat(series.annotated(checked.verdict))})
         self._checked[workload.id] = checked
         try:
             self._keep(workload, folder, series, checked, started_at)
@@ -311,7 +311,24 @@ class PytestGate:
             interleaved=interleaved and not none,
             against=None if self._against is None else self._against.revision,
         )
-        self._progress.plan((*lines, f"no duet: {none}") if none else lines)
+        same = self._same_commit
+        self._progress.plan((*lines, *([f"no duet: {none}"] if none else []), *([same] if same else [])))
+
+    @property
+    def _same_commit(self) -> str:
+        """Say that both sides of what was asked for are one commit; empty where they are not, or git does not say."""
+        against, here = self._against, self._commit
+        if against is None or here is None or here.dirty or here.sha != against.commit:
+            return ""
+        return (
+            f"both sides are commit {here.sha[:SHOWN_SHA]}: {against.revision} is what is checked out, without "
+            "changes, so no change of the code can be found"
+        )
+
+    def _with_caveat(self, verdict: Verdict) -> Verdict:
+        """The verdict with what this gate cannot find, where that is anything."""
+        same = self._same_commit
+        return verdict.model_copy(update={"caveats": (*verdict.caveats, same)}) if same else verdict
 
     def _last_run_s(self, expectation: gate.Expectation) -> float | None:
         """What a run took when this workload was last measured here, s."""
@@ -325,14 +342,31 @@ class PytestGate:
         baseline: Baseline | None = None
         trouble: str | None = None
         elsewhere: tuple[str, ...] = ()
+        misplaced: tuple[str, ...] = ()
         try:
             baseline = self.store.load_baseline(machine.slug, workload.id)
             if baseline is None:
                 elsewhere = self._gpus_blessed_for(workload.id)
+                misplaced = self._misplaced(workload.id, machine)
         except BaselineUnreadable as broken:
             trouble = str(broken)
         return gate.Expectation(
-            workload=workload, machine=machine, baseline=baseline, trouble=trouble, elsewhere=elsewhere
+            workload=workload,
+            machine=machine,
+            baseline=baseline,
+            trouble=trouble,
+            elsewhere=elsewhere,
+            misplaced=misplaced,
+        )
+
+    def _misplaced(self, workload: str, machine: Machine) -> tuple[str, ...]:
+        """Files of baselines for this machine in folders of other names: renamed, or in letters of another case."""
+        slugs = self.store.other_machines(workload)
+        listed = [one for slug in slugs for one in self.store.baselines(slug) if one.workload == workload]
+        return tuple(
+            os.path.relpath(one.path, self.root)
+            for one in listed
+            if isinstance(one.found, Baseline) and one.found.machine.slug == machine.slug
         )
 
     def _gpus_blessed_for(self, workload: str) -> tuple[str, ...]:
@@ -383,6 +417,25 @@ class PytestGate:
             listed.workload for listed in self.store.baselines(bench.machine.slug) if listed.workload not in known
         )
 
+    def gone(self, collected: Sequence[Workload], named: Sequence[Path]) -> dict[str, str]:
+        """Baselines of this machine whose file was named, and does not declare their workload: the file, by workload.
+
+        Not of baselines that do not know their file: those of one that was is not told from others.
+        """
+        bench = self._ready()
+        if not named or isinstance(bench, PerfgateError):
+            return {}
+        known = {workload.id for workload in collected} | self._elsewhere
+        found: dict[str, str] = {}
+        for listed in self.store.baselines(bench.machine.slug):
+            source = listed.found.source if isinstance(listed.found, Baseline) else None
+            if listed.workload in known or source is None:
+                continue
+            file = (self.root / source).resolve()
+            if any(file.is_relative_to(path) for path in named):
+                found[listed.workload] = source
+        return found
+
     def missed(self, collected: Sequence[Workload], *, skipped: Collection[str] = ()) -> tuple[str, ...]:
         """The collected workloads that a measurement is expected of.
 
@@ -408,19 +461,22 @@ class PytestGate:
         skipped: Collection[str] = (),
         skipped_files: Mapping[str, str] | None = None,
         whole: bool,
+        named: Sequence[Path] = (),
     ) -> gate.Closing:
         """What the whole invocation amounts to; `whole` tells that every workload of the project was asked for.
 
-        `skipped_files` have why they skipped themselves: nobody knows which workloads they hold.
+        `named` are files and folders of which every workload was; `skipped_files` have why they skipped themselves:
+        nobody knows which workloads they hold.
         """
         not_kept = self.step_down()
         missed, policy = self.missed(collected, skipped=skipped), self._policy(None)
         try:
             orphans = self.orphans(collected) if whole else ()
+            gone = {} if whole else self.gone(collected, named)
         except BaselineUnreadable as broken:
             closing = gate.close(missed, self.verdicts, policy)
             return gate.Closing(opens=False, shut_by=(*closing.shut_by, *not_kept, str(broken).replace("\n", " ")))
-        closing = gate.close(missed, self.verdicts, policy, orphans=orphans, skipped_files=skipped_files)
+        closing = gate.close(missed, self.verdicts, policy, orphans=orphans, gone=gone, skipped_files=skipped_files)
         return gate.Closing(opens=False, shut_by=(*closing.shut_by, *not_kept)) if not_kept else closing
 
     def step_down(self) -> tuple[str, ...]:

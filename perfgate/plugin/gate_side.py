@@ -37,6 +37,8 @@ CLOSING = pytest.StashKey[Closing]()
 OUTPUTS = pytest.StashKey[Outputs]()
 WHOLE = pytest.StashKey[bool]()
 """Whether all workloads of the project were asked for, so that a missing one is missed."""
+NAMED = pytest.StashKey[Sequence[Path]]()
+"""Files and folders of which all workloads were asked for, likewise; none once any of theirs is left out."""
 COLLECTED = pytest.StashKey[dict[str, Workload]]()
 """Workloads that were collected and not deselected, by id: what a hook drops without a word is missed."""
 SHARD = pytest.StashKey[Shard | None]()
@@ -219,7 +221,11 @@ def choose_arguments(config: pytest.Config, workloads: Path) -> None:
     start = config.invocation_params.dir
     paths = [(start / str(word)).resolve() for word in config.args if "::" not in str(word)]
     all_named = any(workloads.resolve().is_relative_to(path) for path in paths)
-    config.stash[WHOLE] = (all_named or not named) and not any(config.getoption(option, None) for option in SELECTING)
+    selected = any(config.getoption(option, None) for option in SELECTING)
+    config.stash[WHOLE] = (all_named or not named) and not selected
+    # What is gone is not deselected, whether or not its name would have been asked for.
+    by_name = config.getoption("keyword") or config.getoption("markexpr")
+    config.stash[NAMED] = () if selected or by_name or not named else tuple(paths)
     if named:
         return
     if not workloads.is_dir():
@@ -346,6 +352,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     session.config.stash[BROKEN] = bool(session.testsfailed)
     # A file that cannot be collected hides its workloads; they are not gone.
     session.config.stash[WHOLE] &= not session.testsfailed
+    if session.testsfailed:
+        session.config.stash[NAMED] = ()
 
 
 def refuse_twins(expected: Sequence[Workload]) -> None:
@@ -366,7 +374,9 @@ def refuse_twins(expected: Sequence[Workload]) -> None:
 def pytest_deselected(items: list[pytest.Item]) -> None:
     """A selection leaves workloads out on purpose; what other shards measure is not left out."""
     for item in items:
-        item.config.stash[WHOLE] &= id_of(item) in item.config.stash[ELSEWHERE]
+        if id_of(item) not in item.config.stash[ELSEWHERE]:
+            item.config.stash[WHOLE] = False
+            item.config.stash[NAMED] = ()
         item.config.stash[COLLECTED].pop(id_of(item) or "", None)
 
 
@@ -390,13 +400,14 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     gate = config.stash.get(GATE, None)
     if gate is None or any(config.getoption(option, None) for option in LOOKING):
         return
-    whole = config.stash[WHOLE] and session.exitstatus in COMPLETE and asks_for_orphans(config.stash[SHARD])
+    asks = session.exitstatus in COMPLETE and asks_for_orphans(config.stash[SHARD])
     skipped: dict[str, str] = config.stash[SKIPPED]
     closing = gate.close(
         config.stash.get(EXPECTED, ()),
         skipped=skipped,
         skipped_files=config.stash[SKIPPED_FILES],
-        whole=whole,
+        whole=config.stash[WHOLE] and asks,
+        named=config.stash[NAMED] if asks else (),
     )
     closing = with_exit_status(closing, session.exitstatus)
     ended = int(session.exitstatus)

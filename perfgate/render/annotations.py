@@ -51,7 +51,7 @@ def command(kind: Kind, message: str, *, title: str = "", file: str = "", line: 
 def _of(name: str, one: DocumentWorkload, prefix: PurePath) -> str:
     verdict = one.verdict
     where = (f"{metric}: {told}" for metric, told in verdict.where.items())
-    said = "\n".join(part for part in (verdict.reason, *where, verdict.next_step) if part)
+    said = "\n".join(part for part in (verdict.reason, *where, *verdict.caveats, verdict.next_step) if part)
     file = _file(one.source, prefix)
     return command(
         "warning" if one.opens_gate else "error",

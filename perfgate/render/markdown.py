@@ -71,6 +71,7 @@ def gate_markdown(document: GateDocument, *, page: str | None = None) -> str:
             lines += ["", f"and {len(ordered) - len(rows)} more, none of them worse."]
     else:
         lines += ["No workload was measured."]
+    lines += _caveats(ordered)
     whole = "\n".join([*lines, *_gates(document.gates), *_told_besides(document.remarks)]) + "\n"
     left = [(shown, one) for shown, one in ordered if one.verdict.outcome is not Outcome.PASSED]
     for number, (shown, one) in enumerate(left):
@@ -106,6 +107,14 @@ def _gates(gates: Sequence[MergedGate]) -> list[str]:
     rows = _fitting(told, room=LONGEST // 12)
     more = ["", f"and {len(gates) - len(rows)} more gates."] if len(gates) > len(rows) else []
     return ["", "| gate | GPU | workloads | state |", "|---|---|---:|---|", *rows, *more]
+
+
+def _caveats(ordered: Sequence[tuple[str, DocumentWorkload]]) -> list[str]:
+    """What must be known of those that are PASSED, of which no more is told than their line."""
+    passed = [(shown, one.verdict) for shown, one in ordered if one.verdict.outcome is Outcome.PASSED]
+    told = (f"- {name(shown)}: {prose(caveat)}" for shown, verdict in passed for caveat in verdict.caveats)
+    rows = _fitting(told, room=LONGEST // 6)
+    return ["", *rows] if rows else []
 
 
 def _told_besides(remarks: Sequence[str]) -> list[str]:
@@ -153,7 +162,7 @@ def _details(shown: str, one: DocumentWorkload) -> str:
     lines += _list("ranks", verdict.ranks)
     lines += _list("advice", (f"{advice.evidence}. {advice.usually}" for advice in verdict.advice))
     lines += _list("set aside", (told_dropped(dropped) for dropped in verdict.dropped))
-    lines += _list("remarks", verdict.remarks)
+    lines += _list("remarks", (*verdict.caveats, *verdict.remarks))
     if verdict.next_step:
         lines += ["", f"**Next:** {prose(verdict.next_step)}"]
     if one.files is not None:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from statistics import median
 from typing import Final
 
-from perfgate.model.baseline import Baseline, Blessing, Commit, Occasion
+from perfgate.model.baseline import Baseline, Blessing, Commit, Occasion, common_step_names
 from perfgate.model.machine import Machine
 from perfgate.model.metric import METRICS, Basis, Metric
 from perfgate.model.side import Moved, Side
@@ -122,7 +122,13 @@ def bless_text(
         page.prose(f"blessed {before}: {old.blessing.reason}", label="replaces")
         for warning in unlike(Side.of_baseline("the old", old), Side.of_baseline("the new", new)):
             page.prose(warning, label="not alike", style="yellow")
-        if old.digest != new.digest or old.machine.differences_that_forbid_comparison(new.machine):
+        then, now = common_step_names(old.runs), common_step_names(new.runs)
+        other_steps = bool(then and now) and then != now
+        if other_steps:
+            page.prose(
+                f"the steps' ranges were {', '.join(then)}, are {', '.join(now)}", label="not alike", style="yellow"
+            )
+        if other_steps or old.digest != new.digest or old.machine.differences_that_forbid_comparison(new.machine):
             page.prose(
                 "So the two were not held against one another: a loss between them is not seen, and the anchor starts "
                 "anew.",

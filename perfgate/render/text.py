@@ -40,6 +40,11 @@ WORST_FIRST: Final = (
     Outcome.PASSED,
 )
 PASSING: Final[tuple[Outcome, ...]] = (Outcome.PASSED, Outcome.IMPROVED)
+NOT_SHOWN: Final = {
+    Outcome.INCONCLUSIVE: "not shown to be within budget",
+    Outcome.NO_BASELINE: "compared with nothing",
+}
+"""What an outcome that the settings let through leaves open."""
 _COLUMNS: Final = (
     Column(title="metric"),
     Column(title="baseline", right=True),
@@ -71,6 +76,7 @@ def verdict_table(verdict: Verdict, *, width: int, colour: bool, files: str | No
         or verdict.creep
         or verdict.ranks
         or verdict.dropped
+        or verdict.caveats
         or verdict.remarks
         or verdict.next_step
         or files is not None
@@ -87,7 +93,7 @@ def verdict_table(verdict: Verdict, *, width: int, colour: bool, files: str | No
         page.prose(f"{advice.evidence}. {advice.usually}", label="advice")
     for dropped in verdict.dropped:
         page.prose(told_dropped(dropped), label="set aside")
-    for remark in verdict.remarks:
+    for remark in (*verdict.caveats, *verdict.remarks):
         page.prose(remark, label="remark")
     if verdict.next_step:
         page.prose(verdict.next_step, label="next")
@@ -133,6 +139,10 @@ def summary(
             reason = inert(_first_line(verdict), longest=1000)
             first, *more = page.wrapped(reason, page.width - outcomes - names - 4)
             page.line(outcome, "  ", name, "  ", first)
+            # The others have a table, which tells theirs.
+            caveats = verdict.caveats if verdict.outcome is Outcome.PASSED else ()
+            for caveat in caveats:
+                more += page.wrapped(f"remark: {inert(caveat, longest=1000)}", page.width - outcomes - names - 4)
             for line in more:
                 page.line(line, indent=outcomes + names + 4)
     judged = list(zip(verdicts, opening, strict=True))
@@ -140,9 +150,11 @@ def summary(
     passing = Counter(verdict.outcome for verdict, lets in judged if lets and verdict.outcome in PASSING)
     lenient = Counter(verdict.outcome for verdict, lets in judged if lets and verdict.outcome not in PASSING)
     if opens:
-        told = _counted(passing) or "nothing was shown to be slower"
-        let_in = f"; {_counted(lenient)} let through by the settings" if lenient else ""
-        page.line(Cell(text="GATE OPEN", style="bold green"), f": {inert(why, longest=LONGEST_PROSE) or told + let_in}")
+        told = "; ".join(part for part in (_counted(passing), _let_through(lenient)) if part)
+        page.line(
+            Cell(text="GATE OPEN", style="bold green"),
+            f": {inert(why, longest=LONGEST_PROSE) or told or 'nothing was measured'}",
+        )
     else:
         found = _counted(shutting)
         nothing = "no workload was measured" if not ordered else "not every workload that was expected has a verdict"
@@ -333,6 +345,16 @@ def _runs(verdict: Verdict) -> str:
 
 def _counted(counted: Mapping[Outcome, int]) -> str:
     return ", ".join(f"{counted[outcome]} {outcome}" for outcome in WORST_FIRST if counted.get(outcome))
+
+
+def _let_through(lenient: Mapping[Outcome, int]) -> str:
+    """Say which outcomes open the gate by the settings alone, and what each of them leaves open."""
+    told = [
+        f"{lenient[outcome]} {outcome}{f' ({NOT_SHOWN[outcome]})' if outcome in NOT_SHOWN else ''}"
+        for outcome in WORST_FIRST
+        if lenient.get(outcome)
+    ]
+    return f"{', '.join(told)} let through by the settings" if told else ""
 
 
 def _plural(number: int, noun: str) -> str:

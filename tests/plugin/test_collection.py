@@ -339,6 +339,54 @@ def test_who_names_the_whole_folder_asks_for_what_is_gone_as_well(project: Proje
     assert ("GATE SHUT: gone: it has a baseline for this machine" in seen.out) == whole
 
 
+@pytest.mark.parametrize(
+    ("arguments", "shut"),
+    [
+        (("workloads/loops.py",), True),
+        (("workloads/more",), True),
+        (("workloads/loops.py", "workloads/more/more.py"), True),
+        (("workloads/other.py",), False),
+        (("workloads/loops.py::loop",), False),
+        (("workloads/loops.py", "-k", "loop"), False),
+        (("workloads/loops.py", "-m", "not slow"), False),
+        (("workloads/loops.py", "--deselect=workloads/loops.py::kept"), False),
+        (("workloads/loops.py", "--ignore=workloads/other.py"), False),
+        (("workloads/loops.py", "--lf"), False),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_who_names_a_file_asks_for_what_is_gone_of_it_as_well(
+    project: Project, measured: list[str], arguments: tuple[str, ...], *, shut: bool
+) -> None:
+    project.write("pytest.ini", "[pytest]\nmarkers = slow\n")
+    project.workload(f"{LOOP}\n\n{LOOP.replace('def loop', 'def kept')}")
+    project.workload(LOOP.replace("def loop", "def more"), file="more/more.py")
+    project.workload(LOOP.replace("def loop", "def other"), file="other.py")
+    for name in ("loop", "kept", "more", "other"):
+        project.bless(project.baseline(name))
+    for name, source in (("gone", "workloads/loops.py"), ("lost", "workloads/more/more.py")):
+        project.bless(project.baseline(name).model_copy(update={"source": source}))
+    seen = project.gate("-p", "cacheprovider", *arguments)
+    assert (seen.status, "which does not declare it any more" in seen.summary) == (int(shut), shut)
+
+
+def test_a_file_that_cannot_be_collected_hides_its_workloads(project: Project, measured: list[str]) -> None:
+    project.workload("import nothing_of_this_name\n")
+    project.bless(project.baseline().model_copy(update={"source": "workloads/loops.py"}))
+    seen = project.gate("workloads/loops.py")
+    assert seen.status == 2
+    assert "does not declare it" not in seen.summary
+
+
+def test_a_named_file_whose_baseline_cannot_be_read_keeps_the_gate_shut_only_for_its_own(
+    project: Project, measured: list[str]
+) -> None:
+    project.workload()
+    project.bless(project.baseline())
+    project.bless(project.baseline("other")).write_text("{}")
+    assert project.gate("workloads/loops.py").status == 0
+
+
 def test_lf_runs_what_failed_and_does_not_take_the_rest_for_deleted(project: Project) -> None:
     project.gpus()
     project.workload(LOOP)
@@ -503,8 +551,7 @@ def test_a_script_is_measured_untouched(project: Project) -> None:
     )
     seen = project.gate("--perfgate-runs=1", "--perfgate-new=allow")
     assert (
-        seen.summary.splitlines()[-1]
-        == "GATE OPEN: nothing was shown to be slower; 1 NO_BASELINE let through by the settings"
+        seen.summary.splitlines()[-1] == "GATE OPEN: 1 NO_BASELINE (compared with nothing) let through by the settings"
     )
     kept = project.store.latest_result("train")
     assert kept is not None

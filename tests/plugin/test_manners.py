@@ -63,6 +63,18 @@ def test_a_gate_that_opens_says_so_in_its_last_line(blessed: Project) -> None:
     )
 
 
+def test_what_the_runs_did_not_count_is_told_of_what_passed(blessed: Project) -> None:
+    told = ("the CPU runs ahead of the GPU: the step range lasts 5 ms, a step takes 12 ms", "3 ranges are not counted")
+    blessed.measures(records.run().model_copy(update={"remarks": told}))
+    seen = blessed.gate()
+    assert seen.status == 0
+    assert seen.summary == (
+        "PASSED  loop  Within budget: 5 clocks and 7 counts, 3 runs against 5 blessed.\n"
+        "              remark: 3 ranges are not counted\n"
+        "GATE OPEN: 1 PASSED\n"
+    )
+
+
 def test_progress_is_a_plain_line_a_run_where_nobody_watches(blessed: Project) -> None:
     lines = blessed.gate(columns=80).out.splitlines()
     start = lines.index("workloads/loops.py ")
@@ -139,7 +151,7 @@ def test_an_outcome_that_the_settings_let_through_is_shown_with_its_table(blesse
         "",
     ]
     assert seen.summary.splitlines()[-1] == (
-        "GATE OPEN: nothing was shown to be slower; 1 NO_BASELINE let through by the settings"
+        "GATE OPEN: 1 NO_BASELINE (compared with nothing) let through by the settings"
     )
 
 
@@ -390,6 +402,16 @@ def test_xdist_in_the_projects_options_is_a_usage_error_with_its_way_out(blessed
     assert seen.complaint == (
         "ERROR: --perfgate: pytest-xdist was asked to run workloads side by side. They would measure one another.\n"
         "Leave -n out, or pass -n 0.\n"
+    )
+    assert seen.status == 4
+
+
+@pytest.mark.parametrize("option", ["-f", "--looponfail"])
+def test_looponfail_is_a_usage_error_before_it_loops(blessed: Project, option: str) -> None:
+    seen = blessed.gate(option)
+    assert seen.complaint == (
+        "ERROR: --perfgate: pytest-xdist was asked to run again whatever fails until it passes (-f). A gate gives one "
+        "verdict.\nLeave -f out.\n"
     )
     assert seen.status == 4
 

@@ -424,6 +424,27 @@ def test_what_makes_a_baseline_unlike_is_named() -> None:
     assert blessing.why_not_alike(records.baseline(), records.result()) == ()
 
 
+def test_other_ranges_as_steps_make_a_baseline_unlike() -> None:
+    def of_steps(*names: str) -> Result:
+        made = records.result()
+        processes = [tuple(one.model_copy(update={"step_names": names}) for one in run.processes) for run in made.runs]
+        runs = [run.model_copy(update={"processes": of}) for run, of in zip(made.runs, processes, strict=True)]
+        return made.model_copy(update={"runs": tuple(runs)})
+
+    old = bless(of_steps("turn #"))
+    assert {run.step_names for run in old.runs} == {("turn #",)}
+    assert blessing.why_not_alike(old, of_steps("half #", "turn #")) == (
+        "the steps' ranges were turn #, are half #, turn #",
+    )
+    assert blessing.why_not_alike(old, of_steps("turn #")) == ()
+    assert blessing.why_not_alike(old, records.result()) == ()
+
+
+@pytest.mark.parametrize(("source", "kept"), [("workloads/mlp.py", "workloads/mlp.py"), ("/home/ada/mlp.py", None)])
+def test_a_baseline_knows_the_file_of_its_workload_within_the_project(source: str, kept: str | None) -> None:
+    assert bless(records.result(of=records.workload().model_copy(update={"source": source}))).source == kept
+
+
 def test_calibration_is_carried_over() -> None:
     spread = Spread(run_sd=0.001, occasion_sd=0.002, runs=10, at=records.NOON)
     old = records.baseline().model_copy(update={"calibration": {Metric.STEP_MS: spread}})

@@ -521,7 +521,7 @@ def _beside(verdict: Verdict) -> str:
     for title, lines in (
         ("Ranks", verdict.ranks),
         ("Set aside", tuple(told_dropped(one) for one in verdict.dropped)),
-        ("Remarks", verdict.remarks),
+        ("Remarks", (*verdict.caveats, *verdict.remarks)),
     ):
         if lines:
             told += f"<h4>{title}</h4>{listed(_inline(line) for line in lines)}"

@@ -609,6 +609,74 @@ def test_a_commit_that_no_longer_does_what_was_blessed_ends_the_duet() -> None:
     ) in checked.verdict.remarks
 
 
+def stepping(run: Run, *names: str) -> Run:
+    """A run whose steps are ranges of these names."""
+    processes = tuple(process.model_copy(update={"step_names": names}) for process in run.processes)
+    return run.model_copy(update={"processes": processes})
+
+
+def blessed_steps(*names: str) -> Baseline:
+    runs = tuple(run.model_copy(update={"step_names": names}) for run in FULL.occasions[0].runs)
+    return FULL.model_copy(update={"occasions": tuple(one.model_copy(update={"runs": runs}) for one in FULL.occasions)})
+
+
+OTHER_STEPS = (
+    "the steps of the other commit are ranges named 'turn #', these are 'half #' and 'turn #'. "
+    "Their times are not comparable."
+)
+
+
+def test_other_steps_than_those_of_an_old_baselines_commit_are_no_comparison() -> None:
+    elsewhere = records.machine(driver="570.86.10")
+    now = stepping(slower(-24), "half #", "turn #")
+    checked = check(
+        expect(FULL, on=elsewhere),
+        Policy(),
+        Candidate(now, on=elsewhere),
+        Recorded([stepping(slower(0), "turn #")], [now]),
+    )
+    assert (checked.verdict.outcome, checked.verdict.reason) == (Outcome.INCOMPARABLE, OTHER_STEPS)
+    assert checked.verdict.next_step == (
+        f"Correct the pattern of the steps (workloads/mlp.py), or bless what they are now: {BLESS}"
+    )
+    assert len(checked.runs) == 5
+
+
+def test_other_steps_than_those_of_the_commit_that_was_asked_for_are_no_comparison() -> None:
+    other = Recorded([stepping(slower(0), "turn #")], [stepping(slower(-24), "half #", "turn #")])
+    checked = check(expect(), Policy(), Candidate(slower(0)), other, against=True)
+    assert (checked.verdict.outcome, checked.verdict.reason) == (Outcome.INCOMPARABLE, OTHER_STEPS)
+    assert checked.verdict.next_step == (
+        "Correct the pattern of the steps (workloads/mlp.py), so that both sides have the same."
+    )
+    assert (len(checked.runs), len(checked.reference_runs)) == (1, 1)
+
+
+def test_a_commit_whose_steps_are_not_those_that_were_blessed_ends_the_duet() -> None:
+    now = [stepping(slower(2.5, n), "turn #") for n in range(12)]
+    other = Recorded([stepping(slower(0), "half #")], now)
+    checked = gated(Candidate(*now), other, blessed_steps("turn #"))
+    assert checked.verdict.stage is Stage.STORED
+    assert (
+        "No duet: in the baseline's commit, the steps of the baseline are ranges named 'turn #', these are 'half #'. "
+        "Their times are not comparable."
+    ) in checked.verdict.remarks
+
+
+def test_a_run_of_the_commit_that_does_not_count_tells_what_explains_it() -> None:
+    lost = slower(0).model_copy(
+        update={
+            "complaints": ("steps were lost: process 7 shows 7 of 20 measured steps",),
+            "remarks": ("3 step ranges were never closed and are not counted",),
+        }
+    )
+    checked = gated(screen(2.5), Recorded([lost], [slower(2.5)]))
+    assert (
+        "No duet: a run of the other commit does not count: steps were lost: process 7 shows 7 of 20 measured steps; "
+        "3 step ranges were never closed and are not counted"
+    ) in checked.verdict.remarks
+
+
 def test_a_metric_that_both_sides_lack_is_missed_and_not_passed() -> None:
     without = records.run(absent={Metric.KERNEL_MS: "no kernel was recorded"})
     elsewhere = records.machine(driver="570.86.10")
@@ -1016,8 +1084,13 @@ def test_on_another_gpu_no_screen_is_promised() -> None:
 
 
 def test_of_fewer_runs_than_can_fail_a_clock_nothing_is_promised() -> None:
-    policy = Policy(runs=1, max_runs=1)
-    assert gate.forecast(expect(FULL), policy, run_s=10.0, duet=False) == ("1 run (about 10 s)",)
+    few = "can pass, and never fail on a clock, however slow: that takes 3 (--perfgate-max-runs=3)"
+    for duet in (True, False):
+        one = gate.forecast(expect(FULL), Policy(runs=1, max_runs=1), run_s=10.0, duet=duet, interleaved=True)
+        assert one == ("1 run (about 10 s)", f"1 run {few}")
+    two = gate.forecast(expect(noisy_baseline()), Policy(runs=1, max_runs=2), run_s=None, duet=True, interleaved=True)
+    assert two == ("1 run", f"2 runs {few}")
+    assert len(gate.forecast(expect(FULL), Policy(runs=3, max_runs=3), run_s=10.0, duet=False)) == 1
 
 
 def test_what_interleaved_pairs_show_is_less_where_workloads_share_the_error() -> None:

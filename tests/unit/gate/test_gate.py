@@ -180,6 +180,20 @@ def test_without_a_gpu_a_baseline_of_another_cpu_is_incomparable() -> None:
     assert same.verdict.outcome is Outcome.PASSED
 
 
+def test_a_baseline_in_a_folder_that_is_not_its_own_is_named_with_the_folder_it_belongs_in() -> None:
+    expectation = expect(None, elsewhere=("NVIDIA H200",)).model_copy(
+        update={"misplaced": ("baselines/NVIDIA-H200/mlp.json",)}
+    )
+    assert told(check(expectation, Policy(), Recorded(*records.runs()))) == (
+        Outcome.INCOMPARABLE,
+        (
+            "its baseline for this machine is baselines/NVIDIA-H200/mlp.json, where none is looked for: the folder is "
+            "to be named nvidia-h200."
+        ),
+        f"Rename the folder, or bless one anew: {BLESS}",
+    )
+
+
 def test_a_baseline_of_other_parameters_is_incomparable_and_says_which() -> None:
     checked = check(expect(records.baseline(), steps=50), Policy(), Recorded(*records.runs()))
     assert told(checked) == (
@@ -395,6 +409,63 @@ def test_a_run_that_lost_steps_is_invalid_and_is_not_blamed_on_the_gpu() -> None
         "run 1 does not count: steps were lost: process 7 shows 28 of 30 measured steps.",
         "Remove the cause, and run again.",
     )
+
+
+def stepping(run: Run, *names: str) -> Run:
+    """A run whose steps are ranges of these names."""
+    processes = tuple(process.model_copy(update={"step_names": names}) for process in run.processes)
+    return run.model_copy(update={"processes": processes})
+
+
+def with_steps(baseline: Baseline, *names: tuple[str, ...]) -> Baseline:
+    """A baseline whose runs had steps of these names, one run after the other."""
+    runs = zip(baseline.runs, [*names, *[names[-1]] * len(baseline.runs)], strict=False)
+    made = tuple(run.model_copy(update={"step_names": of_run}) for run, of_run in runs)
+    return baseline.model_copy(update={"occasions": (baseline.occasions[0].model_copy(update={"runs": made}),)})
+
+
+def test_other_ranges_than_the_blessed_steps_are_no_comparison_and_are_measured_for_a_bless() -> None:
+    faster = stepping(slower(-24), "optimizer_step #", "training_step #")
+    checked = check(expect(with_steps(records.baseline(), ("training_step #",))), Policy(), Recorded(faster))
+    assert told(checked) == (
+        Outcome.INCOMPARABLE,
+        (
+            "the steps of the baseline are ranges named 'training_step #', these are 'optimizer_step #' and "
+            "'training_step #'. Their times are not comparable."
+        ),
+        f"Correct the pattern of the steps (workloads/mlp.py), or bless what they are now: {BLESS}",
+    )
+    assert len(checked.runs) == 5
+
+
+def test_steps_of_many_and_long_names_are_told_shortly() -> None:
+    many = stepping(records.run(), *sorted(f"{letter * 200} #" for letter in "abcdefg"))
+    reason = check(expect(with_steps(records.baseline(), ("step",))), Policy(), Recorded(many)).verdict.reason
+    assert f"these are '{'a' * 77}...', '{'b' * 77}...', " in reason
+    assert reason.endswith(f"'{'e' * 77}...' and 2 more. Their times are not comparable.")
+
+
+@pytest.mark.parametrize(
+    ("then", "now"),
+    [
+        pytest.param((("step #",),), ("step #",), id="the same"),
+        pytest.param(((),), ("other #",), id="the baseline does not know"),
+        pytest.param((("step #",),), (), id="the run does not know"),
+        pytest.param((("step a#",), ("step b#",)), ("step c#",), id="names are data"),
+    ],
+)
+def test_steps_that_are_not_known_to_be_others_are_compared(
+    then: tuple[tuple[str, ...], ...], now: tuple[str, ...]
+) -> None:
+    baseline = with_steps(records.baseline(), *then)
+    checked = check(expect(baseline), Policy(), Recorded(stepping(records.run(), *now)))
+    assert checked.verdict.outcome is Outcome.PASSED
+
+
+def test_a_run_that_fails_while_other_steps_are_measured_for_a_bless_ends_that() -> None:
+    series = Recorded(stepping(records.run(), "other #"), records.run(throttled=["thermal slowdown"]))
+    checked = check(expect(with_steps(records.baseline(), ("step #",))), Policy(), series)
+    assert (checked.verdict.outcome, len(checked.runs)) == (Outcome.INVALID, 2)
 
 
 def of_processes(run: Run, number: int) -> Run:
@@ -628,6 +699,22 @@ def test_a_baseline_whose_workload_may_be_in_a_skipped_file_keeps_the_gate_shut(
             "it may be in what was skipped: workloads/b.py (could not import 'flash_attn')",
         )
     ]
+
+
+def test_a_workload_that_its_named_file_no_longer_declares_keeps_the_gate_shut() -> None:
+    passed, gone = verdicts(a=Outcome.PASSED), {"b": "workloads/w.py"}
+    assert close(["a"], passed, Policy(), gone=gone).shut_by == (
+        (
+            "b: it has a baseline for this machine, measured from workloads/w.py, which does not declare it any more; "
+            "if it was renamed or deleted on purpose, delete its baseline; if it was moved, bless it where it is"
+        ),
+    )
+    skipped = {"workloads/w.py": "could not import 'flash_attn'"}
+    (line,) = close(["a"], passed, Policy(), gone=gone, skipped_files=skipped).shut_by
+    assert line == (
+        "b: it has a baseline for this machine, and was not collected; it may be in what was skipped: "
+        "workloads/w.py (could not import 'flash_attn')"
+    )
 
 
 def test_every_reason_is_told_in_order() -> None:

@@ -75,6 +75,13 @@ def test_a_project_within_its_repository_has_its_folder_before_its_files() -> No
     assert line.properties["file"] == "services/train/workloads/loops.py"
 
 
+def test_what_explains_an_invalid_run_is_told_with_it() -> None:
+    verdict = records.verdict(Outcome.INVALID, reason="run 1 does not count.", next_step="Run again.")
+    verdict = verdict.model_copy(update={"caveats": ("30 ranges are not counted",)})
+    (line,) = told(gate("", placed(verdict)))
+    assert line.message == "run 1 does not count.\n30 ranges are not counted\nRun again."
+
+
 def test_what_passes_is_not_told() -> None:
     assert told(gate("", judged("mlp"), judged("lstm", Outcome.IMPROVED))) == []
 

@@ -63,6 +63,16 @@ def test_a_shut_gate_is_told_worst_first_with_a_table_of_what_moved() -> None:
     assert "### `fine`" not in told  # of what passed there is nothing more to say
 
 
+def test_what_must_be_known_of_what_passed_is_told_below_its_line() -> None:
+    known = {"caveats": ("30 ranges are not counted: lib:step #",)}
+    passed = records.verdict(name="fine").model_copy(update=known)
+    unsure = records.verdict(Outcome.INCONCLUSIVE, name="mlp").model_copy(update=known)
+    told = gate_markdown(gate(passed, unsure, opens=True))
+    assert told.count("30 ranges are not counted") == 2
+    assert "\n\n- `fine`: 30 ranges are not counted: lib:step \\#\n\n### `mlp`" in told
+    assert "\n**Remarks**\n\n- 30 ranges are not counted: lib:step \\#\n" in told
+
+
 def test_an_open_gate_says_so_and_links_the_page() -> None:
     told = gate_markdown(gate(records.verdict(), opens=True), page="https://example.org/page.html")
     assert told.startswith("## perfgate: gate \u2705 open\n")
@@ -115,7 +125,9 @@ HOSTILE = [
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_text_is_only_text(text: str) -> None:
-    verdict = regressed(text, reason=text, next_step=text, where={Metric.STEP_MS: text}, remarks=(text,), ranks=(text,))
+    verdict = regressed(
+        text, reason=text, next_step=text, where={Metric.STEP_MS: text}, remarks=(text,), ranks=(text,), caveats=(text,)
+    )
     told = gate_markdown(gate(verdict, shut_by=(text,)))
     page = rendered(told)
     assert set(re.findall(r"<(\w+)", page)) <= {

@@ -229,6 +229,21 @@ def test_blessing_over_an_unlike_baseline_says_what_is_unlike() -> None:
     ) in told
 
 
+def test_blessing_other_ranges_as_steps_says_which() -> None:
+    def stepping(baseline: Baseline, *names: str) -> Baseline:
+        (occasion, *others) = baseline.occasions
+        runs = tuple(run.model_copy(update={"step_names": names}) for run in occasion.runs)
+        assert not others
+        return baseline.model_copy(update={"occasions": (occasion.model_copy(update={"runs": runs}),)})
+
+    before, after = stepping(records.baseline(), "turn #"), stepping(records.baseline(), "half #", "turn #")
+    told = bless_text(before, after, blessing.differences(before, after), width=120, colour=False)
+    assert "  not alike   the steps' ranges were turn #, are half #, turn #\n" in told
+    assert "  not alike   So the two were not held against one another: " in told
+    for same in (before, records.baseline()):
+        assert "not alike" not in bless_text(same, before, (), width=120, colour=False)
+
+
 def test_metric_that_comes_or_goes_is_told() -> None:
     before = records.baseline([{Metric.NCCL_MS: 1.5}])
     rows = blessing.differences(before, new())

@@ -440,10 +440,36 @@ def last_line(*outcomes: Outcome, opens: bool, why: str = "", strict: bool = Fal
 def test_open_gate_says_what_was_let_through() -> None:
     passed, unsure, new = Outcome.PASSED, Outcome.INCONCLUSIVE, Outcome.NO_BASELINE
     assert last_line(passed, Outcome.IMPROVED, passed, opens=True) == "GATE OPEN: 1 IMPROVED, 2 PASSED"
-    assert last_line(passed, unsure, opens=True) == "GATE OPEN: 1 PASSED; 1 INCONCLUSIVE let through by the settings"
-    assert last_line(new, opens=True, new=True) == (
-        "GATE OPEN: nothing was shown to be slower; 1 NO_BASELINE let through by the settings"
+    assert last_line(passed, unsure, opens=True) == (
+        "GATE OPEN: 1 PASSED; 1 INCONCLUSIVE (not shown to be within budget) let through by the settings"
     )
+    assert last_line(unsure, opens=True) == (
+        "GATE OPEN: 1 INCONCLUSIVE (not shown to be within budget) let through by the settings"
+    )
+    assert last_line(new, unsure, opens=True, new=True) == (
+        "GATE OPEN: 1 NO_BASELINE (compared with nothing), 1 INCONCLUSIVE (not shown to be within budget) let through "
+        "by the settings"
+    )
+    assert last_line(opens=True) == "GATE OPEN: nothing was measured"
+
+
+def test_what_must_be_known_of_a_verdict_is_told_also_where_it_is_passed() -> None:
+    known = {"caveats": ("30 ranges match 'step' only after a colon, and are not counted: \x1b[2Jlib:step #",)}
+    passed = records.verdict(name="mlp", reason="within budget").model_copy(update=known)
+    regressed = records.verdict(Outcome.REGRESSED, name="rnn", reason="slower").model_copy(update=known)
+    assert (
+        summary([passed, regressed], opens=False, width=90, colour=False)
+        == """\
+REGRESSED  rnn  slower
+PASSED     mlp  within budget
+                remark: 30 ranges match 'step' only after a colon, and are not counted:
+                \\x1b[2Jlib:step #
+GATE SHUT: 1 REGRESSED of 2 workloads
+"""
+    )
+    for verdict in (passed, regressed):
+        told = verdict_table(verdict, width=200, colour=False)
+        assert "\n  remark      30 ranges match 'step' only after a colon, and are not counted: " in told
 
 
 def test_shut_gate_names_only_what_shuts_it() -> None:

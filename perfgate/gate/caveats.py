@@ -1,0 +1,47 @@
+"""Which remarks of the runs their verdict repeats, and how loudly: told apart by their words, which metrics choose."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from perfgate.model.sample import Run
+
+ROUTINE: Final = re.compile(
+    "the CPU runs ahead of the GPU: .*|no GPU operation was launched in the steps: step_ms is CPU time only",
+    re.DOTALL,
+)
+"""What is so in run after run of sound loops: told where a run is shown, and by no verdict."""
+COUNTED: Final = re.compile(
+    ".*: they count (to the step before them|where they ran)"
+    "|.* begin inside the step before them, which is measured until there"
+    "|a step takes .*, of which its range is .*: the rest lies between",
+    re.DOTALL,
+)
+"""What is in the numbers all the same: told beside a verdict's table, which PASSED ones do without."""
+_NUMBER: Final = re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?")
+
+
+def shared(runs: Sequence[Run]) -> tuple[str, ...]:
+    """The remarks that most of the runs have, each once, with the numbers of the first run that has it."""
+    first: dict[str, str] = {}
+    holding: Counter[str] = Counter()
+    for run in runs:
+        alike: dict[str, str] = {}
+        for remark in run.remarks:
+            alike.setdefault(_NUMBER.sub("#", remark), remark)
+        holding.update(alike.keys())
+        first = alike | first
+    return tuple(remark for likeness, remark in first.items() if 2 * holding[likeness] > len(runs))
+
+
+def caveats(remarks: Iterable[str]) -> tuple[str, ...]:
+    """Those without which a verdict is trusted too far: something of the runs is not in their numbers."""
+    return tuple(one for one in remarks if not ROUTINE.fullmatch(one) and not COUNTED.fullmatch(one))
+
+
+def asides(remarks: Iterable[str]) -> tuple[str, ...]:
+    """Those that explain the numbers, of which nothing is missing."""
+    return tuple(one for one in remarks if COUNTED.fullmatch(one))

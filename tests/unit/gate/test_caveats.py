@@ -1,0 +1,124 @@
+"""Which remarks of its runs a verdict repeats: what most of them share, each once, not what sound loops all have."""
+
+from __future__ import annotations
+
+import pytest
+from support import records
+from support.timelines import draw
+
+from perfgate.gate import Expectation, Policy, check
+from perfgate.gate.caveats import asides, caveats, shared
+from perfgate.metrics.measure import measure
+from perfgate.model.baseline import Baseline
+from perfgate.model.outcome import Outcome
+from perfgate.model.sample import Run
+from perfgate.model.verdict import Verdict
+
+AHEAD = "the CPU runs ahead of the GPU: the step range lasts 5 ms, a step takes 12 ms"
+BETWEEN = "2 GPU operations per step were launched between the steps: they count to the step before them"
+COLON = "30 ranges match 'step #' only after a colon, where others match with less cut off, and are not counted: lib:#"
+
+
+def remarking(*remarks: str, complaints: tuple[str, ...] = ()) -> Run:
+    return records.run().model_copy(update={"remarks": remarks, "complaints": complaints})
+
+
+class Recorded:
+    """Prepared runs, the last of them for ever."""
+
+    def __init__(self, *made: Run) -> None:
+        self._made = made
+        self.machine = records.machine()
+
+    def measure(self, index: int, planned: int) -> Run:
+        del planned
+        return self._made[min(index, len(self._made) - 1)]
+
+
+def judged(*made: Run, baseline: Baseline | None) -> Verdict:
+    expectation = Expectation(workload=records.workload(), machine=records.machine(), baseline=baseline)
+    return check(expectation, Policy(), Recorded(*made)).verdict
+
+
+def test_what_most_runs_remark_is_told_once_with_the_numbers_of_the_first() -> None:
+    runs = [remarking(AHEAD, f"{n} step ranges were never closed and are not counted") for n in (2, 3, 4)]
+    assert shared(runs) == (AHEAD, "2 step ranges were never closed and are not counted")
+
+
+def test_what_one_run_remarks_of_two_processes_is_told_once() -> None:
+    first, second = (f"process {pid} holds 3.5 step ranges, all of them warm-up" for pid in (7, 8))
+    assert shared([remarking(first, second)]) == (first,)
+
+
+def test_what_half_of_the_runs_remark_is_not_told() -> None:
+    assert shared([remarking(COLON), remarking()]) == ()
+    assert shared([remarking(COLON), remarking(), remarking(COLON)]) == (COLON,)
+    assert shared([]) == ()
+
+
+ROUTINE = {
+    "ahead": """
+        range   |step| |step| |step|
+        launch    ^a     ^b     ^c
+        kernel     |-----a-----|-----b-----|-----c-----|
+        """,
+    "CPU only": "range |--step--| |--step--|   |--step--|",
+}
+EXPLAINED = {
+    "between": """
+        range   |----step----|      |----step----|      |----step----|
+        launch     ^a            ^x    ^b            ^y    ^c             ^z
+        kernel      |a|           |x|   |b|           |y|   |c|            |z|
+        """,
+    "without calls": """
+        range   |----step----|  |----step----|  |----step----|
+        kernel      |a|             |b|             |c|
+        """,
+    "in flight": """
+        startend   |---step---|        |---step---|
+        startend         |---step---|
+        """,
+}
+
+
+def remarks_of(picture: str) -> tuple[str, ...]:
+    (sample,) = measure(draw(picture), step="step", steps=None)
+    assert sample.remarks
+    return sample.remarks
+
+
+@pytest.mark.parametrize("picture", ROUTINE.values(), ids=ROUTINE.keys())
+def test_what_sound_loops_have_is_told_by_no_verdict(picture: str) -> None:
+    told = remarks_of(picture)
+    assert (caveats(told), asides(told)) == ((), ())
+
+
+@pytest.mark.parametrize("picture", EXPLAINED.values(), ids=EXPLAINED.keys())
+def test_what_is_in_the_numbers_all_the_same_is_told_beside_them(picture: str) -> None:
+    told = [remark for remark in remarks_of(picture) if "CPU time only" not in remark]
+    assert (caveats(told), asides(told)) == ((), tuple(told))
+
+
+def test_what_is_not_in_the_numbers_is_a_caveat() -> None:
+    lost = "1 GPU operations have no times in the capture: they count as 0 ms"
+    assert caveats((AHEAD, COLON, BETWEEN, lost)) == (COLON, lost)
+    assert asides((AHEAD, COLON, BETWEEN, lost)) == (BETWEEN,)
+
+
+@pytest.mark.parametrize("outcome", [Outcome.PASSED, Outcome.NO_BASELINE])
+def test_a_verdict_bears_the_caveats_of_its_runs(outcome: Outcome) -> None:
+    baseline = records.baseline() if outcome is Outcome.PASSED else None
+    verdict = judged(remarking(AHEAD, BETWEEN, COLON), baseline=baseline)
+    assert (verdict.outcome, verdict.caveats, verdict.remarks) == (outcome, (COLON,), (BETWEEN,))
+
+
+def test_an_ordinary_verdict_bears_none() -> None:
+    verdict = judged(remarking(AHEAD), baseline=records.baseline())
+    assert (verdict.outcome, verdict.caveats, verdict.remarks) == (Outcome.PASSED, (), ())
+
+
+def test_a_run_that_does_not_count_tells_what_explains_it() -> None:
+    lost = remarking(AHEAD, COLON, complaints=("steps were lost: process 7 shows 7 of 20 measured steps",))
+    verdict = judged(remarking(), remarking(), lost, baseline=records.baseline())
+    assert verdict.reason == "run 3 does not count: steps were lost: process 7 shows 7 of 20 measured steps."
+    assert (verdict.outcome, verdict.caveats) == (Outcome.INVALID, (COLON,))
