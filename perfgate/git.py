@@ -45,6 +45,9 @@ ABOUT_ANOTHER_REPOSITORY: Final = frozenset(
 safe.directory by it."""
 
 
+INSTALLED: Final = ("site-packages", "dist-packages")
+"""What folders of installed packages are called."""
+
 _SHA: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
@@ -150,6 +153,16 @@ def tracked_python_files(root: Path, *, env: Mapping[str, str] | None = None) ->
     return tuple(sorted({name for name in told.split("\0") if name and (root / name).is_file()}))
 
 
+def untracked_python_files(root: Path, *, env: Mapping[str, str] | None = None) -> tuple[str, ...]:
+    """Return the `*.py` files under `root` that git neither tracks nor ignores, as sorted POSIX paths relative to it.
+
+    Raises:
+        RepositoryUnreadable: no git, no repository, or git refuses.
+    """
+    told = _ask(root, env, "ls-files", "-z", "--others", "--exclude-standard", "--", "*.py")
+    return tuple(sorted(name for name in told.split("\0") if name))
+
+
 def resolve(root: Path, revision: str, *, env: Mapping[str, str] | None = None) -> str:
     """Return the full SHA of the commit that a revision names: a SHA, a branch, a tag, `HEAD~3`.
 
@@ -212,6 +225,36 @@ def is_tracked(root: Path, path: Path, *, env: Mapping[str, str] | None = None) 
         RepositoryUnreadable: no git, no repository, or git refuses; a path outside the repository.
     """
     return bool(_ask(root, env, "ls-files", "-z", "--cached", "--", f":(literal){path}"))
+
+
+def ignored(root: Path, paths: Collection[str], *, env: Mapping[str, str] | None = None) -> set[str]:
+    """Return those of some paths, relative to `root` or absolute, that git ignores; what it tracks is none of them.
+
+    Raises:
+        RepositoryUnreadable: no git, no repository, or git refuses.
+    """
+    if not paths:
+        return set()
+    given = b"".join(os.fsencode(path) + b"\0" for path in sorted(paths))
+    done = _run(root, env, "check-ignore", "-z", "--stdin", given=given)
+    if done.returncode not in (0, 1):  # 1: none of them
+        raise _refused(root, "check-ignore", os.fsdecode(done.stderr), done.returncode)
+    return {name for name in os.fsdecode(done.stdout).split("\0") if name}
+
+
+def vendored(root: Path, *, env: Mapping[str, str] | None = None) -> frozenset[PurePath]:
+    """Return the folders below `root`, relative to it, that are named as those of installed packages, and are tracked.
+
+    Raises:
+        RepositoryUnreadable: no git, no repository, or git refuses.
+    """
+    named = (f":(glob)**/{name}/**" for name in INSTALLED)
+    told = _ask(root, env, "ls-files", "-z", "--cached", "--", *named)
+    files = (PurePath(name) for name in told.split("\0") if name)
+    return frozenset(
+        PurePath(*file.parts[: 1 + min(file.parts.index(name) for name in INSTALLED if name in file.parts)])
+        for file in files
+    )
 
 
 def lfs_files(root: Path, *, env: Mapping[str, str] | None = None) -> tuple[str, ...]:

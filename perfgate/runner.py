@@ -9,7 +9,7 @@ import re
 import shutil
 import sysconfig
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -20,7 +20,9 @@ from typing import Final, Literal, TypeVar, assert_never
 from uuid import uuid4
 
 from perfgate import git
+from perfgate.duet.copies import hold_to_project, project_code
 from perfgate.duet.environment import (
+    PACKAGE,
     check_there,
     declared_there,
     environment_there,
@@ -30,7 +32,8 @@ from perfgate.duet.environment import (
     pin,
     workload_there,
 )
-from perfgate.duet.proof import prove_command, prove_worker, read_witnesses
+from perfgate.duet.proof import Witness, prove_command, prove_worker, read_witnesses
+from perfgate.duet.witness import FOLDER
 from perfgate.duet.worktree import Worktree, worktree
 from perfgate.machine import RUN_COOKIE, RankWatch, Sampler
 from perfgate.metrics.measure import measure
@@ -206,6 +209,7 @@ def measure_run(
         RevisionMissing: the commit that the bench is of did not have the workload yet.
         WorktreeFailed: that commit declares it in a way that cannot be compared.
         CodeUnproven: it is not shown that the run was of that commit's code.
+        CodeStale: it is of no commit, and loaded a copy of the project's code that is not what is in the project.
     """
     run_id = uuid4().hex
     with _ordered(bench, workload, folder, run_id=run_id) as one:
@@ -339,6 +343,8 @@ class _Ran:
     started_at: datetime
     outcome: ProfileOutcome
     account: Account | None
+    code: Mapping[str, str]
+    """SHA-256 by path of the project's files that it loaded, or equal copies of."""
     ranks: Mapping[int, int]
     """Ranks by process id, as far as the processes' environments told them."""
 
@@ -356,7 +362,7 @@ class _Ordered:
     bouts: Bouts | None
 
     def run(self, *, on_line: Callable[[str], None] | None = None, on_tick: Callable[[], None] | None = None) -> _Ran:
-        """Profile it, and refuse what did not end well or is not proven to be of its commit.
+        """Profile it, and refuse what did not end well, or is not of its commit or of what is in the project.
 
         Raises:
             _Abandoned: the other side of the duet is to blame.
@@ -385,8 +391,8 @@ class _Ordered:
                 fact=_problem(outcome, log),
                 next_step=f"See {log}, and run: perfgate doctor" if log.is_file() else "Run: perfgate doctor",
             )
-        self.refuse_unproven()
-        return _Ran(started_at=started_at, outcome=outcome, account=account, ranks=watch.ranks)
+        code = self.proven_code()
+        return _Ran(started_at=started_at, outcome=outcome, account=account, code=code, ranks=watch.ranks)
 
     @property
     def account(self) -> Account | None:
@@ -400,10 +406,24 @@ class _Ordered:
             _check_existed(self.workload, self.bench.tree, outcome, account, log)
         _check_workload(self.workload, outcome, account, log)
 
-    def refuse_unproven(self) -> None:
-        """Refuse a run in a checkout that is not shown to have been of its code."""
-        if self.bench.tree is not None:
-            _prove(self.workload, self.bench.tree, self.folder / WITNESSES, self.account)
+    def proven_code(self) -> dict[str, str]:
+        """SHA-256 by path of the files that it loaded; refuses a run that was not of the code it was to be of.
+
+        Raises:
+            CodeUnproven: it was to be of a commit, which is not shown.
+            CodeStale: it was to be of what is in the project, and loaded an installed copy that is another.
+        """
+        bench, workload, account = self.bench, self.workload, self.account
+        witnesses = read_witnesses(self.folder / WITNESSES)
+        copied: Mapping[str, str] = {}
+        loaded: Collection[Path] = ()
+        if bench.tree is not None:
+            _prove(workload, bench.tree, witnesses, account)
+        else:
+            copied = hold_to_project(workload, bench.root, witnesses, env=bench.env)
+            loaded = project_code(bench.root, witnesses, env=bench.env) if account is None else ()
+        code = command_code(workload, bench.root, loaded) if account is None else account.code
+        return dict(sorted({**copied, **code}.items()))
 
     def measured(self, ran: _Ran, conditions: Conditions, *, on_tick: Callable[[], None] | None = None) -> Measured:
         """Read its captures, and keep of them what may leave the machine."""
@@ -441,7 +461,7 @@ class _Ordered:
         return Measured(
             run=run,
             account=account,
-            code=account.code if account is not None else command_code(workload, bench.root),
+            code=ran.code,
             withheld=self.withheld,
             reports=tuple(one.reports for one in of_captures),
         )
@@ -466,7 +486,7 @@ class Prepared:
         return self._one.account
 
     def refuse(self, *, exit_status: int | None, timed_out: bool, wall_s: float, tail: Sequence[str]) -> None:
-        """Refuse a run that did not end well, or is not proven to be of its commit.
+        """Refuse a run that did not end well, or is not of its commit or of what is in the project.
 
         `exit_status` is the workload's own, below zero where a signal ended it, and None where it is not known.
 
@@ -475,6 +495,7 @@ class Prepared:
             WorkloadTimedOut: it did not end in time.
             RevisionMissing: the commit that the bench is of did not have the workload yet.
             CodeUnproven: it is not shown that the run was of that commit's code.
+            CodeStale: it loaded a copy of the project's code that is not what is in the project.
         """
         killed = exit_status is not None and exit_status < 0
         outcome = ProfileOutcome(
@@ -488,7 +509,7 @@ class Prepared:
             problem=None,
         )
         self._one.refuse_failed(outcome, self.log)
-        self._one.refuse_unproven()
+        self._one.proven_code()
 
 
 @contextmanager
@@ -533,7 +554,15 @@ def _ordered(
         check_there(workload, bench.tree, bench.env)
         given = _environment_there(bench, bench.tree, workload, given, witnesses)
         workload = workload_there(workload, bench.tree)
-    _prepare(folder, order_file, _order(workload, bench.root, folder / ACCOUNT, bouts))
+    elif workload.form == "command":
+        given = _watched(given, witnesses.absolute())
+    order = _order(workload, bench.root, folder / ACCOUNT, bouts).model_copy(
+        update={
+            "vendored": _vendored(workload, bench),
+            "witnesses": None if bench.tree is not None else str(witnesses),
+        }
+    )
+    _prepare(folder, order_file, order)
     env, withheld = withhold_secrets(given, (*bench.settings.pass_env, *workload.pass_env))
     cwd = bench.root / (workload.cwd or ".")
     spec = ProfileSpec(
@@ -697,16 +726,21 @@ def _share_of_h2d(reports: Reports) -> float | None:
     return sum(row.time_percent for row in rows if row.operation.endswith("Host-to-Device")) / 100
 
 
-def command_code(workload: Workload, root: Path) -> dict[str, str]:
-    """SHA-256 by path of a command's code: the files among its words, and the repository's Python files.
+def command_code(workload: Workload, root: Path, loaded: Collection[Path] = ()) -> dict[str, str]:
+    """SHA-256 by path of a command's code: files among its words, the repository's Python files, and what it `loaded`.
 
-    Outside a repository nobody says which files are the project's, and only those among the words are told.
+    What git ignores, or is a submodule's, is none of it. Outside a repository nobody says which files are the project's
+    and only those among the words, and what was loaded, are told.
     """
     base = root / (workload.cwd or ".")
     named = [base / word for word in workload.command or ()]
     files = {path.resolve() for path in named if _is_file(path)}
-    with suppress(RepositoryUnreadable):
+    try:
         files |= {(root / path).resolve() for path in git.tracked_python_files(root)}
+        if not files.issuperset(loaded):
+            files |= {(root / path).resolve() for path in git.untracked_python_files(root)}.intersection(loaded)
+    except RepositoryUnreadable:
+        files |= {*loaded}
     return {
         path.relative_to(root.resolve()).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in sorted(files)
@@ -753,12 +787,25 @@ def _check_existed(
             raise missing_there(workload, tree, f"{workload.source} holds no {workload.id}")
 
 
-def _prove(workload: Workload, tree: Worktree, folder: Path, account: Account | None) -> None:
-    witnesses = read_witnesses(folder)
+def _watched(env: Mapping[str, str], witnesses: Path) -> dict[str, str]:
+    """The environment of a command in the project, in which its Python processes say at their end what they loaded."""
+    inherited = [env["PYTHONPATH"]] if env.get("PYTHONPATH") else []
+    return {**env, "PYTHONPATH": os.pathsep.join((str(witnesses), *inherited)), FOLDER: str(witnesses)}
+
+
+def _prove(workload: Workload, tree: Worktree, witnesses: tuple[Witness, ...], account: Account | None) -> None:
     if workload.form == "command":
         prove_command(workload, tree, witnesses)
     elif account is not None:
         prove_worker(workload, tree, witnesses, pid=account.pid, code=account.code)
+
+
+def _vendored(workload: Workload, bench: Bench) -> tuple[str, ...]:
+    """What a worker cannot know of a project's files, for it does not ask git."""
+    if workload.form != "command":
+        with suppress(RepositoryUnreadable):
+            return tuple(sorted(folder.as_posix() for folder in git.vendored(bench.root, env=bench.env)))
+    return ()
 
 
 def _order(workload: Workload, root: Path, account: Path, bouts: Bouts | None = None) -> Order:
@@ -776,6 +823,9 @@ def _prepare(folder: Path, order_file: Path, order: Order) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=False)
         order_file.write_text(order.model_dump_json(indent=2), encoding="utf-8")
+        if order.witnesses is not None:
+            Path(order.witnesses).mkdir()
+            shutil.copyfile(PACKAGE / "duet" / "witness.py", Path(order.witnesses) / "sitecustomize.py")
         if order.bouts is not None:
             os.mkfifo(order.bouts.own)
     except OSError as refused:

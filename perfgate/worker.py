@@ -9,13 +9,14 @@ import contextlib
 import ctypes
 import hashlib
 import importlib
+import json
 import os
 import resource
 import select
 import sys
 import time
 import weakref
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -590,9 +591,25 @@ def tell(
         captured_by=steps.captured_by,
         core=steps.kept_core,
         cores=steps.cores,
-        code=_as_loaded(before or {}, loaded_code(Path(order.root))),
+        code=_as_loaded(before or {}, loaded_code(Path(order.root), order.vendored)),
     )
+    if order.witnesses is not None:
+        _tell_modules(Path(order.witnesses))
     Path(order.account).write_text(account.model_dump_json(indent=2), encoding="utf-8")
+
+
+def _tell_modules(folder: Path) -> None:
+    """Write the file of each loaded module, as `duet/witness.py` does for processes that perfgate does not touch."""
+    files = {}
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__dict__", {}).get("__file__")
+        if isinstance(file, str):
+            files[str(name)] = str(Path(file).absolute())
+    prefixes = sorted({sys.prefix, sys.base_prefix, sys.exec_prefix})
+    with contextlib.suppress(OSError):
+        folder.mkdir(exist_ok=True)
+        told = {"pid": os.getpid(), "prefixes": prefixes, "modules": files}
+        (folder / "worker.json").write_text(json.dumps(told), encoding="utf-8")
 
 
 def _as_loaded(before: Mapping[str, str], now: Mapping[str, str]) -> dict[str, str]:
@@ -612,8 +629,9 @@ def digest_of(path: Path) -> str:
 class ProjectFiles:
     """Tells which files are the project's: no virtual environment inside it, and not perfgate where it gates itself."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, vendored: Collection[str] = ()) -> None:
         self._root = root.resolve()
+        self._vendored = [self._root / folder for folder in vendored]
         prefixes = [Path(prefix).resolve() for prefix in {sys.prefix, sys.base_prefix, sys.exec_prefix}]
         self._foreign = [prefix for prefix in prefixes if prefix.is_relative_to(self._root) and prefix != self._root]
         self._foreign.append(Path(__file__).resolve().parent)
@@ -623,16 +641,18 @@ class ProjectFiles:
         if not isinstance(file, str):
             return None
         path = Path(file).resolve()
-        if not path.is_relative_to(self._root) or "site-packages" in path.parts:
+        if not path.is_relative_to(self._root):
+            return None
+        if "site-packages" in path.parts and not any(path.is_relative_to(folder) for folder in self._vendored):
             return None
         if any(path.is_relative_to(prefix) for prefix in self._foreign):
             return None
         return path.relative_to(self._root)
 
 
-def loaded_code(root: Path) -> dict[str, str]:
+def loaded_code(root: Path, vendored: Collection[str] = ()) -> dict[str, str]:
     """SHA-256, by path relative to `root`, of the project's files among the loaded modules."""
-    files = ProjectFiles(root)
+    files = ProjectFiles(root, vendored)
     digests: dict[str, str] = {}
     for module in list(sys.modules.values()):
         # Not getattr: it would wake up modules that import themselves lazily.

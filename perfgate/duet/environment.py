@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from perfgate import git
-from perfgate.duet.witness import FOLDER, ON_SIGTERM
+from perfgate.duet.witness import FOLDER, ON_SIGTERM, WHOLE
 from perfgate.duet.worktree import Worktree
 from perfgate.model.errors import ConfigInvalid, RepositoryUnreadable, RevisionMissing, WorktreeFailed
 from perfgate.model.settings import Settings
@@ -174,19 +174,27 @@ def _cwd_there(workload: Workload, tree: Worktree) -> Path:
 
 def _word_there(word: str, tree: Worktree) -> str:
     option, equals, value = ("", "", word) if word.startswith("/") else word.partition("=")
-    if not value.startswith("/"):
-        return word
-    with suppress(OSError, ValueError):
-        there = tree.counterpart(Path(value))
-        if there is not None and there.exists():
-            return f"{option}{equals}{there}"
-    return word
+    return f"{option}{equals}{_path_there(value, tree)}"
+
+
+def _path_there(path: str, tree: Worktree) -> str:
+    """An absolute path of the project as that of the checkout, where that has it; anything else as it is."""
+    if path.startswith("/"):
+        with suppress(OSError, ValueError):
+            there = tree.counterpart(Path(path))
+            if there is not None and there.exists():
+                return str(there)
+    return path
+
+
+_INI: Final = "--override-ini="
 
 
 def options_there(options: Sequence[str], tree: Worktree) -> tuple[str, ...]:
     """The options of a worker's pytest with configuration and root of the checkout, and nothing from above it.
 
-    A configuration file that the commit does not have is an empty one.
+    A configuration file that the commit does not have is an empty one. The project's absolute paths, those of options
+    that a conftest declares and of ini values, are the checkout's, as a command's are.
     """
     kept: list[str] = []
     ini = confined = None
@@ -196,8 +204,10 @@ def options_there(options: Sequence[str], tree: Worktree) -> tuple[str, ...]:
             ini = tree.counterpart(Path(next(left)))
         elif option.startswith("--confcutdir="):
             confined = tree.counterpart(Path(option.partition("=")[2]))
+        elif option.startswith(_INI):
+            kept.append(f"{_INI}{_word_there(option.removeprefix(_INI), tree)}")
         elif not option.startswith("--rootdir="):
-            kept.append(option)
+            kept.append(_word_there(option, tree))
     if ini is None or not ini.is_file():
         ini, confined = tree.home / "worker" / "pytest.ini", confined or tree.root
     confcutdir = confined or ini.parent
@@ -215,6 +225,8 @@ def environment_there(
 ) -> dict[str, str]:
     """The environment of a run in the checkout: what Python finds in the project, it finds there.
 
+    The variables that the workload itself declares lead there too, where they are absolute paths of the project.
+
     Args:
         env: that of the same run in the project.
         tree: the checkout; `pin` has been called for it.
@@ -231,11 +243,21 @@ def environment_there(
         there = tree.counterpart(Path(entry)) if entry.startswith("/") else None
         folders.append(entry if there is None else str(there))
     folders += [str(there) for there in _editable(site_packages, tree)]
-    told = {**env, "PYTHONPATH": os.pathsep.join(dict.fromkeys(folders)), FOLDER: str(witnesses)}
+    declared = {
+        name: os.pathsep.join(_path_there(path, tree) for path in value.split(os.pathsep))
+        for name, value in workload.env.items()
+    }
+    told = {
+        **env,
+        **declared,
+        "PYTHONPATH": os.pathsep.join(dict.fromkeys(folders)),
+        FOLDER: str(witnesses),
+        WHOLE: "1",
+    }
     if isinstance(workload.capture, CaptureWindow):
         told[ON_SIGTERM] = "1"
     if python is not None:
-        told["PATH"] = os.pathsep.join((str(python.parent), env.get("PATH", os.defpath)))
+        told["PATH"] = os.pathsep.join((str(python.parent), told.get("PATH", os.defpath)))
     return told
 
 

@@ -17,7 +17,7 @@ from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from perfgate.duet.environment import PACKAGE
-from perfgate.duet.worktree import Worktree, is_installed
+from perfgate.duet.worktree import Worktree
 from perfgate.model.errors import CodeUnproven
 from perfgate.model.workload import Workload
 
@@ -34,6 +34,8 @@ class Witness:
     """Where its interpreter and environment are."""
     modules: Mapping[str, str]
     """The file of each loaded module by name, extension modules and `__main__` included."""
+    executed: tuple[str, ...] = ()
+    """Files that were executed as modules or by `runpy`, whether or not they are loaded modules; where it was asked."""
 
     @cached_property
     def files(self) -> Mapping[str, Path]:
@@ -52,7 +54,14 @@ def read_witnesses(folder: Path) -> tuple[Witness, ...]:
     for file in sorted(folder.glob("*.json")):
         with suppress(OSError, ValueError, TypeError, KeyError):
             told = json.loads(file.read_text(encoding="utf-8"))
-            found.append(Witness(pid=int(told["pid"]), prefixes=tuple(told["prefixes"]), modules=dict(told["modules"])))
+            found.append(
+                Witness(
+                    pid=int(told["pid"]),
+                    prefixes=tuple(told["prefixes"]),
+                    modules=dict(told["modules"]),
+                    executed=tuple(told.get("executed", ())),
+                )
+            )
     return tuple(found)
 
 
@@ -129,6 +138,7 @@ def strays(witness: Witness, tree: Worktree, *, own: Path | None) -> tuple[str, 
 
     ```
     below the repository proper, and neither installed there nor in the checkout      an editable installation
+    the same, executed by its path and no module's                                    `spec_from_file_location`, a hub
     elsewhere, and the checkout has a module of that name                             a copy in site-packages
     elsewhere, and installed from a folder of the repository                          the same, in any layout
     ```
@@ -150,11 +160,18 @@ def strays(witness: Witness, tree: Worktree, *, own: Path | None) -> tuple[str, 
             continue
         elif any(file.is_relative_to(environment) for environment in environments):
             elsewhere[name] = file
-        elif file.is_relative_to(tree.origin_top) and not is_installed(file.relative_to(tree.origin_top)):
+        elif _is_of_project(file, tree):
             if own is None or not file.is_relative_to(own):
                 found.append(f"{name} from {file.relative_to(tree.origin_top)}")
         else:
             elsewhere[name] = file
+    foreign = [*environments, tree.home, *(() if own is None else (own,))]
+    executed = {Path(os.path.realpath(path)) for path in witness.executed} - set(witness.files.values())
+    found += [
+        str(file.relative_to(tree.origin_top))
+        for file in sorted(executed)
+        if _is_of_project(file, tree) and not any(file.is_relative_to(folder) for folder in foreign)
+    ]
     names = _modules_at((tree.root, tree.root / "src", tree.top, tree.top / "src"), elsewhere)
     local = _installed_from(tree, {site for file in elsewhere.values() if (site := _site_of(file)) is not None})
     for name, file in elsewhere.items():
@@ -163,12 +180,17 @@ def strays(witness: Witness, tree: Worktree, *, own: Path | None) -> tuple[str, 
     return tuple(found)
 
 
+def _is_of_project(file: Path, tree: Worktree) -> bool:
+    """Whether a file lies below the repository proper, and not among installed packages; the checkout may as well."""
+    return file.is_relative_to(tree.origin_top) and not tree.is_installed(file.relative_to(tree.origin_top))
+
+
 def _own(witness: Witness, tree: Worktree) -> Iterator[Path]:
     """Files of the checkout, without those of an environment in it."""
     environments = witness.installed_below(tree.top)
     for file in witness.files.values():
         foreign = any(file.is_relative_to(environment) for environment in environments)
-        if file.is_relative_to(tree.top) and not is_installed(file.relative_to(tree.top)) and not foreign:
+        if file.is_relative_to(tree.top) and not tree.is_installed(file.relative_to(tree.top)) and not foreign:
             yield file
 
 

@@ -1,7 +1,8 @@
 """A `sitecustomize` that lets each Python process of a run say, at its end, which files its modules came from.
 
 A copy of it is found by the interpreters of a run, which may be older than perfgate's own and have nothing but their
-standard library; perfgate itself takes only names from here. It costs a run its start and end, and none of its steps.
+standard library; perfgate itself takes only names from here. It costs a run its start and end, and none of its steps:
+so no audit hook, which the interpreter calls for each id() and open() of a loop as well.
 """
 
 from __future__ import annotations
@@ -12,12 +13,15 @@ import sys
 
 FOLDER = "PERFGATE_WITNESS"
 """The variable with the folder that accounts are written to; without it nothing happens."""
+WHOLE = "PERFGATE_WITNESS_WHOLE"
+"""Set where a process must not keep silent: then forks are asked as well, and files that are executed are noted.
+Without it a process says at its own end what it has loaded, and nothing else of it is touched."""
 ON_SIGTERM = "PERFGATE_WITNESS_SIGTERM"
 """Set where the run is ended by a signal, so that there is no end of the interpreter's own."""
 
 
-def account(cwd: str) -> str:
-    """What this process has loaded, as the text of a JSON object of strings."""
+def account(cwd: str, executed: list[str]) -> str:
+    """What this process has loaded and executed, as the text of a JSON object of strings."""
     import json  # noqa: PLC0415 - at the end: its absence before is part of what is measured
 
     files = {}
@@ -31,30 +35,66 @@ def account(cwd: str) -> str:
         if isinstance(file, str):
             files[str(name)] = os.path.join(cwd, file)  # noqa: PTH118 - no pathlib: it imports half a library
     prefixes = sorted({sys.prefix, sys.base_prefix, sys.exec_prefix})
-    return json.dumps({"pid": os.getpid(), "prefixes": prefixes, "modules": files})
+    paths = sorted({os.path.join(cwd, path) for path in executed})  # noqa: PTH118
+    return json.dumps({"pid": os.getpid(), "prefixes": prefixes, "modules": files, "executed": paths})
+
+
+def note_executed(noted: list[str]) -> None:
+    """Note from now on each file that is executed as a module, also under no name, or opened by `runpy`."""
+    import io  # noqa: PLC0415
+
+    opened = io.open_code
+
+    def open_code(path: str) -> object:
+        noted.append(str(path))
+        return opened(path)
+
+    def watched(loader: type) -> None:
+        execute = loader.exec_module  # type: ignore[attr-defined]
+
+        def exec_module(self: object, module: object) -> None:
+            noted.append(str(getattr(self, "path", "")))
+            execute(self, module)
+
+        # Python leaves its own frames out of a traceback by this name: so that what a run prints stays what it was.
+        code = exec_module.__code__.replace(co_filename="<frozen importlib._bootstrap_external>")
+        exec_module.__code__ = code
+        loader.exec_module = exec_module  # type: ignore[attr-defined]
+
+    io.open_code = open_code  # type: ignore[assignment]
+    # Already loaded under this name, unlike importlib.machinery.
+    machinery = sys.modules.get("_frozen_importlib_external")
+    for name in ("SourceFileLoader", "SourcelessFileLoader"):
+        if hasattr(machinery, name):
+            watched(getattr(machinery, name))
 
 
 def watch(folder: str) -> None:
     """Write the account of this process into `folder` when it ends, on its own or by `os._exit`.
 
-    A process forked from it, a loader's worker for example, does so where it has loaded anything by itself, also where
-    SIGTERM ends it, as the end of a pool does.
+    Where all is asked, a process forked from it, a loader's worker for example, does so as well if it has loaded
+    anything by itself, also where SIGTERM ends it, as the end of a pool does.
     """
     cwd, pid, leave = os.getcwd(), os.getpid(), os._exit  # noqa: PTH109
     loaded_before = set()  # type: set[str]
+    executed = []  # type: list[str]
+    executed_before = []  # type: list[str]
+    is_whole = bool(os.environ.get(WHOLE))
 
     def write() -> None:
         try:
             os.makedirs(folder, exist_ok=True)  # noqa: PTH103
             path = os.path.join(folder, "%d-%s" % (os.getpid(), os.urandom(4).hex()))  # noqa: PTH118, UP031
             with open(path, "w", encoding="utf-8") as file:  # noqa: PTH123
-                file.write(account(cwd))
+                file.write(account(cwd, executed))
             os.rename(path, path + ".json")  # noqa: PTH104
         except Exception:  # noqa: BLE001, S110 - the run is the user's: it must not fail for this
             pass
 
     def loaded_more() -> bool:
-        return os.getpid() == pid or bool(set(sys.modules) - loaded_before)
+        if os.getpid() == pid:
+            return True
+        return is_whole and (bool(set(sys.modules) - loaded_before) or executed != executed_before)
 
     def exit_at_once(status: int) -> None:
         if loaded_more():
@@ -63,6 +103,7 @@ def watch(folder: str) -> None:
 
     def forked() -> None:
         loaded_before.update(sys.modules)
+        executed_before[:] = executed
         # Not imported for this: whoever ends processes by signals has it.
         signal = sys.modules.get("signal")
         if signal is not None and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
@@ -76,7 +117,9 @@ def watch(folder: str) -> None:
         signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
 
-    os.register_at_fork(after_in_child=forked)
+    if is_whole:
+        os.register_at_fork(after_in_child=forked)
+        note_executed(executed)
     atexit.register(write)
     os._exit = exit_at_once  # type: ignore[assignment]  # typed as a function that does not return
     if os.environ.get(ON_SIGTERM):

@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Final, Protocol
 
 from perfgate import git
@@ -76,6 +76,8 @@ class Worktree:
     """The project's root proper."""
     origin_top: Path
     """The top of the repository proper."""
+    vendored: frozenset[PurePath] = frozenset()
+    """Folders, from the top, that are named as those of installed packages, and that git tracks there or here."""
 
     @property
     def home(self) -> Path:
@@ -100,18 +102,24 @@ class Worktree:
         if not real.is_relative_to(self.origin_top) or real.is_relative_to(self.home):
             return None
         inner = real.relative_to(self.origin_top)
-        if is_installed(inner) or any(_is_environment(self.origin_top / part) for part in (inner, *inner.parents[:-1])):
+        if self.is_installed(inner) or any(
+            _is_environment(self.origin_top / part) for part in (inner, *inner.parents[:-1])
+        ):
             return None
         return self.top / inner
+
+    def is_installed(self, inner: PurePath) -> bool:
+        """Whether a path, from the top, leads into installed packages; what git tracks is the project's own."""
+        return is_installed(inner) and not any(inner.is_relative_to(folder) for folder in self.vendored)
 
 
 def _is_environment(folder: Path) -> bool:
     return (folder / "pyvenv.cfg").is_file() or (folder / "conda-meta").is_dir()
 
 
-def is_installed(path: Path) -> bool:
-    """Whether a path leads into installed packages, wherever their environment is."""
-    return not {"site-packages", "dist-packages"}.isdisjoint(path.parts)
+def is_installed(path: PurePath) -> bool:
+    """Whether a path is one of installed packages by its names, wherever their environment is."""
+    return not set(git.INSTALLED).isdisjoint(path.parts)
 
 
 @contextmanager
@@ -152,12 +160,14 @@ def worktree(
     with _home(root, folder.resolve(), commit, env) as home:
         top = home / "checkout"
         git.add_worktree(root, top, commit, env=env)
+        origin_top = origin.parents[len(within.parts) - 1] if within.parts else origin
         tree = Worktree(
             top=top,
             root=top / within,
             commit=commit,
             origin=origin,
-            origin_top=origin.parents[len(within.parts) - 1] if within.parts else origin,
+            origin_top=origin_top,
+            vendored=git.vendored(top, env=env) | git.vendored(origin_top, env=env),
         )
         if not tree.root.is_dir():
             raise WorktreeFailed(

@@ -41,6 +41,10 @@ class Order(Record):
     """Where to write the `Account`."""
     bouts: Bouts | None = None
     """None where the workload runs alone."""
+    vendored: tuple[str, ...] = ()
+    """Folders, relative to the root, that are named as those of installed packages, and are the project's own."""
+    witnesses: str | None = None
+    """Folder in which to say what was loaded, from wherever; None where that is told in another way."""
 
 
 class Ending(StrEnum):

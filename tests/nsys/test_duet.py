@@ -14,7 +14,7 @@ from support.repository import Repository
 
 import perfgate
 from perfgate.model.baseline import code_digest
-from perfgate.model.errors import CodeUnproven, PerfgateError, RevisionMissing
+from perfgate.model.errors import CodeStale, CodeUnproven, PerfgateError, RevisionMissing
 from perfgate.model.machine import Machine
 from perfgate.model.settings import Settings
 from perfgate.model.workload import CaptureMode, CaptureWindow, Workload
@@ -338,6 +338,138 @@ def test_a_project_that_is_installed_is_measured_at_its_commit_or_not_at_all(
     came_from = layout if installed == "finder" else site / "proj"
     assert isinstance(error, CodeUnproven)
     assert f"(proj from {came_from}/__init__.py, proj.core from {came_from}/core.py)" in str(error)
+
+
+def installed_copy(repository: Repository, site: Path, revision: str) -> None:
+    """What `pip install .` in a checkout of a revision leaves."""
+    package = site / "proj"
+    package.mkdir(parents=True)
+    layout = "src/proj" if (repository.root / "src").is_dir() else "proj"
+    for name in ("__init__.py", "core.py"):
+        text = repository.git("show", f"{revision}:{layout}/{name}")
+        (package / name).write_text(f"{text}\n" if text else "")
+    info = site / "proj-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: proj\nVersion: 1\n")
+    (info / "direct_url.json").write_text(f'{{"url": "{repository.root.as_uri()}", "dir_info": {{}}}}')
+    (info / "RECORD").write_text("proj/__init__.py,,\nproj/core.py,,\n")
+
+
+@pytest.mark.parametrize("repository", ["src"], indirect=True)
+@pytest.mark.parametrize("workload", [function(), COMMAND], ids=["function", "command"])
+def test_the_candidate_is_what_is_in_the_project_or_is_not_measured(
+    nsys_tool: NsysTool, repository: Repository, tmp_path: Path, workload: Workload
+) -> None:
+    site = tmp_path / "site-packages"
+    installed_copy(repository, site, "HEAD~1")
+    bench = bench_of(repository, nsys_tool, env={"PYTHONPATH": f"{site}:{PERFGATE}"})
+    with pytest.raises(CodeStale) as caught:
+        outlasting_crashes(lambda fresh: measure_run(bench, workload, fresh(tmp_path / "stale")))
+    assert str(caught.value) == (
+        f"{workload.id}: proj.core was loaded from {site}/proj/core.py, which differs from the project's "
+        "src/proj/core.py. A gate measures what is in the project.\n"
+        "Install it so that its own files are loaded (pip install -e .), or install it again (pip install .)."
+    )
+
+
+@pytest.mark.parametrize("repository", ["src"], indirect=True)
+@pytest.mark.parametrize("workload", [function(), COMMAND], ids=["function", "command"])
+def test_a_fresh_copy_of_the_project_is_measured_as_what_its_commits_checkout_is(
+    nsys_tool: NsysTool, repository: Repository, tmp_path: Path, workload: Workload
+) -> None:
+    site = tmp_path / "site-packages"
+    installed_copy(repository, site, "HEAD")
+    bench = bench_of(repository, nsys_tool, env={"PYTHONPATH": f"{site}:{PERFGATE}"})
+    said, now = measured(bench, workload, tmp_path / "now")
+    assert (said, now.run.complaints) == ("proj says new", ())
+    assert not (tmp_path / "now" / "witnesses").exists()
+    with at_commit(bench, "HEAD") as there:
+        assert measured(there, workload, tmp_path / "then")[1].code == now.code
+    assert "src/proj/core.py" in now.code
+
+
+BY_PATH = """\
+import importlib.util
+spec = importlib.util.spec_from_file_location("core", {path!r})
+core = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(core)
+"""
+
+
+@pytest.mark.parametrize("repository", ["flat"], indirect=True)
+@pytest.mark.parametrize("workload", [function(), COMMAND], ids=["function", "command"])
+def test_code_that_is_executed_by_its_path_in_the_project_is_found_out(
+    bench: Bench, repository: Repository, tmp_path: Path, workload: Workload
+) -> None:
+    by_path = BY_PATH.format(path=str(repository.root / "proj" / "core.py"))
+    sha = repository.commit(
+        {
+            name: text.replace("from proj import core\n", by_path)
+            for name, text in (("train.py", SCRIPT), ("workloads/loops.py", LOOP))
+        }
+    )
+    assert str(refused(bench, workload, tmp_path / "run", "HEAD")) == (
+        f"{workload.id} at commit {sha[:12]}: code of the project was loaded from elsewhere (proj/core.py). "
+        "The baseline's code was to be measured.\n"
+        "Let duet_setup make an environment of the checkout's own, and name its interpreter in duet_python."
+    )
+
+
+@pytest.mark.parametrize("repository", ["flat"], indirect=True)
+def test_a_variable_that_a_command_declares_leads_into_the_checkout(
+    bench: Bench, repository: Repository, tmp_path: Path
+) -> None:
+    script = "import os\n" + SCRIPT.replace(
+        "from proj import core\n", BY_PATH.replace("{path!r}", 'os.environ["CORE"]')
+    )
+    repository.commit({"train.py": script, "proj/core.py": OLD})
+    repository.commit({"proj/core.py": NEW})
+    workload = command("python", "train.py", env={"CORE": str(repository.root / "proj" / "core.py")})
+    assert measured(bench, workload, tmp_path / "now")[0] == "proj says new"
+    with at_commit(bench, "HEAD~1") as there:
+        assert measured(there, workload, tmp_path / "then")[0] == "proj says old"
+
+
+@pytest.mark.parametrize("repository", ["flat"], indirect=True)
+@pytest.mark.parametrize("form", ["--word={}", "--word {}"])
+def test_a_path_in_an_option_of_the_projects_own_leads_into_the_checkout(
+    bench: Bench, repository: Repository, tmp_path: Path, form: str
+) -> None:
+    conftest = 'def pytest_addoption(parser):\n    parser.addoption("--word")\n'
+    loop = LOOP.replace("(steps)", "(steps, request)").replace(
+        "core.WORD", 'open(request.config.getoption("word")).read()'
+    )
+    repository.commit({"conftest.py": conftest, "workloads/loops.py": loop, "word.txt": "old"})
+    repository.commit({"word.txt": "new"})
+    words = form.format(repository.root / "word.txt").split()
+    bench = replace(bench, pytest_options=(*bench.pytest_options, *words))
+    assert measured(bench, function(), tmp_path / "now")[0] == "proj says new"
+    with at_commit(bench, "HEAD~1") as there:
+        assert measured(there, function(), tmp_path / "then")[0] == "proj says old"
+
+
+@pytest.mark.parametrize("workload", [function(), COMMAND], ids=["function", "command"])
+def test_vendored_code_in_a_folder_named_as_that_of_installed_packages_is_of_its_commit(
+    nsys_tool: NsysTool, tmp_path: Path, workload: Workload
+) -> None:
+    repository = Repository(tmp_path / "project")
+    vendored = "vendor/site-packages"
+    repository.commit({**PROJECT, f"{vendored}/proj/__init__.py": "", f"{vendored}/proj/core.py": OLD})
+    repository.commit({f"{vendored}/proj/core.py": NEW})
+    bench = bench_of(repository, nsys_tool, env={"PYTHONPATH": f"{repository.root / vendored}:{PERFGATE}"})
+    said, of_now = measured(bench, workload, tmp_path / "now")
+    assert (said, f"{vendored}/proj/core.py" in of_now.code) == ("proj says new", True)
+    with at_commit(bench, "HEAD~1") as there:
+        assert measured(there, workload, tmp_path / "then")[0] == "proj says old"
+
+
+def test_without_git_the_code_of_a_command_is_what_its_processes_loaded(nsys_tool: NsysTool, tmp_path: Path) -> None:
+    repository = Repository(tmp_path / "project")
+    repository.write({**PROJECT, "run.sh": "exec python train.py\n", "proj/__init__.py": "", "proj/core.py": NEW})
+    shutil.rmtree(repository.top / ".git")
+    bench = bench_of(repository, nsys_tool, env={"GIT_CEILING_DIRECTORIES": str(tmp_path)})
+    _, of_now = measured(bench, command("sh", "run.sh"), tmp_path / "now")
+    assert list(of_now.code) == ["proj/__init__.py", "proj/core.py", "run.sh", "train.py"]
 
 
 def test_a_repository_with_a_perfgate_of_its_own_runs_under_the_one_of_the_gate(

@@ -164,7 +164,31 @@ def test_against_a_revision_no_baseline_is_needed(repository: Project, ran: Call
         "--perfgate-against=main~0" if "main" in git(repository.root, "branch") else "--perfgate-against=HEAD"
     )
     assert seen.status == 0
-    assert "PASSED  loop  Within budget: 5 clocks and 7 counts, 3 pairs.\nGATE OPEN: 1 PASSED\n" in seen.summary
+    assert "PASSED  loop  Within budget: 5 clocks and 7 counts, 3 pairs.\n" in seen.summary
+    assert seen.summary.endswith("GATE OPEN: 1 PASSED\n")
+
+
+def test_against_what_is_checked_out_nothing_can_be_found_and_that_is_said(
+    repository: Project, ran: Callable[..., list[Path]]
+) -> None:
+    ran(reference=0.0, candidate=0.0)
+    same = (
+        f"both sides are commit {git(repository.root, 'rev-parse', 'HEAD')[:12]}: HEAD is what is checked out, without "
+        "changes, so no change of the code can be found"
+    )
+    seen = repository.gate("--perfgate-against=HEAD")
+    assert seen.status == 0
+    assert f"\n  loop: {same}\n" in seen.out
+    assert seen.summary == (
+        "PASSED  loop  Within budget: 5 clocks and 7 counts, 3 pairs.\n"
+        f"              remark: {same}\n"
+        "GATE OPEN: 1 PASSED\n"
+    )
+    repository.write("model.py", "changed = True\n")
+    assert "both sides are commit" not in repository.gate("--perfgate-against=HEAD").out
+    git(repository.root, "add", "-A")
+    git(repository.root, "commit", "-q", "-m", "changed")
+    assert "both sides are commit" not in repository.gate("--perfgate-against=HEAD~1").out
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Mapping
-from pathlib import Path
+from pathlib import Path, PurePath
 
 import pytest
 
@@ -344,6 +344,40 @@ def test_what_is_tracked_is_told_of_files_and_folders(root: Path, env: Env) -> N
     (root / "[odd]*.py").write_text("")
     asked = ("train.py", "workloads", "run.log", "none", "[odd]*.py")
     assert [git.is_tracked(root, root / name, env=env) for name in asked] == [True, True, False, False, False]
+
+
+def test_what_is_ignored_is_told_of_what_is_there_and_what_is_not(root: Path, env: Env) -> None:
+    run(root, env, "add", "--force", "--intent-to-add", "--", "train.py")
+    asked = ("run.log", "odd [name].log", "train.py", "new.py", ".perfgate/x")
+    assert git.ignored(root, asked, env=env) == {"run.log", "odd [name].log", ".perfgate/x"}
+    assert git.ignored(root, ("train.py",), env=env) == set()
+    assert git.ignored(root, (), env={}) == set()
+    with pytest.raises(RepositoryUnreadable):
+        git.ignored(root, ("../outside.py",), env=env)
+
+
+def test_vendored_folders_are_tracked_ones_of_that_name(root: Path, env: Env) -> None:
+    assert git.vendored(root, env=env) == frozenset()
+    for name in (
+        "site-packages/a.py",
+        "v/dist-packages/b/site-packages/c.py",
+        "v/dist-packages/d",
+        "x/my-site-packages/e",
+    ):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text("")
+    run(root, env, "add", ".")
+    (root / "other" / "site-packages").mkdir(parents=True)
+    (root / "other" / "site-packages" / "f.py").write_text("")
+    assert git.vendored(root, env=env) == {PurePath("site-packages"), PurePath("v/dist-packages")}
+
+
+def test_untracked_python_files_are_those_that_are_not_ignored(root: Path, env: Env) -> None:
+    for name in ("new.py", "workloads/new.py", "new.txt", ".perfgate/x.py"):
+        (root / name).parent.mkdir(exist_ok=True)
+        (root / name).write_text("")
+    assert git.untracked_python_files(root, env=env) == ("new.py", "workloads/new.py")
+    assert git.untracked_python_files(root / "workloads", env=env) == ("new.py",)
 
 
 def test_files_of_git_lfs_are_those_with_its_filter(root: Path, env: Env) -> None:

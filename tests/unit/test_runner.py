@@ -151,6 +151,22 @@ def test_without_git_the_code_is_what_the_command_names(project: Path, monkeypat
     assert command_code(command("python", "train.py"), project) == {"train.py": sha("train.py")}
 
 
+def test_outside_a_repository_what_was_loaded_is_code_too(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(project.parent))
+    told = command_code(command("python", "train.py"), project, {project / "model.py"})
+    assert told == {"model.py": sha("model.py"), "train.py": sha("train.py")}
+
+
+def test_in_a_repository_what_was_loaded_is_code_unless_git_ignores_it(project: Path) -> None:
+    tracked(project, "train.py")
+    (project / ".gitignore").write_text("examples/\n")
+    loaded = {project / "train.py", project / "model.py", project / "examples" / "data.py"}
+    told = command_code(command("python"), project, loaded)
+    assert told == {"model.py": sha("model.py"), "train.py": sha("train.py")}
+    (project / "config.py").write_text("")
+    assert command_code(command("python"), project, {project / "train.py"}) == {"train.py": sha("train.py")}
+
+
 def test_words_are_looked_up_where_the_command_runs(project: Path) -> None:
     tracked(project)
     assert command_code(command("python", "data.py", cwd="examples"), project) == {
@@ -216,6 +232,23 @@ def test_pwd_is_the_folder_that_it_runs_in(tmp_path: Path, folder: str | None) -
     bench = Bench(root=tmp_path, settings=Settings(), tool=tool, machine=Machine(), env=env, python="/bin/python")
     with runner._ordered(bench, command("python", cwd=folder), tmp_path / "run", run_id="r") as ordered:
         assert ordered.spec.env["PWD"] == str(ordered.spec.cwd) == str(tmp_path / (folder or ""))
+
+
+@pytest.mark.parametrize("given", [None, "", "/lib"])
+def test_a_command_in_the_project_says_what_it_loads(tmp_path: Path, given: str | None) -> None:
+    tool = NsysTool(path=Path("nsys"), version=NsysVersion(2024, 2, 3), env={})
+    env = {"PATH": "/usr/bin"} | ({} if given is None else {"PYTHONPATH": given})
+    bench = Bench(root=tmp_path, settings=Settings(), tool=tool, machine=Machine(), env=env, python="/bin/python")
+    witnesses = tmp_path / "run" / "witnesses"
+    with runner._ordered(bench, command("python"), tmp_path / "run", run_id="r") as ordered:
+        assert ordered.spec.env["PYTHONPATH"] == f"{witnesses}:/lib" if given else str(witnesses)
+        assert ordered.spec.env["PERFGATE_WITNESS"] == str(witnesses)
+        assert "PERFGATE_WITNESS_WHOLE" not in ordered.spec.env
+        assert (witnesses / "sitecustomize.py").is_file()
+    assert not witnesses.exists()
+    with runner._ordered(bench, records.workload(), tmp_path / "other", run_id="r") as ordered:
+        assert ordered.spec.env.get("PYTHONPATH") == given
+        assert "PERFGATE_WITNESS" not in ordered.spec.env
 
 
 # What the worker tells

@@ -22,6 +22,7 @@ from typing import NoReturn
 import pytest
 
 from perfgate import worker
+from perfgate.duet.proof import read_witnesses
 from perfgate.model.order import Account, Bouts, Ending, Order
 from perfgate.worker import (
     SETTLING_TURNS,
@@ -1071,10 +1072,26 @@ def test_the_account_tells_how_it_ended_and_with_what(
     )
 
 
+def test_it_says_which_files_its_modules_came_from_where_that_is_asked(
+    order: Order, calls: list[str], tmp_path: Path, load: Callable[[str, object], None]
+) -> None:
+    file = tmp_path / "site-packages" / "proj.py"
+    load("proj", str(file))
+    tell(order, made(calls), Ending.FINISHED)
+    assert not (tmp_path / "witnesses").exists()
+    tell(order.model_copy(update={"witnesses": str(tmp_path / "witnesses")}), made(calls), Ending.FINISHED)
+    (told,) = read_witnesses(tmp_path / "witnesses")
+    assert told.pid == os.getpid()
+    assert {sys.prefix, sys.base_prefix} <= set(told.prefixes)
+    assert told.modules["proj"] == str(file)
+    assert all(Path(path).is_absolute() for path in told.modules.values())
+    tell(order.model_copy(update={"witnesses": "/dev/null/x"}), made(calls), Ending.FINISHED)
+
+
 def test_a_file_that_was_edited_since_it_was_loaded_is_like_no_other_runs(
     order: Order, calls: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker, "loaded_code", lambda _root: {"a.py": "new", "b.py": "same", "late.py": "late"})
+    monkeypatch.setattr(worker, "loaded_code", lambda *_: {"a.py": "new", "b.py": "same", "late.py": "late"})
     tell(order, made(calls), Ending.FINISHED, before={"a.py": "old", "b.py": "same", "gone.py": "x"})
     code = account_of(order).code
     assert list(code) == ["a.py", "b.py", "late.py"]
@@ -1183,6 +1200,17 @@ def test_loaded_code_is_the_projects_files_among_the_modules(tmp_path: Path, loa
     load("elsewhere", str(tmp_path.parent / "other.py"))
     assert loaded_code(tmp_path) == {"model.py": sha("model.py"), "workloads/mlp.py": sha("workloads/mlp.py")}
     assert list(loaded_code(tmp_path)) == ["model.py", "workloads/mlp.py"]
+
+
+def test_loaded_code_is_also_what_is_vendored_in_a_folder_named_as_that_of_installed_packages(
+    tmp_path: Path, load: Load
+) -> None:
+    for name in ("vendor/site-packages/eng.py", "other/site-packages/x.py"):
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_text("")
+        load(name, str(tmp_path / name))
+    assert list(loaded_code(tmp_path, ("vendor/site-packages",))) == ["vendor/site-packages/eng.py"]
+    assert loaded_code(tmp_path) == {}
 
 
 def test_loaded_code_is_found_through_links(tmp_path: Path, load: Load) -> None:

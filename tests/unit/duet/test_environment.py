@@ -105,6 +105,28 @@ def test_the_path_is_that_of_the_project_in_the_checkout(
     assert (told["PATH"], told["KEPT"], "PERFGATE_WITNESS_SIGTERM" in told) == ("/bin", given["KEPT"], False)
 
 
+def test_variables_that_a_command_declares_lead_into_the_checkout(tree: Worktree, repository: Repository) -> None:
+    repository.write({"data/x": ""})
+    root = repository.root
+    declared = {
+        "REPO": str(root),
+        "CONF": f"{root}/conf/a.yaml",
+        "DATA": f"{root}/data",
+        "SEARCH": f"/opt:{root}/conf:conf:{root}/younger",
+        "URL": "http://localhost:80/conf",
+        "WORD": "x" * 5000,
+    }
+    workload = command("python").model_copy(update={"env": declared})
+    told = environment_there({**declared, "KEPT": f"{root}/conf"}, tree, workload=workload, witnesses=WITNESSES)
+    assert {name: told[name] for name in (*declared, "KEPT")} == {
+        **declared,
+        "REPO": str(tree.root),
+        "CONF": f"{tree.root}/conf/a.yaml",
+        "SEARCH": f"/opt:{tree.root}/conf:conf:{root}/younger",
+        "KEPT": f"{root}/conf",
+    }
+
+
 def test_a_command_gets_no_perfgate_but_its_own(tree: Worktree) -> None:
     told = environment_there({"PYTHONPATH": ""}, tree, workload=command("python"), witnesses=WITNESSES)
     assert told["PYTHONPATH"].split(":") == [str(tree.home / "witness"), str(tree.root), str(tree.root / "src")]
@@ -200,6 +222,22 @@ def test_pytest_is_configured_by_the_checkout_and_by_nothing_above_it(
         "--import-mode=importlib",
         "-p",
         "plugin",
+    )
+
+
+def test_paths_in_the_projects_own_options_lead_into_the_checkout(tree: Worktree) -> None:
+    given = ("--cfg={o}/conf/a.yaml", "--other", "{o}/train.py", "--young={o}/young.py", "--out=/tmp/x", "--n=3")
+    ini = ("--override-ini=pythonpath={o}/src", "--override-ini=log_level=INFO", "-p", "plugin")
+    options = options_there(tuple(word.format(o=tree.origin) for word in (*given, *ini)), tree)
+    assert options[4:] == (
+        f"--cfg={tree.top}/conf/a.yaml",
+        "--other",
+        f"{tree.top}/train.py",
+        f"--young={tree.origin}/young.py",
+        "--out=/tmp/x",
+        "--n=3",
+        f"--override-ini=pythonpath={tree.top}/src",
+        *ini[1:],
     )
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePath
 
 import pytest
 
@@ -103,6 +104,35 @@ def test_links_are_followed_before_anything_is_said(tree: Worktree, tmp_path: Pa
     write(tmp_path / "project", "src/proj.py")
     (tmp_path / "link").symlink_to(tmp_path / "project")
     assert strays(told(tmp_path, {"proj": "link/src/proj.py"}), tree, own=None) == ("proj from src/proj.py",)
+
+
+def test_files_of_the_project_that_were_executed_by_their_path_are_strays(tree: Worktree, tmp_path: Path) -> None:
+    write(tmp_path / "project", "lib/body.py", "perfgate/worker.py")
+    files = (
+        "project/lib/body.py",
+        f"{CHECKOUT}/lib/body.py",
+        f"{CHECKOUT}/../worker/sitecustomize.py",
+        "project/env/lib/python3/x.py",
+        "project/.venv/lib/python3/site-packages/x.py",
+        "project/perfgate/worker.py",
+        f"{SITE}/torch/hub.py",
+        "project/proj.py",
+    )
+    made = told(tmp_path, {"proj": "project/proj.py"}, prefix="project/env")
+    made = replace(made, executed=tuple(str(tmp_path / file) for file in files))
+    own = tree.origin / "perfgate"
+    assert strays(made, tree, own=own) == ("proj from proj.py", "lib/body.py")
+
+
+def test_what_is_vendored_in_a_folder_of_that_name_is_the_projects(tree: Worktree, tmp_path: Path) -> None:
+    mine = replace(tree, vendored=frozenset({PurePath("vendor/site-packages")}))
+    file = "vendor/site-packages/eng/__init__.py"
+    there, here = told(tmp_path, {"eng": f"{CHECKOUT}/{file}"}), told(tmp_path, {"eng": f"project/{file}"})
+    assert strays(there, mine, own=None) == ()
+    assert strays(here, mine, own=None) == (f"eng from {file}",)
+    named = COMMAND.model_copy(update={"command": ("python", "-m", "eng")})
+    prove_command(named, mine, (there,))
+    assert "no file of that commit was loaded" in unproven(tree, there, workload=named)
 
 
 def test_neighbours_in_a_monorepo_are_the_projects_too(tree: Worktree, tmp_path: Path) -> None:

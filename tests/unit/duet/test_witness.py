@@ -26,6 +26,7 @@ def env(tmp_path: Path) -> Mapping[str, str]:
         "PATH": os.environ["PATH"],
         "PYTHONPATH": str(tmp_path / "pin"),
         witness.FOLDER: str(tmp_path / "witnesses"),
+        witness.WHOLE: "1",
     }
 
 
@@ -163,6 +164,64 @@ def test_it_costs_nothing_while_a_script_runs(env: Mapping[str, str], tmp_path: 
         "      [finder for finder in sys.meta_path if 'sitecustomize' in str(finder)])\n"
     )
     assert run(code, env, tmp_path) == "1 None None SIG_DFL []\n"
+
+
+BY_PATH = {
+    "a specification": (
+        "from importlib.util import spec_from_file_location as of, module_from_spec as made\n"
+        "s = of('body', 'lib/body.py'); m = made(s); s.loader.exec_module(m)"
+    ),
+    "a loader": "from importlib.machinery import SourceFileLoader as L; L('body', 'lib/body.py').load_module()",
+    "runpy": "import runpy; runpy.run_path('lib/body.py')",
+    "a module that is gone": "import lib.body, sys; del sys.modules['lib.body']",
+    "a fork": ("import os, runpy\nif os.fork() == 0:\n    runpy.run_path('lib/body.py'); os._exit(0)\nos.wait()"),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("code", BY_PATH.values(), ids=BY_PATH)
+@pytest.mark.parametrize("again", [False, True], ids=["first", "from its cache"])
+def test_files_that_are_executed_by_their_path_are_told(
+    env: Mapping[str, str], tmp_path: Path, code: str, again: bool
+) -> None:
+    """A function of theirs may be all that is left at the end."""
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "body.py").write_text("")
+    (tmp_path / "lib" / "unread.py").write_text("")
+    env = {**env, "PYTHONWARNINGS": "ignore"}
+    for _ in range(1 + again):
+        shutil.rmtree(tmp_path / "witnesses", ignore_errors=True)
+        run(f"open('lib/unread.py').read()\n{code}\n", env, tmp_path)
+    told = {path for one in read_witnesses(tmp_path / "witnesses") for path in one.executed}
+    assert str(tmp_path / "lib" / "body.py") in told
+    assert not [path for path in told if path.endswith("unread.py")]
+
+
+def test_a_traceback_through_a_noted_module_is_what_it_would_be(env: Mapping[str, str], tmp_path: Path) -> None:
+    (tmp_path / "broken.py").write_text("1 / 0\n")
+    (tmp_path / "script.py").write_text("import broken\n")
+    command = [sys.executable, "script.py"]
+    shown = [
+        subprocess.run(command, cwd=tmp_path, env=one, capture_output=True, text=True, check=False).stderr
+        for one in (env, {"PATH": env["PATH"]})
+    ]
+    assert "ZeroDivisionError" in shown[0]
+    assert shown[0] == shown[1]
+
+
+def test_of_what_may_keep_silent_nothing_is_touched_before_its_end(env: Mapping[str, str], tmp_path: Path) -> None:
+    """A command in the project: no loader, no fork, no signal; it says what it has loaded, and no more."""
+    (tmp_path / "helper.py").write_text("")
+    code = (
+        "import importlib.machinery as m, io, os, signal, helper\n"
+        "print('sitecustomize' in (m.SourceFileLoader.exec_module.__module__, io.open_code.__module__))\n"
+        "if os.fork() == 0:\n    print(signal.getsignal(signal.SIGTERM).name, flush=True); os._exit(0)\n"
+        "os.wait()\n"
+    )
+    env = {name: value for name, value in env.items() if name != witness.WHOLE}
+    assert run(code, {**env, "PYTHONUNBUFFERED": "1"}, tmp_path).split() == ["False", "SIG_DFL"]
+    told = only(tmp_path)
+    assert (told.modules["helper"], told.executed) == (str(tmp_path / "helper.py"), ())
 
 
 def test_accounts_that_are_none_are_passed_over(tmp_path: Path) -> None:

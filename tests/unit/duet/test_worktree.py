@@ -516,6 +516,17 @@ def test_a_place_of_the_project_has_its_counterpart_and_an_environment_has_none(
         assert [tree.counterpart(path) for path in elsewhere] == [None] * len(elsewhere)
 
 
+def test_a_vendored_folder_that_is_named_as_that_of_installed_packages_has_its_counterpart(
+    repository: Repository,
+) -> None:
+    repository.commit({"vendor/site-packages/eng.py": "", "lib/dist-packages/inner/site-packages/x.py": ""})
+    repository.write({"other/site-packages/y.py": ""})
+    with checked_out(repository) as tree:
+        for name in ("vendor/site-packages", "vendor/site-packages/eng.py", "lib/dist-packages/inner/site-packages"):
+            assert tree.counterpart(repository.root / name) == tree.top / name
+        assert tree.counterpart(repository.root / "other" / "site-packages") is None
+
+
 def test_worktrees_of_dead_gates_are_removed_on_demand_and_those_of_living_ones_are_not(
     repository: Repository,
 ) -> None:

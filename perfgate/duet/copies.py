@@ -1,0 +1,335 @@
+"""Whether a run in the project ran the project: code that came from elsewhere, held to the project's own files.
+
+A stale copy in site-packages would look unchanged for ever. Copies that are equal are as good as the files.
+"""
+
+from __future__ import annotations
+
+import configparser
+import hashlib
+import json
+import os
+import re
+import sys
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path, PurePath
+from typing import Final
+from urllib.parse import unquote, urlsplit
+
+from perfgate import git
+from perfgate.duet.environment import PACKAGE
+from perfgate.duet.proof import Witness
+from perfgate.duet.worktree import is_installed
+from perfgate.model.errors import CodeStale, RepositoryUnreadable
+from perfgate.model.workload import Workload
+
+LAYOUTS: Final = (".", "src")
+"""Where a project's packages lie, from its root."""
+_VERSION_FILE: Final = re.compile(r"_*(version|about)_*")
+_VERSION_LINE: Final = re.compile(rb"^[ \t]*__version\w*[ \t]*[:=].*$", re.MULTILINE)
+"""What tools write a version into while they build: it differs in every fresh copy."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Loaded:
+    """One module that came from outside the project."""
+
+    name: str
+    file: Path
+    """As it was found, so perhaps through a link."""
+    site: Path
+    """The folder of the path that it was found in."""
+
+    @property
+    def inner(self) -> PurePath:
+        """Its file from there."""
+        return self.file.relative_to(self.site)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Distribution:
+    """What says of itself that it is installed in a folder."""
+
+    name: str
+    source: Path | None
+    """The folder that it was installed from, where it was one (PEP 610)."""
+    files: str
+    """Its record, a line a file; the top-level names where it has none."""
+    has_record: bool
+
+    def holds(self, inner: PurePath) -> bool:
+        """Whether a file is one of its own."""
+        if self.has_record:
+            return f"\n{inner.as_posix()}," in self.files
+        return f"\n{inner.parts[0].removesuffix('.py')}\n" in self.files
+
+
+def hold_to_project(
+    workload: Workload, root: Path, witnesses: Sequence[Witness], *, env: Mapping[str, str]
+) -> dict[str, str]:
+    """Return SHA-256 by path of the project's files of which an equal copy was loaded, from elsewhere.
+
+    ```
+    the same file below the root or `src`, with other content           stale, unless another project installed it
+    installed from a folder of the repository, any layout, the same     stale
+    equal; not in the project; generated (git ignores it); compiled     none of it
+    ```
+
+    Raises:
+        CodeStale: a copy with other content was loaded: the run was not of what is in the project.
+    """
+    project = _Project(root, witnesses, env)
+    equal: dict[str, Path] = {}
+    modules = dict.fromkeys(module for witness in witnesses for module in witness.modules.items())
+    for loaded in project.foreign(modules):
+        own = [file for file in project.sources(loaded) if file.is_file()]
+        same = next((file for file in own if _is_same(loaded.file, file)), None)
+        if same is not None:
+            real = same.resolve()
+            if real.is_relative_to(project.root):
+                equal[real.relative_to(project.root).as_posix()] = real
+        elif own and project.is_meant(loaded, own[0]):
+            raise CodeStale(
+                subject=workload.id,
+                fact=f"{loaded.name} was loaded from {loaded.file}, which differs from the project's "
+                f"{own[0].relative_to(project.root).as_posix()}",
+                expectation="A gate measures what is in the project",
+                next_step="Install it so that its own files are loaded (pip install -e .), "
+                "or install it again (pip install .).",
+            )
+    ignored = project.ignored(equal)
+    return {path: hashlib.sha256(file.read_bytes()).hexdigest() for path, file in equal.items() if path not in ignored}
+
+
+def project_code(root: Path, witnesses: Sequence[Witness], *, env: Mapping[str, str]) -> set[Path]:
+    """The project's files of Python code among those that processes loaded, without what is installed in it."""
+    project = _Project(root, witnesses, env)
+    told = {file for witness in witnesses for file in witness.modules.values() if file.endswith(".py")}
+    files = {Path(os.path.realpath(file)) for file in told if not is_installed(PurePath(file))}
+    return {file for file in files if project.is_own(file) and file.is_file()}
+
+
+class _Project:
+    """What is to be known of a project, asked for as late as possible: most runs load no copy."""
+
+    def __init__(self, root: Path, witnesses: Sequence[Witness], env: Mapping[str, str]) -> None:
+        self.root = root.resolve()
+        prefixes = {Path(os.path.realpath(prefix)) for witness in witnesses for prefix in witness.prefixes}
+        self._libraries = [prefix / name for prefix in prefixes for name in ("lib", "lib64")]
+        self._environments = [prefix for prefix in prefixes if self.root in prefix.parents]
+        self._env = env
+        self._local: dict[Path, tuple[Distribution, ...]] = {}
+        self._all: dict[Path, tuple[Distribution, ...]] = {}
+
+    def is_own(self, file: Path) -> bool:
+        """Whether a file is the project's, and no run's."""
+        return not self._is_elsewhere(file) and not file.is_relative_to(self.root / ".perfgate")
+
+    def foreign(self, modules: Iterable[tuple[str, str]]) -> Iterator[Loaded]:
+        """Those modules, of Python code, that are not the project's but might be a copy of its files."""
+        for name, told in modules:
+            file = Path(told)
+            site = _site(name, file)
+            if file.suffix != ".py" or site is None or name.partition(".")[0] in _NEVER:
+                continue
+            loaded = Loaded(name=name, file=file, site=site)
+            if loaded.inner.parts[0].removesuffix(".py") not in self._tops and not self._from_here(site):
+                continue
+            real = Path(os.path.realpath(told))
+            is_library = not is_installed(file) and any(real.is_relative_to(library) for library in self._libraries)
+            if is_library or real.is_relative_to(PACKAGE) or real.is_relative_to(self.root / ".perfgate"):
+                continue
+            if self._is_elsewhere(real):
+                yield loaded
+
+    def _is_elsewhere(self, file: Path) -> bool:
+        """Whether a file is outside the root or below it in an environment; vendored folders are looked at later."""
+        if not file.is_relative_to(self.root) or is_installed(file.relative_to(self.root)):
+            return True
+        return any(file.is_relative_to(environment) for environment in self._environments)
+
+    @cached_property
+    def _tops(self) -> frozenset[str]:
+        """Names of what the project may hold as modules."""
+        found: set[str] = set()
+        for layout in LAYOUTS:
+            with suppress(OSError):
+                found |= {entry.name.removesuffix(".py") for entry in (self.root / layout).iterdir()}
+        return frozenset(found - sys.stdlib_module_names)
+
+    def sources(self, loaded: Loaded) -> list[Path]:
+        """The project's files that a module would be a copy of; they may be missing."""
+        inner = loaded.inner
+        forms = [inner]  # a module that has become a package since, or the other way round
+        if inner.name == "__init__.py" and len(inner.parts) > 1:
+            forms.append(inner.parent.with_suffix(".py"))
+        elif inner.name != "__init__.py":
+            forms.append(inner.with_suffix("") / "__init__.py")
+        found = [self.root / layout / form for layout in LAYOUTS for form in forms]
+        if not any(file.is_file() for file in found):
+            found = [
+                file
+                for one in self._from_here(loaded.site)
+                if one.source is not None and one.holds(inner)
+                for file in self._listed
+                if file.is_relative_to(one.source) and file.parts[-len(inner.parts) :] == inner.parts
+            ]
+        return found
+
+    def _from_here(self, site: Path) -> tuple[Distribution, ...]:
+        """What was installed into a folder from one of the repository's, not as a link to it."""
+        if site not in self._local:
+            noted = (note.parent for note in site.glob("*.dist-info/direct_url.json"))
+            infos = (info for info in noted if (source := _installed_from(info)) is not None and self._holds(source))
+            self._local[site] = tuple(one for info in sorted(infos) for one in _distribution(info))
+        return self._local[site]
+
+    def is_meant(self, loaded: Loaded, own: Path) -> bool:
+        """Whether a module was to be the project's, though its file is another."""
+        real = Path(os.path.realpath(loaded.file))
+        if real.is_relative_to(self._top):
+            inner = real.relative_to(self._top)
+            if not is_installed(inner) and not any((above / "pyvenv.cfg").is_file() for above in real.parents):
+                return False  # a neighbour in a monorepo: the working tree as well
+            if any(inner.is_relative_to(folder) for folder in self._vendored):
+                return False
+        if self.ignored([own.relative_to(self.root).as_posix()]):
+            return False  # generated
+        owners = [one for one in self._installed_in(loaded.site) if one.holds(loaded.inner)]
+        if not owners:
+            above = next((folder for folder in (loaded.site, *loaded.site.parents) if _is_project(folder)), None)
+            names = None if above is None or is_installed(loaded.site) else _names(above)
+            return not names or self._names is None or bool(names & self._names)
+        return any(
+            self._names is None or one.name in self._names or (one.source is not None and self._holds(one.source))
+            for one in owners
+        )
+
+    def ignored(self, paths: Mapping[str, Path] | Sequence[str]) -> set[str]:
+        """Those of some paths that git ignores; none where it does not say."""
+        try:
+            return git.ignored(self.root, list(paths), env=self._env)
+        except RepositoryUnreadable:  # of submodules' files git says nothing here, nor then of the others
+            return set() if len(paths) == 1 else {path for path in paths if self.ignored([path])}
+
+    def _holds(self, folder: Path) -> bool:
+        return folder.is_relative_to(self._top) and not folder.is_relative_to(self.root / ".perfgate")
+
+    @cached_property
+    def _top(self) -> Path:
+        """The top of the repository, the root itself outside one."""
+        try:
+            within = git.prefix(self.root, env=self._env)
+        except RepositoryUnreadable:
+            return self.root
+        return self.root.parents[len(within.parts) - 1] if within.parts else self.root
+
+    @cached_property
+    def _vendored(self) -> frozenset[PurePath]:
+        try:
+            return git.vendored(self._top, env=self._env)
+        except RepositoryUnreadable:
+            return frozenset()
+
+    @cached_property
+    def _listed(self) -> tuple[Path, ...]:
+        """The Python files that git tracks below the root; none where it does not say."""
+        with suppress(RepositoryUnreadable):
+            return tuple(self.root / name for name in git.tracked_python_files(self.root, env=self._env))
+        return ()
+
+    @cached_property
+    def _names(self) -> frozenset[str] | None:
+        """What the project is installed as; nothing where it is not for that, None where that is not told."""
+        return _names(self.root)
+
+    def _installed_in(self, site: Path) -> tuple[Distribution, ...]:
+        if site not in self._all:
+            infos = sorted((*site.glob("*.dist-info"), *site.glob("*.egg-info"), *site.glob("EGG-INFO")))
+            self._all[site] = tuple(one for info in infos for one in _distribution(info))
+        return self._all[site]
+
+
+_NEVER: Final = frozenset({"conftest", "sitecustomize", "usercustomize"})
+"""Names that each folder may have files of."""
+
+
+def _site(name: str, file: Path) -> Path | None:
+    """The folder of the path in which a file was found as the module of that name; None where it has another."""
+    if name == "__main__":
+        return next((above for above in file.parents if above.name in git.INSTALLED), None)
+    for parts in ((*name.split("."), "__init__.py"), (*name.split(".")[:-1], f"{name.rpartition('.')[2]}.py")):
+        if file.parts[-len(parts) :] == parts:
+            return Path(*file.parts[: -len(parts)])
+    return next((above for above in file.parents if above.name in git.INSTALLED), None)
+
+
+def _is_same(copy: Path, own: Path) -> bool:
+    try:
+        theirs, ours = copy.read_bytes(), own.read_bytes()
+    except OSError:
+        return False
+    return theirs == ours or _VERSION_FILE.fullmatch(own.stem) is not None or _plain(theirs) == _plain(ours)
+
+
+def _plain(text: bytes) -> bytes:
+    """Python code without what a build or a checkout may write in another way."""
+    return _VERSION_LINE.sub(b"", text.replace(b"\r\n", b"\n"))
+
+
+def _distribution(info: Path) -> Iterator[Distribution]:
+    with suppress(OSError):
+        metadata = next((info / one for one in ("METADATA", "PKG-INFO") if (info / one).is_file()), info)
+        told = re.search(r"^Name:[ \t]*(\S+)", metadata.read_text("utf-8", "replace"), re.MULTILINE)
+        record = info / "RECORD"
+        files = record if record.is_file() else info / "top_level.txt"
+        listed = files.read_text("utf-8", "replace") if files.is_file() else ""
+        yield Distribution(
+            name=_normal(info.name.partition("-")[0] if told is None else told[1]),
+            source=_installed_from(info),
+            files="\n" + listed.replace('"', "") + "\n",
+            has_record=files == record,
+        )
+
+
+def _installed_from(info: Path) -> Path | None:
+    """The folder that a distribution was installed from, unless only a link to it was installed."""
+    with suppress(OSError, ValueError, TypeError, AttributeError, KeyError):
+        told = json.loads((info / "direct_url.json").read_text(encoding="utf-8"))
+        url = urlsplit(told["url"])
+        if "dir_info" in told and url.scheme == "file" and not told["dir_info"].get("editable"):
+            return Path(os.path.realpath(unquote(url.path)))
+    return None
+
+
+def _is_project(folder: Path) -> bool:
+    return any((folder / name).is_file() for name in ("pyproject.toml", "setup.cfg", "setup.py"))
+
+
+def _names(folder: Path) -> frozenset[str] | None:
+    """What a project says that it is installed as; None where only running its setup.py would tell."""
+    found: set[str] = set()
+    with suppress(OSError, ValueError, AttributeError, TypeError):
+        told = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))
+        for table in (told.get("project", {}), told.get("tool", {}).get("poetry", {})):
+            found |= {_normal(str(table["name"]))} if "name" in table else set()
+    with suppress(OSError, ValueError, configparser.Error):
+        config = configparser.ConfigParser(interpolation=None)
+        config.read(folder / "setup.cfg", encoding="utf-8")
+        found |= {_normal(config["metadata"]["name"])} if config.has_option("metadata", "name") else set()
+    with suppress(OSError, ValueError):
+        setup = (folder / "setup.py").read_text(encoding="utf-8")
+        named = re.findall(r"\bname\s*=\s*[\"']([\w.-]+)[\"']", setup)
+        found |= {_normal(name) for name in named}
+        if not found:
+            return None
+    return frozenset(found)
+
+
+def _normal(name: str) -> str:
+    """As PEP 503 writes a name."""
+    return re.sub(r"[-_.]+", "-", name).lower()

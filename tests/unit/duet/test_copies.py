@@ -1,0 +1,254 @@
+"""Which copies of a project's code are as good as its files, and which are stale."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from support.repository import Repository
+
+from perfgate.duet.copies import hold_to_project, project_code
+from perfgate.duet.environment import PACKAGE
+from perfgate.duet.proof import Witness
+from perfgate.model.errors import CodeStale
+from perfgate.model.workload import Workload
+
+FUNCTION = Workload(id="mlp", source="workloads/mlp.py", nodeid="workloads/mlp.py::mlp", steps=4, warmup=1)
+SITE = "venv/lib/python3.11/site-packages"
+NAMED = '[project]\nname = "My.Proj"\n'
+NEW, OLD = "WORD = 'new'\n", "WORD = 'old'\n"
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    """A project with a package in `src`, one beside it, and a script."""
+    made = Repository(tmp_path / "project")
+    made.commit({"src/proj/core.py": NEW, "helpers.py": NEW, "pyproject.toml": NAMED, ".gitignore": "*_gen.py\n"})
+    return made
+
+
+def installed(tmp_path: Path, files: Mapping[str, str], site: str = SITE) -> None:
+    for name, text in files.items():
+        file = tmp_path / site / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+
+
+def distribution(name: str, *files: str, source: Path | None = None, editable: bool = False) -> dict[str, str]:
+    """What pip leaves beside some files."""
+    info = f"{name}-1.dist-info"
+    told = {f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\n"}
+    told[f"{info}/RECORD"] = "".join(f"{file},sha256=x,1\n" for file in files) + f"{info}/RECORD,,\n"
+    if source is not None:
+        note = {"url": source.as_uri(), "dir_info": {"editable": True} if editable else {}}
+        told[f"{info}/direct_url.json"] = json.dumps(note)
+    return told
+
+
+def told(tmp_path: Path, modules: Mapping[str, str]) -> Witness:
+    files = {name: str(tmp_path / file) for name, file in modules.items()}
+    return Witness(pid=1, prefixes=(str(tmp_path / "venv"), str(tmp_path / "usr")), modules=files)
+
+
+def held(repository: Repository, tmp_path: Path, modules: Mapping[str, str]) -> dict[str, str]:
+    return hold_to_project(FUNCTION, repository.root, [told(tmp_path, modules)], env=repository.env)
+
+
+def sha(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+CORE = {"proj.core": f"{SITE}/proj/core.py"}
+
+
+def test_a_stale_copy_is_refused_with_both_files_and_what_to_do(repository: Repository, tmp_path: Path) -> None:
+    installed(tmp_path, {"proj/core.py": OLD, **distribution("my-proj", "proj/core.py")})
+    with pytest.raises(CodeStale) as caught:
+        held(repository, tmp_path, CORE)
+    assert str(caught.value) == (
+        f"mlp: proj.core was loaded from {tmp_path}/{SITE}/proj/core.py, which differs from the project's "
+        "src/proj/core.py. A gate measures what is in the project.\n"
+        "Install it so that its own files are loaded (pip install -e .), or install it again (pip install .)."
+    )
+
+
+def test_a_fresh_copy_is_as_good_as_the_files_and_is_told_as_these(repository: Repository, tmp_path: Path) -> None:
+    installed(tmp_path, {"proj/core.py": NEW, **distribution("my-proj", "proj/core.py", source=repository.root)})
+    assert held(repository, tmp_path, CORE) == {"src/proj/core.py": sha(NEW)}
+
+
+@pytest.mark.parametrize(
+    ("files", "modules"),
+    [
+        ({"helpers.py": OLD}, {"helpers": f"{SITE}/helpers.py"}),
+        ({"proj/core/__init__.py": OLD}, {"proj.core": f"{SITE}/proj/core/__init__.py"}),
+        ({"proj/core.py": OLD}, {"__main__": f"{SITE}/proj/core.py"}),
+        ({"proj/core.py": OLD, **distribution("other", "else.py")}, CORE),
+    ],
+    ids=["beside the packages", "a package since", "run by name", "nobody installed it"],
+)
+def test_a_copy_is_stale_whatever_its_form(
+    repository: Repository, tmp_path: Path, files: dict[str, str], modules: dict[str, str]
+) -> None:
+    installed(tmp_path, files)
+    with pytest.raises(CodeStale):
+        held(repository, tmp_path, modules)
+
+
+def test_another_clone_is_stale_and_another_project_on_the_path_is_not(repository: Repository, tmp_path: Path) -> None:
+    installed(tmp_path, {"src/proj/core.py": OLD, "pyproject.toml": NAMED.replace("My.P", "my-p")}, "clone")
+    with pytest.raises(CodeStale):
+        held(repository, tmp_path, {"proj.core": "clone/src/proj/core.py"})
+    installed(tmp_path, {"helpers.py": OLD, "pyproject.toml": '[project]\nname = "shared"\n'}, "shared")
+    assert held(repository, tmp_path, {"helpers": "shared/helpers.py"}) == {}
+
+
+@pytest.mark.parametrize("layout", ["python", "lib/inner"])
+def test_what_was_installed_from_the_project_is_held_to_it_in_any_layout(
+    repository: Repository, tmp_path: Path, layout: str
+) -> None:
+    repository.commit({f"{layout}/odd/core.py": NEW, "examples/odd/core.py": "1\n"})
+    note = distribution("odd", "odd/core.py", "odd/made.py", source=repository.root)
+    installed(tmp_path, {"odd/core.py": NEW, "odd/made.py": OLD, **note})
+    modules = {"odd.core": f"{SITE}/odd/core.py", "odd.made": f"{SITE}/odd/made.py"}
+    assert held(repository, tmp_path, modules) == {f"{layout}/odd/core.py": sha(NEW)}
+    installed(tmp_path, {"odd/core.py": OLD})
+    with pytest.raises(CodeStale, match=r"odd/core\.py"):
+        held(repository, tmp_path, modules)
+
+
+@pytest.mark.parametrize(
+    ("own", "files", "modules"),
+    [
+        ({}, {"torch/core.py": OLD}, {"torch.core": f"{SITE}/torch/core.py"}),
+        ({}, {"proj/_C.cpython-311.so": OLD}, {"proj._C": f"{SITE}/proj/_C.cpython-311.so"}),
+        ({}, {"proj/new.py": OLD}, {"proj.new": f"{SITE}/proj/new.py"}),
+        ({"src/datasets/load.py": NEW}, {"datasets/load.py": OLD}, {"datasets.load": f"{SITE}/datasets/load.py"}),
+        ({"src/proj/_version.py": NEW}, {"proj/_version.py": OLD}, {"proj._version": f"{SITE}/proj/_version.py"}),
+        ({"src/proj/x_gen.py": NEW}, {"proj/x_gen.py": OLD}, {"proj.x_gen": f"{SITE}/proj/x_gen.py"}),
+        ({"conftest.py": NEW}, {"conftest.py": OLD}, {"conftest": f"{SITE}/conftest.py"}),
+        ({}, {"impl/core.py": OLD}, {"helpers": f"{SITE}/impl/core.py"}),
+    ],
+    ids=[
+        "not the project's",
+        "compiled",
+        "not in the project",
+        "another project's",
+        "a version",
+        "generated",
+        "a conftest",
+        "another name",
+    ],
+)
+def test_what_differs_and_is_no_copy_of_the_projects_code_passes(
+    repository: Repository, tmp_path: Path, own: dict[str, str], files: dict[str, str], modules: dict[str, str]
+) -> None:
+    repository.write(own)
+    installed(tmp_path, {**files, **distribution("datasets", "datasets/load.py")})
+    assert set(held(repository, tmp_path, modules)) <= {"src/proj/_version.py"}
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"), [("__version__ = '0'\n" + NEW, "__version__ = '1.2'\n" + NEW), (NEW, NEW.replace("\n", "\r\n"))]
+)
+def test_what_a_build_writes_in_another_way_is_no_difference(
+    repository: Repository, tmp_path: Path, ours: str, theirs: str
+) -> None:
+    repository.write({"src/proj/core.py": ours})
+    installed(tmp_path, {})
+    (tmp_path / SITE / "proj").mkdir(parents=True)
+    (tmp_path / SITE / "proj" / "core.py").write_bytes(theirs.encode())
+    assert held(repository, tmp_path, CORE) == {"src/proj/core.py": sha(ours)}
+
+
+@pytest.mark.parametrize(
+    ("config", "is_stale"),
+    [
+        ({"pyproject.toml": '[tool.poetry]\nname = "my_proj"\n'}, True),
+        ({"setup.cfg": "[metadata]\nname = my-proj\n"}, True),
+        ({"setup.py": "setup(name='my-proj')\n"}, True),
+        ({"setup.py": "setup(**told)\n"}, True),
+        ({"setup.py": "setup(name='other')\n"}, False),
+        ({"pyproject.toml": "[tool.perfgate]\n"}, False),
+        ({"pyproject.toml": "broken"}, False),
+    ],
+)
+def test_a_project_is_known_by_the_name_that_it_is_installed_as(
+    tmp_path: Path, config: dict[str, str], is_stale: bool
+) -> None:
+    repository = Repository(tmp_path / "project")
+    repository.commit({"proj/core.py": NEW, **config})
+    installed(tmp_path, {"proj/core.py": OLD, **distribution("my-proj", "proj/core.py")})
+    if is_stale:
+        with pytest.raises(CodeStale):
+            held(repository, tmp_path, CORE)
+    else:
+        assert held(repository, tmp_path, CORE) == {}
+
+
+def test_files_of_the_working_tree_are_never_copies(repository: Repository, tmp_path: Path) -> None:
+    """The project's own, a neighbour's in a monorepo, and what is vendored; perfgate's where it gates itself."""
+    repository.commit(
+        {"libs/proj/core.py": OLD, "vendor/site-packages/helpers.py": OLD, "services/a/proj/core.py": NEW}
+    )
+    service = Repository.__new__(Repository)
+    service.__dict__.update({**repository.__dict__, "root": repository.root / "services" / "a"})
+    for of, modules in (
+        (repository, {"proj.core": "project/src/proj/core.py", "helpers": "project/vendor/site-packages/helpers.py"}),
+        (service, {"proj.core": "project/libs/proj/core.py"}),
+    ):
+        assert held(of, tmp_path, modules) == {}
+    repository.write({"perfgate/duet/proof.py": ""})
+    assert held(repository, tmp_path, {"perfgate.duet.proof": str(PACKAGE / "duet" / "proof.py")}) == {}
+
+
+def test_an_environment_in_the_project_holds_copies_too(repository: Repository, tmp_path: Path) -> None:
+    inside = "project/.venv/lib/python3.11/site-packages"
+    repository.write({".venv/pyvenv.cfg": ""})
+    installed(tmp_path, {"proj/core.py": OLD, **distribution("my-proj", "proj/core.py")}, inside)
+    with pytest.raises(CodeStale):
+        held(repository, tmp_path, {"proj.core": f"{inside}/proj/core.py"})
+
+
+def test_the_standard_library_is_no_copy_of_files_that_bear_its_names(repository: Repository, tmp_path: Path) -> None:
+    repository.write({"types.py": NEW, "distutils/core.py": NEW})
+    installed(tmp_path, {"types.py": OLD, "distutils/core.py": OLD}, "usr/lib/python3.9")
+    modules = {"types": "usr/lib/python3.9/types.py", "distutils.core": "usr/lib/python3.9/distutils/core.py"}
+    assert held(repository, tmp_path, modules) == {}
+
+
+def test_without_git_copies_are_held_to_the_files_as_well(tmp_path: Path) -> None:
+    installed(tmp_path, {"proj/core.py": OLD, **distribution("my-proj", "proj/core.py")})
+    installed(tmp_path, {"proj/core.py": NEW, "pyproject.toml": NAMED}, "project")
+    env = {"PATH": str(tmp_path), "GIT_CEILING_DIRECTORIES": str(tmp_path)}
+    with pytest.raises(CodeStale):
+        hold_to_project(FUNCTION, tmp_path / "project", [told(tmp_path, CORE)], env=env)
+
+
+def test_a_note_of_an_editable_installation_is_no_copy(repository: Repository, tmp_path: Path) -> None:
+    note = distribution("odd", "odd/core.py", source=repository.root, editable=True)
+    installed(tmp_path, {"odd/core.py": OLD, **note})
+    repository.commit({"python/odd/core.py": NEW})
+    assert held(repository, tmp_path, {"odd.core": f"{SITE}/odd/core.py"}) == {}
+
+
+def test_the_code_of_a_project_is_its_python_files_that_are_not_installed_in_it(tmp_path: Path) -> None:
+    names = (
+        "train.py",
+        "lib/m.py",
+        ".venv/lib/python3/site-packages/a.py",
+        "env/lib/b.py",
+        ".perfgate/r/w/c.py",
+        "d.so",
+    )
+    installed(tmp_path, dict.fromkeys(names, ""), "project")
+    witness = Witness(
+        pid=1,
+        prefixes=(str(tmp_path / "project" / "env"),),
+        modules={name: str(tmp_path / "project" / name) for name in (*names, "gone.py")},
+    )
+    root = tmp_path / "project"
+    assert project_code(root, [witness], env={}) == {root / "train.py", root / "lib" / "m.py"}
