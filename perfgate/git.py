@@ -153,16 +153,6 @@ def tracked_python_files(root: Path, *, env: Mapping[str, str] | None = None) ->
     return tuple(sorted({name for name in told.split("\0") if name and (root / name).is_file()}))
 
 
-def untracked_python_files(root: Path, *, env: Mapping[str, str] | None = None) -> tuple[str, ...]:
-    """Return the `*.py` files under `root` that git neither tracks nor ignores, as sorted POSIX paths relative to it.
-
-    Raises:
-        RepositoryUnreadable: no git, no repository, or git refuses.
-    """
-    told = _ask(root, env, "ls-files", "-z", "--others", "--exclude-standard", "--", "*.py")
-    return tuple(sorted(name for name in told.split("\0") if name))
-
-
 def resolve(root: Path, revision: str, *, env: Mapping[str, str] | None = None) -> str:
     """Return the full SHA of the commit that a revision names: a SHA, a branch, a tag, `HEAD~3`.
 

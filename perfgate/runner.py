@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import re
 import shutil
 import sysconfig
 import threading
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
@@ -101,6 +103,8 @@ class Bench:
     keep_captures: bool = False
     tree: Worktree | None = None
     """The checkout of another commit that the runs are of; `root` lies in it then."""
+    began_at: float = field(default_factory=time.time)
+    """What is younger was written by the runs, or beside them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -422,7 +426,7 @@ class _Ordered:
         else:
             copied = hold_to_project(workload, bench.root, witnesses, env=bench.env)
             loaded = project_code(bench.root, witnesses, env=bench.env) if account is None else ()
-        code = command_code(workload, bench.root, loaded) if account is None else account.code
+        code = account.code if account is not None else command_code(workload, bench.root, loaded, bench.began_at)
         return dict(sorted({**copied, **code}.items()))
 
     def measured(self, ran: _Ran, conditions: Conditions, *, on_tick: Callable[[], None] | None = None) -> Measured:
@@ -726,21 +730,21 @@ def _share_of_h2d(reports: Reports) -> float | None:
     return sum(row.time_percent for row in rows if row.operation.endswith("Host-to-Device")) / 100
 
 
-def command_code(workload: Workload, root: Path, loaded: Collection[Path] = ()) -> dict[str, str]:
-    """SHA-256 by path of a command's code: files among its words, the repository's Python files, and what it `loaded`.
+def command_code(
+    workload: Workload, root: Path, loaded: Collection[Path] = (), began_at: float = math.inf
+) -> dict[str, str]:
+    """SHA-256 by path of a command's code: files among its words, and the Python files that the repository tracks.
 
-    What git ignores, or is a submodule's, is none of it. Outside a repository nobody says which files are the project's
-    and only those among the words, and what was loaded, are told.
+    Others that it `loaded` may be generated, and differ from run to run. Outside a repository nobody says which files
+    are the project's, and only those among the words are told, and what was loaded and is older than the runs.
     """
     base = root / (workload.cwd or ".")
     named = [base / word for word in workload.command or ()]
     files = {path.resolve() for path in named if _is_file(path)}
     try:
         files |= {(root / path).resolve() for path in git.tracked_python_files(root)}
-        if not files.issuperset(loaded):
-            files |= {(root / path).resolve() for path in git.untracked_python_files(root)}.intersection(loaded)
     except RepositoryUnreadable:
-        files |= {*loaded}
+        files |= {path for path in loaded if path.is_file() and path.stat().st_mtime <= began_at}
     return {
         path.relative_to(root.resolve()).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in sorted(files)

@@ -29,7 +29,7 @@ from perfgate.model.workload import Workload
 
 LAYOUTS: Final = (".", "src")
 """Where a project's packages lie, from its root."""
-_VERSION_FILE: Final = re.compile(r"_*(version|about)_*")
+_VERSION_FILE: Final = re.compile(r"_*(version|about|(build|git)_?(info|version))_*")
 _VERSION_LINE: Final = re.compile(rb"^[ \t]*__version\w*[ \t]*[:=].*$", re.MULTILINE)
 """What tools write a version into while they build: it differs in every fresh copy."""
 
@@ -67,6 +67,12 @@ class Distribution:
             return f"\n{inner.as_posix()}," in self.files
         return f"\n{inner.parts[0].removesuffix('.py')}\n" in self.files
 
+    @property
+    def tops(self) -> frozenset[str]:
+        """Its top-level names, with others that no module can have."""
+        first = (re.split(r"[/,]", line, maxsplit=1)[0] for line in self.files.splitlines())
+        return frozenset(name.removesuffix(".py") for name in first)
+
 
 def hold_to_project(
     workload: Workload, root: Path, witnesses: Sequence[Witness], *, env: Mapping[str, str]
@@ -74,9 +80,11 @@ def hold_to_project(
     """Return SHA-256 by path of the project's files of which an equal copy was loaded, from elsewhere.
 
     ```
-    the same file below the root or `src`, with other content           stale, unless another project installed it
+    the same file below the root or `src`, with other content           stale, where it was installed as the project, or
+                                                                        lies in a clone of it
     installed from a folder of the repository, any layout, the same     stale
     equal; not in the project; generated (git ignores it); compiled     none of it
+    not to be read, as in an archive; of nobody that is known           none of it
     ```
 
     Raises:
@@ -92,7 +100,7 @@ def hold_to_project(
             real = same.resolve()
             if real.is_relative_to(project.root):
                 equal[real.relative_to(project.root).as_posix()] = real
-        elif own and project.is_meant(loaded, own[0]):
+        elif own and project.is_meant(loaded, own):
             raise CodeStale(
                 subject=workload.id,
                 fact=f"{loaded.name} was loaded from {loaded.file}, which differs from the project's "
@@ -188,8 +196,8 @@ class _Project:
             self._local[site] = tuple(one for info in sorted(infos) for one in _distribution(info))
         return self._local[site]
 
-    def is_meant(self, loaded: Loaded, own: Path) -> bool:
-        """Whether a module was to be the project's, though its file is another."""
+    def is_meant(self, loaded: Loaded, own: Sequence[Path]) -> bool:
+        """Whether a module was to be the project's, though its file is none of these, as far as they can be read."""
         real = Path(os.path.realpath(loaded.file))
         if real.is_relative_to(self._top):
             inner = real.relative_to(self._top)
@@ -197,17 +205,22 @@ class _Project:
                 return False  # a neighbour in a monorepo: the working tree as well
             if any(inner.is_relative_to(folder) for folder in self._vendored):
                 return False
-        if self.ignored([own.relative_to(self.root).as_posix()]):
+        if self.ignored([own[0].relative_to(self.root).as_posix()]):
             return False  # generated
         owners = [one for one in self._installed_in(loaded.site) if one.holds(loaded.inner)]
-        if not owners:
-            above = next((folder for folder in (loaded.site, *loaded.site.parents) if _is_project(folder)), None)
-            names = None if above is None or is_installed(loaded.site) else _names(above)
-            return not names or self._names is None or bool(names & self._names)
-        return any(
-            self._names is None or one.name in self._names or (one.source is not None and self._holds(one.source))
-            for one in owners
-        )
+        if any(_read(file) is None for file in (loaded.file, *own)):
+            return any(one.has_record and self._is_installed_as(one) for one in owners)
+        if owners:
+            return any(self._is_installed_as(one) for one in owners)
+        if is_installed(loaded.site):
+            top = loaded.inner.parts[0].removesuffix(".py")
+            ours = (one for one in self._installed_in(loaded.site) if self._is_installed_as(one))
+            return _normal(top) in self._names or any(top in one.tops for one in (*ours, *_built(self.root)))
+        above = next((folder for folder in (loaded.site, *loaded.site.parents) if _is_project(folder)), None)
+        return above is not None and not _names(above).isdisjoint(self._names)
+
+    def _is_installed_as(self, one: Distribution) -> bool:
+        return one.name in self._names or (one.source is not None and self._holds(one.source))
 
     def ignored(self, paths: Mapping[str, Path] | Sequence[str]) -> set[str]:
         """Those of some paths that git ignores; none where it does not say."""
@@ -243,8 +256,8 @@ class _Project:
         return ()
 
     @cached_property
-    def _names(self) -> frozenset[str] | None:
-        """What the project is installed as; nothing where it is not for that, None where that is not told."""
+    def _names(self) -> frozenset[str]:
+        """What the project is installed as; nothing where it is not for that, or does not tell."""
         return _names(self.root)
 
     def _installed_in(self, site: Path) -> tuple[Distribution, ...]:
@@ -269,11 +282,18 @@ def _site(name: str, file: Path) -> Path | None:
 
 
 def _is_same(copy: Path, own: Path) -> bool:
-    try:
-        theirs, ours = copy.read_bytes(), own.read_bytes()
-    except OSError:
+    theirs, ours = _read(copy), _read(own)
+    if theirs is None or ours is None:
         return False
     return theirs == ours or _VERSION_FILE.fullmatch(own.stem) is not None or _plain(theirs) == _plain(ours)
+
+
+def _read(file: Path) -> bytes | None:
+    """What a file holds; None where it cannot be read: in an archive, deleted since, of another user."""
+    try:
+        return file.read_bytes()
+    except OSError:
+        return None
 
 
 def _plain(text: bytes) -> bytes:
@@ -310,9 +330,16 @@ def _is_project(folder: Path) -> bool:
     return any((folder / name).is_file() for name in ("pyproject.toml", "setup.cfg", "setup.py"))
 
 
-def _names(folder: Path) -> frozenset[str] | None:
-    """What a project says that it is installed as; None where only running its setup.py would tell."""
-    found: set[str] = set()
+def _built(folder: Path) -> Iterator[Distribution]:
+    """What building a project has left in it."""
+    for layout in LAYOUTS:
+        for info in sorted((folder / layout).glob("*.egg-info")):
+            yield from _distribution(info)
+
+
+def _names(folder: Path) -> frozenset[str]:
+    """What a project is installed as, by what it says and by what building it has left: a setup.py may compute it."""
+    found = {one.name for one in _built(folder)}
     with suppress(OSError, ValueError, AttributeError, TypeError):
         told = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))
         for table in (told.get("project", {}), told.get("tool", {}).get("poetry", {})):
@@ -325,8 +352,6 @@ def _names(folder: Path) -> frozenset[str] | None:
         setup = (folder / "setup.py").read_text(encoding="utf-8")
         named = re.findall(r"\bname\s*=\s*[\"']([\w.-]+)[\"']", setup)
         found |= {_normal(name) for name in named}
-        if not found:
-            return None
     return frozenset(found)
 
 

@@ -75,7 +75,11 @@ def watch(folder: str) -> None:
     Where all is asked, a process forked from it, a loader's worker for example, does so as well if it has loaded
     anything by itself, also where SIGTERM ends it, as the end of a pool does.
     """
-    cwd, pid, leave = os.getcwd(), os.getpid(), os._exit  # noqa: PTH109
+    try:
+        cwd = os.getcwd()  # noqa: PTH109
+    except OSError:  # deleted: nothing is loaded from there
+        cwd = os.sep
+    pid, leave = os.getpid(), os._exit
     loaded_before = set()  # type: set[str]
     executed = []  # type: list[str]
     executed_before = []  # type: list[str]
@@ -134,8 +138,14 @@ def hand_over() -> None:
     from importlib.machinery import PathFinder  # noqa: PLC0415
     from importlib.util import module_from_spec  # noqa: PLC0415
 
-    here = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120
-    others = [entry for entry in sys.path if os.path.abspath(entry) != here]  # noqa: PTH100
+    def absolute(path: str) -> str:
+        try:
+            return os.path.abspath(path)  # noqa: PTH100
+        except OSError:  # from a folder that was deleted
+            return path
+
+    here = os.path.dirname(absolute(__file__))  # noqa: PTH120
+    others = [entry for entry in sys.path if absolute(entry) != here]
     spec = PathFinder.find_spec("sitecustomize", others)
     if spec is not None and spec.loader is not None:
         module = module_from_spec(spec)

@@ -372,14 +372,6 @@ def test_vendored_folders_are_tracked_ones_of_that_name(root: Path, env: Env) ->
     assert git.vendored(root, env=env) == {PurePath("site-packages"), PurePath("v/dist-packages")}
 
 
-def test_untracked_python_files_are_those_that_are_not_ignored(root: Path, env: Env) -> None:
-    for name in ("new.py", "workloads/new.py", "new.txt", ".perfgate/x.py"):
-        (root / name).parent.mkdir(exist_ok=True)
-        (root / name).write_text("")
-    assert git.untracked_python_files(root, env=env) == ("new.py", "workloads/new.py")
-    assert git.untracked_python_files(root / "workloads", env=env) == ("new.py",)
-
-
 def test_files_of_git_lfs_are_those_with_its_filter(root: Path, env: Env) -> None:
     assert git.lfs_files(root, env=env) == ()
     (root / ".gitattributes").write_text("*.bin filter=lfs\n")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import signal
 import stat
 import subprocess
@@ -157,14 +158,26 @@ def test_outside_a_repository_what_was_loaded_is_code_too(project: Path, monkeyp
     assert told == {"model.py": sha("model.py"), "train.py": sha("train.py")}
 
 
-def test_in_a_repository_what_was_loaded_is_code_unless_git_ignores_it(project: Path) -> None:
+def test_outside_a_repository_what_the_runs_have_written_is_no_code(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(project.parent))
+    generated = project / "cache" / "ab" / "cdef.py"
+    generated.parent.mkdir(parents=True)
+    generated.write_text("")
+    os.utime(generated, (1001, 1001))
+    os.utime(project / "model.py", (999, 999))
+    loaded = {project / "model.py", generated, project / "gone.py"}
+    assert command_code(command("python"), project, loaded, 1000) == {"model.py": sha("model.py")}
+
+
+def test_in_a_repository_what_was_loaded_and_is_not_tracked_is_no_code(project: Path) -> None:
+    """It may be generated: another file in each run."""
     tracked(project, "train.py")
-    (project / ".gitignore").write_text("examples/\n")
     loaded = {project / "train.py", project / "model.py", project / "examples" / "data.py"}
-    told = command_code(command("python"), project, loaded)
+    assert command_code(command("python"), project, loaded) == {"train.py": sha("train.py")}
+    told = command_code(command("python", "model.py"), project, loaded)
     assert told == {"model.py": sha("model.py"), "train.py": sha("train.py")}
-    (project / "config.py").write_text("")
-    assert command_code(command("python"), project, {project / "train.py"}) == {"train.py": sha("train.py")}
 
 
 def test_words_are_looked_up_where_the_command_runs(project: Path) -> None:

@@ -86,16 +86,50 @@ def test_a_fresh_copy_is_as_good_as_the_files_and_is_told_as_these(repository: R
         ({"helpers.py": OLD}, {"helpers": f"{SITE}/helpers.py"}),
         ({"proj/core/__init__.py": OLD}, {"proj.core": f"{SITE}/proj/core/__init__.py"}),
         ({"proj/core.py": OLD}, {"__main__": f"{SITE}/proj/core.py"}),
-        ({"proj/core.py": OLD, **distribution("other", "else.py")}, CORE),
+        ({"proj/old.py": OLD}, {"proj.old": f"{SITE}/proj/old.py"}),
+        ({"my_proj/core.py": OLD}, {"my_proj.core": f"{SITE}/my_proj/core.py"}),
     ],
-    ids=["beside the packages", "a package since", "run by name", "nobody installed it"],
+    ids=["beside the packages", "a package since", "run by name", "left over", "by the project's own name"],
 )
 def test_a_copy_is_stale_whatever_its_form(
     repository: Repository, tmp_path: Path, files: dict[str, str], modules: dict[str, str]
 ) -> None:
-    installed(tmp_path, files)
+    repository.write({"src/proj/old.py": NEW, "my_proj/core.py": NEW})
+    names = ("helpers.py", "proj/core.py", "proj/core/__init__.py")
+    installed(tmp_path, {**files, **distribution("my-proj", *names)})
     with pytest.raises(CodeStale):
         held(repository, tmp_path, modules)
+
+
+@pytest.mark.parametrize("site", ["hub/dino_main", "tools", "usr/lib/python3/dist-packages"])
+def test_what_nobody_installed_and_no_project_of_that_name_holds_is_no_copy(
+    repository: Repository, tmp_path: Path, site: str
+) -> None:
+    installed(tmp_path, {"helpers.py": OLD, **distribution("other", "else.py")}, site)
+    assert held(repository, tmp_path, {"helpers": f"{site}/helpers.py"}) == {}
+
+
+def test_what_building_the_project_left_tells_its_top_level_names(repository: Repository, tmp_path: Path) -> None:
+    installed(tmp_path, {"proj/core.py": OLD})
+    assert held(repository, tmp_path, CORE) == {}
+    repository.write({"src/p.egg-info/PKG-INFO": "Name: p\n", "src/p.egg-info/top_level.txt": "proj\n"})
+    with pytest.raises(CodeStale):
+        held(repository, tmp_path, CORE)
+
+
+def test_what_cannot_be_read_is_only_stale_where_the_project_installed_it(
+    repository: Repository, tmp_path: Path
+) -> None:
+    """In an archive, or deleted since."""
+    installed(tmp_path, {"app.pyz": "an archive", "clone/pyproject.toml": NAMED}, ".")
+    for site in ("app.pyz", "clone"):
+        assert held(repository, tmp_path, {"helpers": f"{site}/helpers.py"}) == {}
+    installed(tmp_path, {"helpers.py": OLD}, "clone")
+    with pytest.raises(CodeStale):
+        held(repository, tmp_path, {"helpers": "clone/helpers.py"})
+    installed(tmp_path, distribution("my-proj", "proj/core.py"))
+    with pytest.raises(CodeStale):
+        held(repository, tmp_path, CORE)
 
 
 def test_another_clone_is_stale_and_another_project_on_the_path_is_not(repository: Repository, tmp_path: Path) -> None:
@@ -128,6 +162,8 @@ def test_what_was_installed_from_the_project_is_held_to_it_in_any_layout(
         ({}, {"proj/new.py": OLD}, {"proj.new": f"{SITE}/proj/new.py"}),
         ({"src/datasets/load.py": NEW}, {"datasets/load.py": OLD}, {"datasets.load": f"{SITE}/datasets/load.py"}),
         ({"src/proj/_version.py": NEW}, {"proj/_version.py": OLD}, {"proj._version": f"{SITE}/proj/_version.py"}),
+        ({"proj/build_info.py": NEW}, {"proj/build_info.py": OLD}, {"proj.build_info": f"{SITE}/proj/build_info.py"}),
+        ({"proj/_git_info.py": NEW}, {"proj/_git_info.py": OLD}, {"proj._git_info": f"{SITE}/proj/_git_info.py"}),
         ({"src/proj/x_gen.py": NEW}, {"proj/x_gen.py": OLD}, {"proj.x_gen": f"{SITE}/proj/x_gen.py"}),
         ({"conftest.py": NEW}, {"conftest.py": OLD}, {"conftest": f"{SITE}/conftest.py"}),
         ({}, {"impl/core.py": OLD}, {"helpers": f"{SITE}/impl/core.py"}),
@@ -138,6 +174,8 @@ def test_what_was_installed_from_the_project_is_held_to_it_in_any_layout(
         "not in the project",
         "another project's",
         "a version",
+        "a build",
+        "a revision",
         "generated",
         "a conftest",
         "another name",
@@ -147,8 +185,10 @@ def test_what_differs_and_is_no_copy_of_the_projects_code_passes(
     repository: Repository, tmp_path: Path, own: dict[str, str], files: dict[str, str], modules: dict[str, str]
 ) -> None:
     repository.write(own)
-    installed(tmp_path, {**files, **distribution("datasets", "datasets/load.py")})
-    assert set(held(repository, tmp_path, modules)) <= {"src/proj/_version.py"}
+    of_project = distribution("my-proj", *(file for file in files if file.startswith("proj/")), "conftest.py")
+    installed(tmp_path, {**files, **distribution("datasets", "datasets/load.py"), **of_project})
+    versions = {"src/proj/_version.py", "proj/build_info.py", "proj/_git_info.py"}
+    assert set(held(repository, tmp_path, modules)) <= versions
 
 
 @pytest.mark.parametrize(
@@ -170,7 +210,9 @@ def test_what_a_build_writes_in_another_way_is_no_difference(
         ({"pyproject.toml": '[tool.poetry]\nname = "my_proj"\n'}, True),
         ({"setup.cfg": "[metadata]\nname = my-proj\n"}, True),
         ({"setup.py": "setup(name='my-proj')\n"}, True),
-        ({"setup.py": "setup(**told)\n"}, True),
+        ({"setup.py": "setup(**told)\n"}, False),
+        ({"setup.py": "setup(name=NAME)\n", "my_proj.egg-info/PKG-INFO": "Name: my_proj\n"}, True),
+        ({"setup.py": "setup(name=NAME)\n", "src/other.egg-info/PKG-INFO": "Name: other\n"}, False),
         ({"setup.py": "setup(name='other')\n"}, False),
         ({"pyproject.toml": "[tool.perfgate]\n"}, False),
         ({"pyproject.toml": "broken"}, False),
@@ -187,6 +229,17 @@ def test_a_project_is_known_by_the_name_that_it_is_installed_as(
             held(repository, tmp_path, CORE)
     else:
         assert held(repository, tmp_path, CORE) == {}
+
+
+def test_a_foreign_wheels_tests_are_no_copy_of_a_project_whose_name_is_not_told(tmp_path: Path) -> None:
+    repository = Repository(tmp_path / "project")
+    repository.commit({"tests/__init__.py": NEW, "setup.py": "setup(name=NAME)\n"})
+    installed(tmp_path, {"tests/__init__.py": OLD, **distribution("wheel", "tests/__init__.py")})
+    modules = {"tests": f"{SITE}/tests/__init__.py"}
+    assert held(repository, tmp_path, modules) == {}
+    installed(tmp_path, distribution("wheel", "tests/__init__.py", source=repository.root))
+    with pytest.raises(CodeStale):
+        held(repository, tmp_path, modules)
 
 
 def test_files_of_the_working_tree_are_never_copies(repository: Repository, tmp_path: Path) -> None:

@@ -131,6 +131,20 @@ def test_the_users_own_sitecustomize_runs_and_is_the_one_that_is_loaded(env: Map
     assert only(tmp_path).modules["sitecustomize"] == str(tmp_path / "users" / "sitecustomize.py")
 
 
+def test_in_a_folder_that_was_deleted_the_users_own_sitecustomize_runs_too(
+    env: Mapping[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "users").mkdir()
+    (tmp_path / "users" / "sitecustomize.py").write_text("print('from the user')\n")
+    (tmp_path / "gone").mkdir()
+    env = {**env, "PYTHONPATH": f"{env['PYTHONPATH']}:{tmp_path / 'users'}"}
+    script = f"rmdir '{tmp_path / 'gone'}'; exec '{sys.executable}' -c 'print(1)'"
+    command = ["sh", "-c", script]
+    done = subprocess.run(command, cwd=tmp_path / "gone", env=env, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("from the user\n1\n", "")
+    assert only(tmp_path).modules["sitecustomize"] == str(tmp_path / "users" / "sitecustomize.py")
+
+
 def test_without_a_folder_nothing_is_told(env: Mapping[str, str], tmp_path: Path) -> None:
     run("", {name: value for name, value in env.items() if name != witness.FOLDER}, tmp_path)
     assert not (tmp_path / "witnesses").exists()
