@@ -135,7 +135,7 @@ def of_other_steps(project: Project) -> None:
     occasion = made.occasions[0].model_copy(update={"runs": runs})
     project.bless(made.model_copy(update={"occasions": (occasion,)}))
     now = run()
-    names = {"step_names": ("optimizer_step #", "training_step #")}
+    names = {"step_names": {"optimizer_step #": 0.5, "training_step #": 0.5}}
     processes = tuple(process.model_copy(update=names) for process in now.processes)
     project.measures(now.model_copy(update={"processes": processes}))
 

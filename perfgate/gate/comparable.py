@@ -7,7 +7,7 @@ from typing import Final
 
 from perfgate.gate.terms import Expectation
 from perfgate.judge.words import bless_command, listed
-from perfgate.model.baseline import Baseline, BlessedRun, common_step_names
+from perfgate.model.baseline import Baseline, BlessedRun
 from perfgate.model.errors import (
     PerfgateError,
 )
@@ -17,6 +17,8 @@ from perfgate.model.sample import Run
 from perfgate.model.verdict import Verdict
 from perfgate.model.workload import Workload
 
+MOST_OTHERS: Final = 0.2
+"""Share of the steps whose names the other side does not know, from which they are no longer its steps."""
 MOST_NAMES: Final = 5
 LONGEST_NAME: Final = 80
 """Names of steps that are told, and characters of each."""
@@ -78,13 +80,21 @@ def why_no_screen(baseline: Baseline, machine: Machine) -> str | None:
 
 
 def other_steps(then: Sequence[BlessedRun], run: Run, *, whose: str) -> str | None:
-    """Say that other ranges are steps of a run than were of `whose`; None where they are the same, or not known."""
-    before, now = common_step_names(then), BlessedRun.of(run).step_names
-    if not before or not now or before == now:
+    """Say that other ranges are steps of a run than were of `whose`; None where they are the same, or not known.
+
+    A few of other names are work of another kind, now and then; `MOST_OTHERS` of them are another step. Where the runs
+    of the other side have no name in common, names are data.
+    """
+    blessed = [frozenset(one.step_names) for one in then]
+    told = [process.step_names for process in run.processes]
+    if not blessed or not frozenset.intersection(*blessed) or not told or not all(told):
+        return None
+    before = frozenset.union(*blessed)
+    if max(sum(share for name, share in names.items() if name not in before) for names in told) < MOST_OTHERS:
         return None
     return (
-        f"the steps of {whose} are ranges named {_told_names(before)}, these are {_told_names(now)}. "
-        "Their times are not comparable."
+        f"the steps of {whose} are ranges named {_told_names(sorted(before))}, these are "
+        f"{_told_names(BlessedRun.of(run).step_names)}. Their times are not comparable."
     )
 
 

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from dataclasses import dataclass
 
 import numpy as np
 
 from perfgate.metrics.intervals import sum_by
-from perfgate.metrics.steps import Names, Steps, template
+from perfgate.metrics.steps import TORCH_SUFFIX, Names, Steps, template
 from perfgate.model.sample import OUTSIDE_RANGES
 from perfgate.model.timeline import Flags, Ints, Ranges, SmallInts
 from perfgate.model.workload import WAIT_RANGE
 
 MANY_NAMES = 40
 """Above this many range names, names seen once are grouped even where steps cannot tell an index from a name."""
-_TORCH_SUFFIX = re.compile(r", (?:seq|op_id|sizes|input_op_ids) = .*\Z", re.DOTALL)
 SPARSE, MANY = 4, 1_000_000
 """A table by correlation id may be this many times longer than its rows, and longer by so many; beyond that they are
 searched for."""
@@ -231,7 +229,7 @@ def _group(names: Names, codes: SmallInts, in_step: SmallInts, *, steps: int) ->
     steps can tell these apart, names seen once are grouped only if there are more than MANY_NAMES.
     """
     used = np.flatnonzero(np.bincount(codes)).tolist()
-    bare = {code: _TORCH_SUFFIX.sub("", names.texts[code]) for code in used}
+    bare = {code: TORCH_SUFFIX.sub("", names.texts[code]) for code in used}
     places = in_step.tolist() if steps > 1 else range(len(codes))
     seen: dict[str, set[int]] = defaultdict(set)
     for code, place in zip(codes.tolist(), places, strict=True):

@@ -34,6 +34,10 @@ MOST_COPIES_LOST = 0.05
 """Share of the steps' copying calls that may lack their copy: a call may copy nothing."""
 MOST_ELSEWHERE = 0.01
 """Share of the steps' time in which processes without steps may keep their GPUs busy: kernel time's default budget."""
+STRAY = 0.05
+"""Share of the steps up to which what they run on a device is no use of it."""
+FEWEST_APART = 0.5
+"""Calls a step from which a capture without any copy lacks them: single ones may copy nothing."""
 MOST_OVERTAKEN = 0.45
 """Share of the periods that work which outlasts the steps behind its own may have shortened: from half of them on, the
 median is one of those."""
@@ -96,12 +100,17 @@ def measure(
 
 
 def _with_others(timeline: Timeline, found: Sequence[Steps]) -> Iterator[Steps]:
-    """The steps of each process, with the complaint that those of another are at another time."""
+    """The steps of each process, with the complaint that those of another are at another time.
+
+    Where each has GPUs of its own they may be of one job all the same, of replicas that began at different times.
+    """
     for one in found:
+        own = _devices_of(timeline, one.process) if len(found) > 1 else frozenset()
         apart = [
             timeline.processes[other.process]
             for other in found
-            if other.starts[0] >= one.ends[-1] or other.ends[-1] <= one.starts[0]
+            if (other.starts[0] >= one.ends[-1] or other.ends[-1] <= one.starts[0])
+            and not (own and (theirs := _devices_of(timeline, other.process)) and own.isdisjoint(theirs))
         ]
         if not apart or one.whole:
             yield one
@@ -111,6 +120,14 @@ def _with_others(timeline: Timeline, found: Sequence[Steps]) -> Iterator[Steps]:
             "are no ranks of one job; let `step` match those of one of them"
         )
         yield replace(one, complaints=(*one.complaints, told))
+
+
+def _devices_of(timeline: Timeline, process: int) -> frozenset[int]:
+    tables: tuple[Kernels | Copies | Spans, ...] = (
+        *(timeline.kernels, timeline.graphs),
+        *(timeline.copies, timeline.memsets),
+    )
+    return frozenset(one for ops in tables for one in np.unique(ops.device[ops.process == process]).tolist())
 
 
 def memory_share_h2d(timeline: Timeline) -> float | None:
@@ -334,7 +351,7 @@ def _measure_process(
 
 
 def in_steady_use(steps: Steps, segments: Segments, totals: Tally) -> tuple[int, ...]:
-    """The devices whose idle time counts, in order: those that half of the steps use, or all where none is.
+    """The devices whose idle time counts, in order: those that more than `STRAY` of the steps use, or all.
 
     One operation a window on another device, an allocation or a metric's sum, does not make all of its time idle.
     """
@@ -342,7 +359,7 @@ def in_steady_use(steps: Steps, segments: Segments, totals: Tally) -> tuple[int,
     for device in sorted(totals.devices):
         turns = segments.turn[totals.operations_on[device] > 0]
         used[device] = len(np.unique(turns[turns >= 0]))
-    steady = tuple(device for device, number in used.items() if 2 * number >= len(steps))
+    steady = tuple(device for device, number in used.items() if number > STRAY * len(steps))
     return steady or tuple(used)
 
 
@@ -436,7 +453,7 @@ def _why_absent(
     elif not devices.nccl.any():
         in_graphs = " outside the CUDA graphs, which were traced whole" if len(timeline.graphs.start) else ""
         absent |= dict.fromkeys(_NCCL, f"no NCCL kernels{in_graphs}")
-    absent = _untimed(steps, totals) | _uncopied(timeline, totals) | absent
+    absent = _untimed(steps, totals) | _uncopied(timeline, steps, totals) | absent
     if merged := timeline.missing.get("devices"):
         absent = dict.fromkeys((Metric.GAP_MS, *_EXPOSED), merged) | absent
     if not len(timeline.calls.start):
@@ -452,14 +469,14 @@ def _why_absent(
     return absent
 
 
-def _uncopied(timeline: Timeline, totals: Tally) -> dict[Metric, str]:
+def _uncopied(timeline: Timeline, steps: Steps, totals: Tally) -> dict[Metric, str]:
     """What cannot be told where the steps ask for copies and the capture holds none at all."""
-    if not totals.copying or totals.copies_lost < totals.copying or len(timeline.copies.start):
+    if len(timeline.copies.start) or totals.copying < FEWEST_APART * len(steps) or not totals.copying:
         return {}
     why = timeline.missing.get("copies") or (
         f"the steps make {totals.copying} calls that copy, the capture holds no copy"
     )
-    return dict.fromkeys((*_FROM_COPIES, Metric.GAP_MS), why)
+    return dict.fromkeys(_FROM_COPIES, why)
 
 
 def _calls_lost(steps: Steps, segments: Segments, totals: Tally) -> str | None:
@@ -651,7 +668,7 @@ def _remarks(
         )
     if passing := [device for device in totals.devices if device not in in_steady_use(steps, segments, totals)]:
         told.append(
-            f"{'GPU' if len(passing) == 1 else 'GPUs'} {', '.join(map(str, sorted(passing)))} ran something in fewer "
-            "than half of the steps: no idle time is counted there"
+            f"{'GPU' if len(passing) == 1 else 'GPUs'} {', '.join(map(str, sorted(passing)))} ran something in next "
+            "to none of the steps: no idle time is counted there"
         )
     return told

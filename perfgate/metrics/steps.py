@@ -6,7 +6,7 @@ import dataclasses
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -27,10 +27,14 @@ CROSSED = (
     "other's ranges: draw the steps with nvtx.start_range and nvtx.end_range."
 )
 """What helps where ranges that match lie in one another."""
+MOST_OVERLAP = 0.05
+"""Share of a step by which the next may begin before it has ended, on another thread: they take turns."""
 MOST_STEP_NAMES = 40
 """Names of steps that are told apart; more of them are no names but values."""
 NUMBER = re.compile(r"0x[0-9a-fA-F]+|\d+")
 """What makes range names unique: indices and addresses."""
+TORCH_SUFFIX = re.compile(r", (?:seq|op_id|sizes|input_op_ids) = .*\Z", re.DOTALL)
+"""What `torch.autograd.profiler.emit_nvtx` appends to the name of an operation."""
 _COLON = re.compile(r"(?<!:):(?!:)")
 
 
@@ -71,8 +75,8 @@ class Steps:
     waits: tuple[Ints, Ints]
     """Starts and ends of the waits between two steps; in a whole window of all its waits, disjoint and in order."""
     whole: bool = False
-    names: tuple[str, ...] = ()
-    """What their ranges are named, each once, with numbers replaced; none where they are too many to tell."""
+    names: Mapping[str, float] = field(default_factory=dict)
+    """What share of them bears each name, with numbers and ids replaced; none where names are too many to tell."""
     remarks: tuple[str, ...] = ()
     complaints: tuple[str, ...] = ()
     """Why they may not be the steps that were declared."""
@@ -390,9 +394,22 @@ def _until_next(ranges: Ranges, rows: Ints) -> Ints:
     return np.minimum(ranges.end[rows], np.append(ranges.start[rows][1:], ranges.end[rows][-1:]))
 
 
-def _named(names: Names, rows: Ints) -> tuple[str, ...]:
-    told = sorted({template(names.texts[code]) for code in np.unique(names.codes[rows]).tolist()})
-    return tuple(told) if len(told) <= MOST_STEP_NAMES else ()
+def _named(names: Names, rows: Ints) -> dict[str, float]:
+    counts = Counter(_kind(names.texts[code]) for code in names.codes[rows].tolist())
+    told = sorted(counts.items()) if len(counts) <= MOST_STEP_NAMES else []
+    return {name: round(count / len(rows), 3) for name, count in told}
+
+
+def _kind(text: str) -> str:
+    """A name without what is said of the single step: numbers, ids, lists of them, what PyTorch appends."""
+    bare = TORCH_SUFFIX.sub("", text)
+    return _LIST.sub("#", _DIGITS.sub("#", _AMOUNT.sub("#", _ID.sub("#", bare))))
+
+
+_ID = re.compile(r"\b(?=[0-9a-fA-F]*\d)[0-9a-fA-F]{6,}\b")
+_AMOUNT = re.compile(r"(?<![A-Za-z])[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?(?![A-Za-z])")
+_DIGITS = re.compile(r"0x[0-9a-fA-F]+|\d+")
+_LIST = re.compile(r"#(?:\s*,\s*#)+")
 
 
 def _one_after_another(
@@ -404,12 +421,13 @@ def _one_after_another(
     ends = np.concatenate([*(_until_next(ranges, kept) for kept in of_threads), np.empty(0, np.int64)])
     order = np.argsort(ranges.start[together], kind="stable")
     together, ends = together[order], ends[order]
-    if (ranges.start[together][1:] >= ends[:-1]).all():
+    overlap = np.median(ends - ranges.start[together]) * MOST_OVERLAP if len(together) else 0
+    if (ranges.start[together][1:] >= ends[:-1] - overlap).all():
         return together
     thread, kept = max(by_thread.items(), key=lambda item: (len(item[1]), -item[0]))
     told = f"{len(by_thread)} threads hold steps at the same time"
     if 2 * max(len(others) for other, others in by_thread.items() if other != thread) >= len(kept):
-        complaints.append(f"{told}, each of a loop of its own: name those of one of them")
+        complaints.append(f"{told}, each of a loop of its own: let `step` match the name of one thread's alone")
     else:
         remarks.append(f"{told}: those of thread {thread} are measured")
     return np.array(kept, np.int64)

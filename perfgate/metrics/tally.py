@@ -269,11 +269,15 @@ def _look_for_lost_copies(
     chosen, correlation = chosen[correlation > 0], correlation[correlation > 0]
     held = timeline.copies.correlation[copies]
     found = np.isin(correlation, held)
+    asked = np.zeros(len(chosen), np.bool_)
     for one in np.unique(key[chosen]).tolist():
         here = key[chosen] == one
-        if found[here].any() or not len(held):
-            total.copying += int(here.sum())
-            total.copies_lost += int((here & ~found).sum())
+        asked |= here & bool(found[here].any() or not len(held))
+    lost = asked & ~found
+    in_turns = np.bincount(turns[chosen[lost]], minlength=int(segments.turn.max()) + 1)
+    total.copying += int(asked.sum())
+    # As many in every step are calls that copy nothing, and none that were lost.
+    total.copies_lost += int((in_turns - in_turns.min()).sum()) if len(held) else int(lost.sum())
 
 
 def _by_call_and_label(

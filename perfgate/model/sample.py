@@ -107,8 +107,8 @@ class ProcessSample(Breakdown):
     rank: int | None = None
     steps: int = Field(ge=0)
     """Steps found in the capture and used; 0 where the whole captured window was measured as one."""
-    step_names: tuple[str, ...] = ()
-    """What their ranges are named, each once, numbers as `#`; none where a whole window was measured."""
+    step_names: Mapping[str, float] = {}
+    """What share of the steps bears each name, 0-1, numbers as `#`; none where a whole window was measured."""
     values: Mapping[Metric, float]
     """What could be measured. A metric that could not is absent here and in `absent`, never zero."""
     absent: Mapping[Metric, str] = {}

@@ -6,6 +6,7 @@ import os
 import re
 import sqlite3
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
@@ -84,6 +85,8 @@ _OTHER_EXPORTS: Mapping[bytes, str] = {b"PAR1": "Parquet", b"ARROW1": "Arrow", b
 """First bytes of nsys's other export formats."""
 _AGAIN = "Export it again: nsys export --type sqlite --force-overwrite true CAPTURE.nsys-rep"
 _UNKNOWN_PID = 0
+STRAY = 0.01
+"""Share of a process's operations up to which what ran on a GPU is no use of it."""
 _MANAGED = (CopyKind.UVM_H2D, CopyKind.UVM_D2H, CopyKind.UVM_D2D)
 _WARNINGS = (2, 3)
 """Severities of DIAGNOSTIC_EVENT: warning and error."""
@@ -870,22 +873,28 @@ def _name_devices(
 ) -> tuple[tuple[CapturedGpu, ...], str]:
     """Put physical GPUs for the processes' own device numbers, in place; also what `_Devices.mixed` says of them."""
     devices = _devices(export)
-    used: set[tuple[int, int, int]] = set()
+    used: Counter[tuple[int, int, int]] = Counter()
     for columns in operations:
         process, device = columns["process"], columns["device"]
         if (process == process[0]).all() and (device == device[0]).all():
             its, own = int(process[0]), int(device[0])
-            used.add((its, processes[its], own))
+            used[its, processes[its], own] += len(device)
             physical = devices.physical(processes[its], own)
             if physical != own:
                 device.fill(physical)
             continue
         pairs, uniques = pd.factorize((process.astype(np.int64) << 32) | (device.astype(np.int64) & 0xFFFFFFFF))
         distinct = list(zip((uniques >> 32).tolist(), uniques.astype(np.int32).tolist(), strict=True))
-        used.update((its, processes[its], own) for its, own in distinct)
+        for (its, own), number in zip(distinct, np.bincount(pairs).tolist(), strict=True):
+            used[its, processes[its], own] += number
         found = [devices.physical(processes[its], own) for its, own in distinct]
         columns["device"] = np.array(found, dtype=np.int32)[pairs]
-    return tuple(gpu for _, gpu in sorted(devices.gpus.items())), devices.mixed(used)
+    of_process: Counter[int] = Counter()
+    for (its, _, _), number in used.items():
+        of_process[its] += number
+    # A context on another GPU, with an operation or two, is no use of it.
+    mixed = devices.mixed(one for one, number in used.items() if number > STRAY * of_process[one[0]])
+    return tuple(gpu for _, gpu in sorted(devices.gpus.items())), mixed
 
 
 # --- what is not there -------------------------------------------------------------------------------------------

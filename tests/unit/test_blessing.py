@@ -427,7 +427,8 @@ def test_what_makes_a_baseline_unlike_is_named() -> None:
 def test_other_ranges_as_steps_make_a_baseline_unlike() -> None:
     def of_steps(*names: str) -> Result:
         made = records.result()
-        processes = [tuple(one.model_copy(update={"step_names": names}) for one in run.processes) for run in made.runs]
+        shares = {"step_names": dict.fromkeys(names, 1 / len(names))}
+        processes = [tuple(one.model_copy(update=shares) for one in run.processes) for run in made.runs]
         runs = [run.model_copy(update={"processes": of}) for run, of in zip(made.runs, processes, strict=True)]
         return made.model_copy(update={"runs": tuple(runs)})
 

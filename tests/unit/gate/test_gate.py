@@ -413,7 +413,10 @@ def test_a_run_that_lost_steps_is_invalid_and_is_not_blamed_on_the_gpu() -> None
 
 def stepping(run: Run, *names: str) -> Run:
     """A run whose steps are ranges of these names."""
-    processes = tuple(process.model_copy(update={"step_names": names}) for process in run.processes)
+    processes = tuple(
+        process.model_copy(update={"step_names": dict.fromkeys(names, 1 / max(len(names), 1))})
+        for process in run.processes
+    )
     return run.model_copy(update={"processes": processes})
 
 
@@ -436,6 +439,17 @@ def test_other_ranges_than_the_blessed_steps_are_no_comparison_and_are_measured_
         f"Correct the pattern of the steps (workloads/mlp.py), or bless what they are now: {BLESS}",
     )
     assert len(checked.runs) == 5
+
+
+@pytest.mark.parametrize(("share", "outcome"), [(0.19, Outcome.PASSED), (0.2, Outcome.INCOMPARABLE)])
+def test_a_few_steps_of_another_name_are_work_of_another_kind(share: float, outcome: Outcome) -> None:
+    run = records.run()
+    names = {"decode #": 1 - share, "mixed #": share}
+    run = run.model_copy(
+        update={"processes": tuple(one.model_copy(update={"step_names": names}) for one in run.processes)}
+    )
+    baseline = with_steps(records.baseline(), ("decode #", "prefill #"))
+    assert check(expect(baseline), Policy(), Recorded(run)).verdict.outcome is outcome
 
 
 def test_steps_of_many_and_long_names_are_told_shortly() -> None:

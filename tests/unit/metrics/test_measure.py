@@ -1049,33 +1049,28 @@ def test_a_window_with_no_range_but_an_open_one_is_measured() -> None:
 # What other devices, processes and lost records do
 
 
-STRAY = """
-    range         |----step----|  |----step----|  |----step----|
-    launch         ^a              ^b              ^c^C
-    kernel gpu0     |-a-|           |-b-|           |-c-|
-    kernel gpu1                                       |C|
-    """
-
-
-def test_a_device_that_few_steps_use_has_no_idle_time_that_counts() -> None:
-    sample = only(draw(STRAY))
-    assert sample.values[Metric.KERNEL_MS] == pytest.approx((3 * 4.0 + 2.0) / 3)
-    assert sample.values[Metric.GAP_MS] == 12.0
-    assert [one.device for one in sample.devices if Metric.GAP_MS in one.values] == [0]
-    assert "GPU 1 ran something in fewer than half of the steps: no idle time is counted there" in sample.remarks
-
-
-def test_where_no_device_is_used_by_half_of_the_steps_all_count() -> None:
-    sample = only(
-        draw("""
-        range         |----step----|  |----step----|  |----step----|
-        launch         ^a              ^b              ^c
-        kernel gpu0     |-a-|
-        kernel gpu1                     |-b-|
-        kernel gpu2                                     |-c-|
-        """)
+def on_two(every: int) -> ProcessSample:
+    """Forty steps of 100 ns with 20 ns of work on a GPU, and as much on another in each so many of them."""
+    second = range(0, 40, every)
+    return only(
+        build(
+            ranges=[Range(start=t * 100, end=t * 100 + 90) for t in range(40)],
+            calls=[Call(start=t * 100 + 5, end=t * 100 + 6, correlation=t + 1) for t in range(40)]
+            + [Call(start=t * 100 + 7, end=t * 100 + 8, correlation=t + 101) for t in second],
+            kernels=[Op(start=t * 100 + 10, end=t * 100 + 30, correlation=t + 1) for t in range(40)]
+            + [Op(start=t * 100 + 10, end=t * 100 + 30, correlation=t + 101, device=1) for t in second],
+        )
     )
-    assert [one.device for one in sample.devices if Metric.GAP_MS in one.values] == [0, 1, 2]
+
+
+def test_a_device_that_next_to_no_step_uses_has_no_idle_time_that_counts() -> None:
+    stray, used = on_two(20), on_two(10)
+    assert stray.values[Metric.GAP_MS] * 1e6 == pytest.approx(80)
+    assert [one.device for one in stray.devices if Metric.GAP_MS in one.values] == [0]
+    assert stray.values[Metric.KERNEL_MS] * 1e6 == pytest.approx(21)
+    assert "GPU 1 ran something in next to none of the steps: no idle time is counted there" in stray.remarks
+    assert used.values[Metric.GAP_MS] * 1e6 > 170
+    assert not any("no idle time" in told for told in used.remarks)
 
 
 def test_work_of_a_process_without_steps_on_the_steps_gpu_is_a_complaint() -> None:
@@ -1133,8 +1128,34 @@ def test_where_the_capture_holds_no_copy_at_all_none_is_counted() -> None:
     sample = only(copied(0))
     assert sample.complaints == ()
     why = "the steps make 40 calls that copy, the capture holds no copy"
-    assert sample.absent[Metric.H2D_MS] == sample.absent[Metric.PAGEABLE_COPIES] == sample.absent[Metric.GAP_MS] == why
-    assert Metric.KERNEL_MS in sample.values
+    assert sample.absent[Metric.H2D_MS] == sample.absent[Metric.PAGEABLE_COPIES] == why
+    assert {Metric.KERNEL_MS, Metric.GAP_MS} <= sample.values.keys()
+
+
+def test_a_call_a_step_that_copies_nothing_is_not_one_that_was_lost() -> None:
+    calls = range(40)
+    timeline = build(
+        ranges=[Range(start=t * 100, end=t * 100 + 90) for t in calls],
+        calls=[
+            Call(start=t * 100 + at, end=t * 100 + at + 1, correlation=t + first, name="cudaMemcpyAsync_v3020")
+            for t in calls
+            for at, first in ((5, 1), (8, 1001))
+        ],
+        copies=[Op(start=t * 100 + 10, end=t * 100 + 30, correlation=t + 1) for t in calls],
+    )
+    assert only(timeline).complaints == ()
+
+
+def test_single_calls_that_copy_nothing_make_no_metric_absent() -> None:
+    timeline = copied(0)
+    few = dataclasses.replace(
+        timeline,
+        calls=dataclasses.replace(
+            timeline.calls,
+            **{field.name: getattr(timeline.calls, field.name)[39:] for field in dataclasses.fields(timeline.calls)},
+        ),
+    )
+    assert Metric.H2D_MS in only(few).values
 
 
 def test_calls_that_never_leave_a_copy_are_not_asked_after() -> None:
@@ -1168,10 +1189,40 @@ def test_kernels_without_times_are_a_complaint_unless_they_are_all() -> None:
 
 
 def test_a_sample_tells_the_names_of_its_steps() -> None:
-    ranges = [Range(start=t * 100, end=t * 100 + 50, name=f"Batch {t} of epoch") for t in range(4)]
-    (sample,) = measure(build(ranges=ranges), step=r"Batch .*", is_pattern=True)
-    assert sample.step_names == ("Batch # of epoch",)
-    assert only(build(ranges=ranges), step=None).step_names == ()
+    named = ["Batch 1 of 3f2b9c1, loss=-0.12", "Batch 20 of 77aa0b2, loss=1e-05", "eval [3, 4]", "eval [3, 4, 5]"]
+    ranges = [Range(start=t * 100, end=t * 100 + 50, name=name) for t, name in enumerate(named)]
+    (sample,) = measure(build(ranges=ranges), step=r".*", is_pattern=True, steps=4)
+    assert sample.step_names == {"Batch # of #, loss=#": 0.5, "eval [#]": 0.5}
+    assert only(build(ranges=ranges), step=None).step_names == {}
+
+
+def test_replicas_that_begin_at_different_times_on_gpus_of_their_own_are_one_job() -> None:
+    def beside(device: int) -> bool:
+        starts = [(pid, t, pid * 1000) for pid in (1, 2) for t in range(3)]
+        samples = measure(
+            build(
+                ranges=[Range(start=first + t * 100, end=first + t * 100 + 90, pid=pid) for pid, t, first in starts],
+                calls=[
+                    Call(start=first + t * 100 + 5, end=first + t * 100 + 6, pid=pid, correlation=t + 1)
+                    for pid, t, first in starts
+                ],
+                kernels=[
+                    Op(
+                        start=first + t * 100 + 10,
+                        end=first + t * 100 + 30,
+                        pid=pid,
+                        correlation=t + 1,
+                        device=device * (pid - 1),
+                    )
+                    for pid, t, first in starts
+                ],
+            ),
+            step="step",
+        )
+        return not any("one after the other" in told for one in samples for told in one.complaints)
+
+    assert beside(1)
+    assert not beside(0)
 
 
 def test_the_gpu_idles_under_the_launch_of_what_was_queued_and_else_where_the_cpu_was() -> None:

@@ -140,7 +140,7 @@ def slow_reference(steps: list[Range], work: Work, resumes: Sequence[int] = ()) 
     )
     gap = h2d_exposed = nccl_exposed = 0
     steps_on = {device: sum(any(op.device == device for op, _ in own) for own in mine) for device in (0, 1)}
-    steady = {device for device, number in steps_on.items() if 2 * number >= count}
+    steady = {device for device, number in steps_on.items() if number > 0.05 * count}
     for device in {op.device for op, _ in used}:
         here = [(op, lane) for _, op, lane in work if op.device == device]
         own = [(op, lane) for op, lane in used if op.device == device]

@@ -196,7 +196,10 @@ def test_threads_of_which_each_has_a_loop_of_its_own_are_no_one_loop() -> None:
     )
     assert one.threads.tolist() == [2, 2, 2]
     assert one.complaints == (
-        "2 threads hold steps at the same time, each of a loop of its own: name those of one of them",
+        (
+            "2 threads hold steps at the same time, each of a loop of its own: let `step` match the name of one "
+            "thread's alone"
+        ),
     )
 
 

@@ -454,6 +454,15 @@ TWO_GPUS = tuple(
         (
             (
                 Kernel("k", 0, 1, process=47),
+                *(Kernel("k", at, at + 1, process=48, device=1) for at in range(100)),
+                Memset(200, 201, process=48, device=0),
+                *TWO_GPUS,
+            ),
+            0,
+        ),
+        (
+            (
+                Kernel("k", 0, 1, process=47),
                 Kernel("k", 0, 1, process=48),
                 *TWO_GPUS,
                 *(Row("TARGET_INFO_CUDA_DEVICE", gpuId=0, cudaId=0, pid=pid, uuid=None) for pid in (47, 48)),
@@ -471,6 +480,7 @@ TWO_GPUS = tuple(
         "there is but one GPU",
         "each has its own number",
         "the other runs nothing",
+        "the other runs next to nothing there",
         "both are told",
     ],
 )
