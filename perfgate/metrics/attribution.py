@@ -15,9 +15,8 @@ from perfgate.model.workload import WAIT_RANGE
 
 MANY_NAMES = 40
 """Above this many range names, names seen once are grouped even where steps cannot tell an index from a name."""
-SPARSE, MANY = 4, 1_000_000
-"""A table by correlation id may be this many times longer than its rows, and longer by so many; beyond that they are
-searched for."""
+_SPARSE = 4
+"""A table by correlation id may be this many times longer than its rows; beyond that they are searched for."""
 _NO_CALL = -1
 """The id of what the capture links to nothing. Other negative ids are unsigned ones that wrapped."""
 _SHARE_AN_ID = 2
@@ -137,7 +136,7 @@ class Launches:
         if not len(correlation):
             return cls(0, np.empty(0, np.int32), np.empty(0, np.int64))
         lowest, highest = int(correlation.min()), int(correlation.max())
-        if highest - lowest > SPARSE * len(correlation) + MANY:
+        if highest - lowest > _SPARSE * len(correlation) + 1_000_000:
             order = np.lexsort((segment, correlation))
             ids, first = np.unique(correlation[order], return_index=True)
             return cls(lowest, segment[order][first], ids)

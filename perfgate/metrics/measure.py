@@ -105,12 +105,11 @@ def _with_others(timeline: Timeline, found: Sequence[Steps]) -> Iterator[Steps]:
     Where each has GPUs of its own they may be of one job all the same, of replicas that began at different times.
     """
     for one in found:
-        own = _devices_of(timeline, one.process) if len(found) > 1 else frozenset()
         apart = [
             timeline.processes[other.process]
             for other in found
             if (other.starts[0] >= one.ends[-1] or other.ends[-1] <= one.starts[0])
-            and not (own and (theirs := _devices_of(timeline, other.process)) and own.isdisjoint(theirs))
+            and not _have_their_own(timeline, one.process, other.process)
         ]
         if not apart or one.whole:
             yield one
@@ -122,12 +121,16 @@ def _with_others(timeline: Timeline, found: Sequence[Steps]) -> Iterator[Steps]:
         yield replace(one, complaints=(*one.complaints, told))
 
 
-def _devices_of(timeline: Timeline, process: int) -> frozenset[int]:
-    tables: tuple[Kernels | Copies | Spans, ...] = (
-        *(timeline.kernels, timeline.graphs),
-        *(timeline.copies, timeline.memsets),
+def _have_their_own(timeline: Timeline, process: int, other: int) -> bool:
+    own, theirs = devices_of(timeline, process), devices_of(timeline, other)
+    return bool(own and theirs) and own.isdisjoint(theirs)
+
+
+def devices_of(timeline: Timeline, process: int) -> frozenset[int]:
+    """The devices on which a process ran anything."""
+    return frozenset(
+        one for ops in timeline.operations for one in np.unique(ops.device[ops.process == process]).tolist()
     )
-    return frozenset(one for ops in tables for one in np.unique(ops.device[ops.process == process]).tolist())
 
 
 def memory_share_h2d(timeline: Timeline) -> float | None:
@@ -145,7 +148,7 @@ class Devices:
         self._timeline = timeline
         self._stepping = stepping
         t = timeline
-        present = sorted({one for ops in (t.kernels, t.graphs, t.copies, t.memsets) for one in _devices(ops)})
+        present = sorted({one for ops in t.operations for one in _devices(ops)})
         copied = bool(np.isin(t.copies.kind, (CopyKind.H2D, CopyKind.UVM_H2D)).any())
         self._all = {one: pool.submit(self._idle, one, memory=True) for one in present}
         self._kernels = {one: pool.submit(self._idle, one, memory=False) for one in present if copied}
@@ -177,12 +180,11 @@ class Devices:
         t = self._timeline
         if len(t.processes) == len(self._stepping):
             return None
-        tables: tuple[Kernels | Copies | Spans, ...] = (t.kernels, t.graphs, t.copies, t.memsets)
-        rows = [(ops.device == device) & ~np.isin(ops.process, list(self._stepping)) for ops in tables]
-        pids = {t.processes[one] for ops, own in zip(tables, rows, strict=True) for one in np.unique(ops.process[own])}
+        here = [(ops, (ops.device == device) & ~np.isin(ops.process, list(self._stepping))) for ops in t.operations]
+        pids = {t.processes[one] for ops, own in here for one in np.unique(ops.process[own])}
         if not pids:
             return None
-        parts = [_chosen(ops, own) for ops, own in zip(tables, rows, strict=True)]
+        parts = [_chosen(ops, own) for ops, own in here]
         idle = Idle.from_intervals([start for start, _ in parts], [end for _, end in parts])
         return idle, tuple(sorted(pids))
 
@@ -247,9 +249,6 @@ class _Windows:
 
     def within(self, begins: Ints, ends: Ints) -> Ints:
         """How much of each interval lies in the windows, ns."""
-        if len(self.starts) == 1:
-            first, last = self.starts[0], self.ends[0]
-            return np.asarray(np.clip(ends, first, last) - np.clip(begins, first, last), np.int64)
         before = np.concatenate(([0], np.cumsum(self.ends - self.starts)))
 
         def passed(times: Ints) -> Ints:
@@ -341,7 +340,7 @@ def _measure_process(
         kernels=() if unplaced else kernel_samples(totals.kernels, totals.memory, steps=count),
         copies=() if unplaced else copy_samples(totals.copies, steps=count),
         syncs=() if Metric.SYNCS in absent else sync_samples(totals.syncs, segments.labels, steps=count),
-        remarks=(*steps.remarks, *_remarks(steps, segments, totals, done, values, nvtx_step_ms)),
+        remarks=(*steps.remarks, *_remarks(steps, segments, totals, in_use, done, values, nvtx_step_ms)),
         complaints=(
             *steps.complaints,
             *(() if "devices" in timeline.missing else _done_elsewhere(devices, in_use, windows)),
@@ -638,6 +637,7 @@ def _remarks(
     steps: Steps,
     segments: Segments,
     totals: Tally,
+    in_use: Sequence[int],
     done: Ints,
     values: Mapping[Metric, float],
     nvtx_step_ms: float | None,
@@ -666,7 +666,7 @@ def _remarks(
             f"{apart / len(steps):.4g} GPU operations per step were launched between the steps: "
             "they count to the step before them"
         )
-    if passing := [device for device in totals.devices if device not in in_steady_use(steps, segments, totals)]:
+    if passing := [device for device in totals.devices if device not in in_use]:
         told.append(
             f"{'GPU' if len(passing) == 1 else 'GPUs'} {', '.join(map(str, sorted(passing)))} ran something in next "
             "to none of the steps: no idle time is counted there"

@@ -10,7 +10,7 @@ import numpy as np
 
 from perfgate.metrics.attribution import Launches, Segments, cut
 from perfgate.metrics.intervals import FOREVER, Idle, merged, sorted_edges, sum_by
-from perfgate.metrics.measure import _completions, _why_no_period, _Windows, gaps_by_segment
+from perfgate.metrics.measure import _completions, _why_no_period, _Windows, devices_of, gaps_by_segment
 from perfgate.metrics.queued import Queued
 from perfgate.metrics.steps import Names, Steps, find_steps, whole_windows
 from perfgate.metrics.tally import tally
@@ -238,7 +238,7 @@ class _Process:
         process = self.steps.process
         begun: dict[int, Ints] = {}
         ended: dict[int, Ints] = {}
-        for device in _devices_of(self.timeline, process):
+        for device in sorted(devices_of(self.timeline, process)):
             here = [(ops.start[on], ops.end[on]) for ops, on in _on_device(self.timeline, device, process=process)]
             begun[device] = np.concatenate([start for start, _ in here])
             ended[device] = np.concatenate([end for _, end in here])
@@ -318,17 +318,11 @@ def _among(values: Ints, wanted: Ints) -> Flags:
     return np.equal(few.take(np.searchsorted(few, values), mode="clip"), values)
 
 
-def _devices_of(timeline: Timeline, process: int) -> list[int]:
-    tables = (timeline.kernels, timeline.graphs, timeline.copies, timeline.memsets)
-    return sorted({int(one) for ops in tables for one in np.unique(ops.device[ops.process == process])})
-
-
 def _on_device(
     timeline: Timeline, device: int, *, process: int | None = None
 ) -> list[tuple[Kernels | Copies | Spans, Flags]]:
     """All tables of operations, with the rows that ran on a device."""
-    tables = (timeline.kernels, timeline.graphs, timeline.copies, timeline.memsets)
     return [
         (ops, (ops.device == device) if process is None else (ops.device == device) & (ops.process == process))
-        for ops in tables
+        for ops in timeline.operations
     ]

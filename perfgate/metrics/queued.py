@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from perfgate.metrics.attribution import MANY, SPARSE, Segments
+from perfgate.metrics.attribution import Launches, Segments
 from perfgate.metrics.intervals import FOREVER, Idle
-from perfgate.model.timeline import Copies, Flags, Ints, Kernels, SmallInts, Spans, Timeline
+from perfgate.model.timeline import Flags, Ints, SmallInts, Timeline
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +55,7 @@ class Queued:
 
 def _operations(timeline: Timeline, process: int, device: int) -> tuple[Ints, Ints, Flags]:
     """Start, correlation id and whether of the process, of all that ran on a device, by start."""
-    tables: tuple[Kernels | Copies | Spans, ...] = (
-        *(timeline.kernels, timeline.graphs),
-        *(timeline.copies, timeline.memsets),
-    )
-    here = [(ops, np.flatnonzero(ops.device == device)) for ops in tables]
+    here = [(ops, np.flatnonzero(ops.device == device)) for ops in timeline.operations]
     starts = np.concatenate([ops.start[rows] for ops, rows in here])
     correlation = np.concatenate([ops.correlation[rows] for ops, rows in here])
     mine = np.concatenate([ops.process[rows] == process for ops, rows in here])
@@ -75,18 +71,9 @@ def _launched(timeline: Timeline, process: int, correlation: Ints) -> Ints:
     """When the first call of the process with each id began; `FOREVER` where there is none, and for ids up to 0."""
     calls = timeline.calls
     rows = np.flatnonzero((calls.process == process) & (calls.correlation > 0))
-    ids, begins = calls.correlation[rows], calls.start[rows]
-    if not len(ids):
-        return np.full(len(correlation), FOREVER)
-    if not bool((ids[1:] > ids[:-1]).all()):
-        order = np.lexsort((begins, ids))
-        ids, first = np.unique(ids[order], return_index=True)
-        begins = begins[order][first]
-    lowest, width = int(ids[0]), int(ids[-1]) - int(ids[0]) + 1
-    if width > SPARSE * len(ids) + MANY:
-        place = np.minimum(np.searchsorted(ids, correlation), len(ids) - 1)
-        return np.where(ids[place] == correlation, begins[place], FOREVER)
-    table = np.full(width, FOREVER)
-    table[ids - lowest] = begins
-    known = (correlation >= lowest) & (correlation < lowest + width)
-    return np.where(known, table.take(correlation - lowest, mode="clip"), FOREVER)
+    begins = calls.start[rows]
+    if not bool((begins[1:] >= begins[:-1]).all()):
+        rows = rows[np.argsort(begins, kind="stable")]
+        begins = calls.start[rows]
+    place = Launches.from_calls(calls.correlation[rows], np.arange(len(rows), dtype=np.int32)).of(correlation)
+    return np.append(begins, FOREVER)[place]  # -1, for none, is the last

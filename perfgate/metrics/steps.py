@@ -215,12 +215,11 @@ def whole_windows(timeline: Timeline, names: Names) -> tuple[Steps, ...]:
         StepsNotFound: the capture holds no operation, call or range.
     """
     found: list[Steps] = []
-    operations = (timeline.kernels, timeline.copies, timeline.memsets, timeline.graphs)
     for process in range(len(timeline.processes)):
         # What begins and ends at 0 was not timed.
         gpu = [
             _span(ops.start, ops.end, (ops.process == process) & ((ops.end != 0) | (ops.start != 0)))
-            for ops in operations
+            for ops in timeline.operations
         ]
         calls = _span(timeline.calls.start, timeline.calls.end, timeline.calls.process == process)
         of_process = timeline.ranges.process == process
@@ -403,12 +402,11 @@ def _named(names: Names, rows: Ints) -> dict[str, float]:
 def _kind(text: str) -> str:
     """A name without what is said of the single step: numbers, ids, lists of them, what PyTorch appends."""
     bare = TORCH_SUFFIX.sub("", text)
-    return _LIST.sub("#", _DIGITS.sub("#", _AMOUNT.sub("#", _ID.sub("#", bare))))
+    return _LIST.sub("#", template(_AMOUNT.sub("#", _ID.sub("#", bare))))
 
 
 _ID = re.compile(r"\b(?=[0-9a-fA-F]*\d)[0-9a-fA-F]{6,}\b")
 _AMOUNT = re.compile(r"(?<![A-Za-z])[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?(?![A-Za-z])")
-_DIGITS = re.compile(r"0x[0-9a-fA-F]+|\d+")
 _LIST = re.compile(r"#(?:\s*,\s*#)+")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -156,7 +156,9 @@ def tally(timeline: Timeline, process: int, segments: Segments) -> Tally:
         copying=0,
         copies_lost=0,
     )
-    launching = _count_calls(total, timeline, call_rows, call_segment, segments)
+    key, texts = _texts(calls.name[call_rows], timeline.names)
+    at_once = _run_at_once(key, texts, segments.turn[call_segment])
+    launching = _count_calls(total, timeline, call_rows, call_segment, segments, (key, texts), at_once)
     kernel_rows = _rows(timeline.kernels.process, process, alone=alone)
     copy_rows = _rows(timeline.copies.process, process, alone=alone)
     _add_kernels(total, timeline, kernel_rows, segments, launches)
@@ -165,7 +167,10 @@ def tally(timeline: Timeline, process: int, segments: Segments) -> Tally:
     unclaimed = int(total.without_call[int(np.argmax(segments.step >= 0)) :].sum())
     _add_spans(total, timeline.memsets, process, segments, launches, words=MEMSET_WORDS, is_kernel=False)
     _add_copies(total, timeline.copies, copy_rows, segments, launches)
-    _look_for_lost_copies(total, timeline, call_rows, call_segment, segments, copy_rows)
+    copying = np.array([bool(_COPIES.match(text)) for text in texts], np.bool_)
+    chosen = np.flatnonzero(copying.take(key) & at_once)
+    asked = (key[chosen], calls.correlation[call_rows][chosen], segments.turn[call_segment[chosen]])
+    _look_for_lost_copies(total, asked, timeline.copies.correlation[copy_rows], int(segments.turn.max()) + 1)
     kernels = timeline.kernels.correlation[kernel_rows]
     # Traced node by node, a graph is what its nodes are.
     nodes = (
@@ -195,17 +200,30 @@ def _rows(of: SmallInts, process: int, *, alone: bool) -> slice | Ints:
     return slice(None) if alone else np.flatnonzero(of == process)
 
 
-def _count_calls(
-    total: Tally, timeline: Timeline, rows: slice | Ints, segment: SmallInts, segments: Segments
-) -> dict[Metric, Ints]:
-    """Count by segment, and return the ids of the launches in steps that are to have something on the GPU each.
+def _run_at_once(key: SmallInts, texts: Sequence[str], turn: SmallInts) -> Flags:
+    """Which calls are in turns, and start what runs then.
 
-    What is launched while a CUDA graph is being recorded runs later, with the graph: steps that record one are left
+    What is launched while a CUDA graph is being recorded runs later, with the graph: turns that record one are left
     out.
     """
+    recording = np.array([bool(_RECORDS.match(text)) for text in texts], np.bool_)
+    at_once: Flags = turn >= 0
+    return at_once & ~np.isin(turn, turn[recording.take(key)]) if recording.any() else at_once
+
+
+def _count_calls(
+    total: Tally,
+    timeline: Timeline,
+    rows: slice | Ints,
+    segment: SmallInts,
+    segments: Segments,
+    names: tuple[SmallInts, list[str]],
+    at_once: Flags,
+) -> dict[Metric, Ints]:
+    """Count by segment, and return the ids of the launches that are to have something on the GPU each."""
     launching: dict[Metric, Ints] = {}
     calls, size = timeline.calls, len(segments.step)
-    key, texts = _texts(calls.name[rows], timeline.names)
+    key, texts = names
     classes = np.array([classify(text) for text in texts], np.int8)
     driver = np.array([of_driver(text) for text in texts], np.bool_)
     counted = (
@@ -228,10 +246,7 @@ def _count_calls(
                 chosen = chosen[~nested]
         total.by_segment[metric] = np.bincount(segment[chosen], minlength=size).astype(np.int64)
         if metric is not Metric.SYNCS:
-            recording = np.array([bool(_RECORDS.match(text)) for text in texts], np.bool_).take(key)
-            steps = segments.turn[segment[chosen]]
-            at_once = (steps >= 0) & ~np.isin(steps, segments.turn[segment[recording]])
-            launching[metric] = calls.correlation[rows][chosen][at_once].astype(np.int64)
+            launching[metric] = calls.correlation[rows][chosen[at_once[chosen]]].astype(np.int64)
         else:
             lasted = calls.end[rows][chosen] - calls.start[rows][chosen]
             total.syncs = _by_call_and_label(texts, key[chosen], segment[chosen], lasted, segments)
@@ -247,34 +262,20 @@ def _look_for_lost(total: Tally, launching: Ints, correlation: Ints | SmallInts)
     return int((~np.isin(launching, correlation)).sum())
 
 
-def _look_for_lost_copies(
-    total: Tally, timeline: Timeline, rows: slice | Ints, segment: SmallInts, segments: Segments, copies: slice | Ints
-) -> None:
-    """Count the calls that copy, and those of them whose copy the capture lacks.
+def _look_for_lost_copies(total: Tally, calls: tuple[SmallInts, Ints, SmallInts], held: Ints, turns: int) -> None:
+    """Count the calls that copy, by name, id and turn, and those of them whose copy is not among the ids `held`.
 
-    Some calls never leave a copy (of no bytes, by a kernel, into a graph that is being recorded): those of a name that
-    has none are not asked after, unless the capture holds no copy of the process at all.
+    Some calls never leave a copy (of no bytes, by a kernel): those of a name that has none are not asked after, unless
+    the capture holds no copy of the process at all.
     """
-    calls = timeline.calls
-    key, texts = _texts(calls.name[rows], timeline.names)
-    copying = np.array([bool(_COPIES.match(text)) for text in texts], np.bool_)
-    recording = np.array([bool(_RECORDS.match(text)) for text in texts], np.bool_)
-    if not copying.any():
-        return
-    turns = segments.turn[segment]
-    chosen = np.flatnonzero(copying.take(key) & (turns >= 0))
-    if recording.any():
-        chosen = chosen[~np.isin(turns[chosen], turns[recording.take(key)])]
-    correlation = calls.correlation[rows][chosen]
-    chosen, correlation = chosen[correlation > 0], correlation[correlation > 0]
-    held = timeline.copies.correlation[copies]
+    key, correlation, turn = (column[calls[1] > 0] for column in calls)
     found = np.isin(correlation, held)
-    asked = np.zeros(len(chosen), np.bool_)
-    for one in np.unique(key[chosen]).tolist():
-        here = key[chosen] == one
+    asked = np.zeros(len(key), np.bool_)
+    for one in np.unique(key).tolist():
+        here = key == one
         asked |= here & bool(found[here].any() or not len(held))
     lost = asked & ~found
-    in_turns = np.bincount(turns[chosen[lost]], minlength=int(segments.turn.max()) + 1)
+    in_turns = np.bincount(turn[lost], minlength=max(turns, 1))
     total.copying += int(asked.sum())
     # As many in every step are calls that copy nothing, and none that were lost.
     total.copies_lost += int((in_turns - in_turns.min()).sum()) if len(held) else int(lost.sum())

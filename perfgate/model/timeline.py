@@ -179,6 +179,11 @@ class Timeline:
     """How many ranges more nsys's `nvtx_sum` counts: it counts one once for each thread that created its domain."""
 
     @property
+    def operations(self) -> tuple[Kernels | Copies | Spans, ...]:
+        """All tables of GPU operations."""
+        return self.kernels, self.graphs, self.copies, self.memsets
+
+    @property
     def gpu_operations(self) -> int:
         """How many GPU operations of any kind were recorded."""
-        return sum(len(ops.start) for ops in (self.kernels, self.copies, self.memsets, self.graphs))
+        return sum(len(ops.start) for ops in self.operations)
