@@ -243,7 +243,7 @@ def check_budgets(budgets: Mapping[Metric, float], *, subject: str) -> None:
         if metric not in GATED_CLOCKS:
             raise ConfigInvalid(
                 subject=f"{subject} {metric}",
-                fact="this metric has no budget: counts are exact, and NCCL time is shown only",
+                fact="this metric has no budget: counts are exact, and nccl_ms is shown only",
                 expectation=f"Metrics with a budget are {', '.join(GATED_CLOCKS)}",
                 next_step="Remove it.",
             )

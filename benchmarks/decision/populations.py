@@ -35,7 +35,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from perfgate.model.metric import GATED_CLOCKS, METRICS, Basis, ClockSpec, Metric
+from perfgate.model.metric import METRICS, Basis, ClockSpec, Metric
 
 OCCASIONS: Final = 5
 RUNS_AN_OCCASION: Final = 2
@@ -57,6 +57,8 @@ BASE_MS: Final[Mapping[Metric, float]] = {
     Metric.H2D_EXPOSED_MS: 1.0,
 }
 """Levels: they matter to no rule here, as long as noise leaves all values above zero."""
+SIMULATED: Final = tuple(BASE_MS)
+"""Those that any loop on one GPU has."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,7 +112,7 @@ class _Runs:
     """Noise of the runs of one side: all that does not depend on when in its occasion a run is made."""
 
     noise: NDArray[np.float64]
-    """Of each clock (its row in GATED_CLOCKS) in each run, occasion included, in the clock's basis."""
+    """Of each clock (its row in SIMULATED) in each run, occasion included, in the clock's basis."""
     loss: NDArray[np.float64]
     """What an outlier run loses, as a fraction of its step; 0 for all others."""
 
@@ -140,7 +142,7 @@ class World:
     def _values(self, side: _Runs, run: int, *, started: int, slowdown: float) -> dict[Metric, float]:
         noise, lost = side.noise[:, run] + self.slope * started, float(side.loss[run])
         values: dict[Metric, float] = {}
-        for row, metric in enumerate(GATED_CLOCKS):
+        for row, metric in enumerate(SIMULATED):
             base, x = BASE_MS[metric], float(noise[row])
             if metric is Metric.STEP_MS:
                 values[metric] = base * math.exp(x) * (1 + lost) * (1 + slowdown)
@@ -158,7 +160,7 @@ def draw(population: Population, gate: int) -> World:
     low, high = population.run_sd
     run_sd = math.exp(rng.uniform(math.log(low), math.log(high)))
     step = _spec(Metric.STEP_MS)
-    specs = [_spec(metric) for metric in GATED_CLOCKS]
+    specs = [_spec(metric) for metric in SIMULATED]
     run_sds = np.array([spec.prior_sd / step.prior_sd * run_sd for spec in specs])
     by_occasion = np.array([spec.occasion_sd / step.occasion_sd for spec in specs])
     distance = rng.uniform(*population.mode_distance) * (rng.random() < population.bimodal)
@@ -169,7 +171,7 @@ def draw(population: Population, gate: int) -> World:
     def side(shift: NDArray[np.float64]) -> _Runs:
         runs = shift.shape[1]
         noise = shift + rng.normal(size=shift.shape) * run_sds[:, None]
-        noise[GATED_CLOCKS.index(Metric.STEP_MS)] += distance * (rng.random(runs) < slow_chance)
+        noise[SIMULATED.index(Metric.STEP_MS)] += distance * (rng.random(runs) < slow_chance)
         is_outlier = rng.random(runs) < population.outliers
         return _Runs(noise=noise, loss=np.where(is_outlier, rng.uniform(*OUTLIER_LOSS, size=runs), 0.0))
 

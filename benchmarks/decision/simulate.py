@@ -13,11 +13,11 @@ from typing import Final
 from pydantic import Field
 
 from benchmarks.decision.peers import PEERS, Peer
-from benchmarks.decision.populations import BASELINE_RUNS, POPULATIONS, RUNS_AN_OCCASION, World, draw
+from benchmarks.decision.populations import BASELINE_RUNS, POPULATIONS, RUNS_AN_OCCASION, SIMULATED, World, draw
 from benchmarks.decision.replay import MACHINE, WORKLOAD, baseline_of, run_of
 from perfgate.gate import Checked, Expectation, Pair, Policy, check
 from perfgate.model.baseline import Baseline
-from perfgate.model.metric import GATED_CLOCKS, Metric
+from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.record import Record
 from perfgate.model.sample import Run
@@ -35,7 +35,7 @@ _FEWEST_FOR_PEERS: Final = 3
 
 CLOCKS: Final[Mapping[str, tuple[Metric, ...]]] = {
     "step_ms alone": (Metric.STEP_MS,),
-    "all five clocks": GATED_CLOCKS,
+    "all five clocks": SIMULATED,
 }
 """What is gated: alpha is shared by as many clocks."""
 SETTING_OF_PEERS: Final = "step_ms alone"

@@ -105,12 +105,12 @@ class _Process:
 def classify(values: Values, breakdown: Breakdown) -> Classified | None:
     """Say what a step's time mostly goes to; None where the figures do not say.
 
-    A step is idle GPU (`gap_ms`), copies to the GPU that nothing hides, NCCL's kernels that nothing hides, and the
-    rest, which is compute where most of it is kernels. The largest of the first three names it from `BOUND` on; idle
-    time only if it lies mostly under ranges that launch next to nothing (input), or under those that launch and leave
-    the GPU idle for no longer than that takes (launch): where it idles for longer, the CPU does something else.
-    Of several processes it is told of the one that the breakdown is of, of several GPUs their mean; where sums over
-    them are not known to be of how many, nothing is said.
+    A step is idle GPU (`gap_ms`), what nothing hides of copies to the GPU, of NCCL's kernels, and of other copies and
+    memsets, and the rest, which is compute where most of it is kernels. The largest of all but the rest names it from
+    `BOUND` on; idle time only if it lies mostly under ranges that launch next to nothing (input), or under those that
+    launch and leave the GPU idle for no longer than that takes (launch): where it idles for longer, the CPU does
+    something else. Of several processes it is told of the one that the breakdown is of, of several GPUs their mean;
+    where sums over them are not known to be of how many, nothing is said.
     """
     return _classified(_Process.of(values, breakdown))
 
@@ -119,15 +119,15 @@ def _classified(one: _Process) -> Classified | None:
     step, values = one.step, one.values
     if step <= 0 or not one.gpus or Metric.GAP_MS not in values or Metric.KERNEL_MS not in values:
         return None
-    shares = (Metric.GAP_MS, Metric.H2D_EXPOSED_MS, Metric.NCCL_EXPOSED_MS)
-    gap, copied, nccl = (one.on_each(metric) for metric in shares)
-    largest = max(gap, copied, nccl)
+    shares = (Metric.GAP_MS, Metric.H2D_EXPOSED_MS, Metric.NCCL_EXPOSED_MS, Metric.MEMORY_EXPOSED_MS)
+    gap, copied, nccl, other = (one.on_each(metric) for metric in shares)
+    largest = max(gap, copied, nccl, other)
     if largest > step:
         return None
-    computed = max(step - gap - copied - nccl, 0.0)
+    computed = max(step - gap - copied - nccl - other, 0.0)
     over = "" if one.gpus == 1 else f"on average over {one.gpus} GPUs, "
     if largest < BOUND * step:
-        # The rest may as well be copies to the host and memsets.
+        # Of a baseline without `memory_exposed_ms` the rest may as well be copies to the host and memsets.
         if computed <= 0 or one.on_each(Metric.KERNEL_MS) < MOSTLY * computed:
             return None
         told = f"{one.each} computes for {_percent(computed, step)} of the step and idles for {_percent(gap, step)}"
@@ -138,6 +138,9 @@ def _classified(one: _Process) -> Classified | None:
     if largest == copied:
         told = f"{over}copies to the GPU{one.whose} take {_ms(copied)} of a step of {_ms(step)} while no kernel runs"
         return Classified(bound=Bound.COPY, share=copied / step, evidence=told)
+    if largest == other:
+        told = f"{over}memsets and copies{one.whose} not to the GPU take {_ms(other)} of a step of {_ms(step)} while no"
+        return Classified(bound=Bound.COPY, share=other / step, evidence=f"{told} kernel runs")
     return _idle(one, gap)
 
 

@@ -16,6 +16,7 @@ from perfgate.explain.traces import NOTHING, graph_trace, graphs_unlike, has_cal
 from perfgate.model.metric import METRICS, Kind, Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import (
+    MEMSETS,
     OTHER_KERNELS,
     OTHER_RANGES,
     OTHER_SYNCS,
@@ -38,16 +39,21 @@ IN_GRAPHS: Final = "run by CUDA graphs {when}"
 MANY_TIMES: Final = 9.0
 """A kernel that takes longer by so many times is told by the factor, and not in per cent."""
 
+AS_MUCH: Final = 0.1
+"""What differs by a smaller share of it is told as the same."""
+
 _COPIED: Final[Mapping[Metric, tuple[Callable[[CopySample], bool], Callable[[CopySample], float]]]] = {
     Metric.H2D_MS: (lambda row: "Host-to-Device" in row.direction, lambda row: row.gpu_ms),
     Metric.H2D_COPIES: (lambda row: row.direction == "Host-to-Device", lambda row: row.count),
     Metric.H2D_BYTES: (lambda row: row.direction == "Host-to-Device", lambda row: row.bytes),
     Metric.D2H_COPIES: (lambda row: row.direction == "Device-to-Host", lambda row: row.count),
     Metric.PAGEABLE_COPIES: (lambda row: row.host == "pageable", lambda row: row.count),
-    # Those that no range is told of, and no other metric holds.
+    Metric.MEMORY_EXPOSED_MS: (lambda row: "Host-to-Device" not in row.direction, lambda row: row.gpu_ms),
+    # Those that no range is told of.
     Metric.STEP_MS: (lambda row: "Host-to-Device" not in row.direction, lambda row: row.gpu_ms),
 }
 """Which copies a metric is made of, and what it takes of each."""
+_WITH_MEMSETS: Final = (Metric.MEMORY_EXPOSED_MS, Metric.STEP_MS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,7 +107,7 @@ def taken_apart(
     named: Callable[[str], str] = str,
 ) -> list[Attribution]:
     """Take apart one metric that moved, between one process and itself; `rows` are those of all metrics."""
-    sources = _parts_of_step(rows) if row.metric is Metric.STEP_MS else (row.metric,)
+    sources = _parts_of_step(rows) if row.metric is Metric.STEP_MS else _whole_of(row.metric, rows)
     by_range = [part for source in sources for part in _by_range(rows.get(source), before, now)]
     by_axis = {
         Axis.RANGE: by_range,
@@ -133,11 +139,27 @@ def _attribution(metric: Metric, axis: Axis, whole: float, parts: Iterable[Part]
     return Attribution(metric=metric, axis=axis, change=whole, parts=tuple(moved), rest=rest)
 
 
+_WHOLE: Final = {Metric.H2D_EXPOSED_MS: Metric.H2D_MS, Metric.NCCL_EXPOSED_MS: Metric.NCCL_MS}
+"""What is known by range where nothing hides it: all of it, hidden or not."""
+
+
+def _whole_of(metric: Metric, rows: Mapping[Metric, MetricVerdict]) -> tuple[Metric, ...]:
+    """By which metric's ranges a metric is told: its own, or those of all of it where that grew by as much."""
+    if metric not in _WHOLE or not _grew_unhidden(metric, rows):
+        return (metric,)
+    whole = _WHOLE[metric]
+    return (whole,) if math.isclose(_growth(rows[whole]), _growth(rows[metric]), rel_tol=AS_MUCH) else (metric,)
+
+
 def _parts_of_step(rows: Mapping[Metric, MetricVerdict]) -> tuple[Metric, ...]:
-    exposed, copied = rows.get(Metric.H2D_EXPOSED_MS), rows.get(Metric.H2D_MS)
-    if exposed is None or copied is None or _growth(exposed) * 2 < _growth(copied) or _growth(exposed) <= 0:
-        return (Metric.KERNEL_MS, Metric.GAP_MS)
-    return (Metric.KERNEL_MS, Metric.GAP_MS, Metric.H2D_MS)
+    unhidden = tuple(_WHOLE[metric] for metric in _WHOLE if _grew_unhidden(metric, rows))
+    return (Metric.KERNEL_MS, Metric.GAP_MS, *unhidden)
+
+
+def _grew_unhidden(metric: Metric, rows: Mapping[Metric, MetricVerdict]) -> bool:
+    """Whether more of it shows, and by at least half of what there is more of it."""
+    exposed, whole = rows.get(metric), rows.get(_WHOLE[metric])
+    return exposed is not None and whole is not None and _growth(exposed) > 0 and _growth(exposed) * 2 >= _growth(whole)
 
 
 def _growth(row: MetricVerdict) -> float:
@@ -257,12 +279,18 @@ def _of_kernel(note: str, before: KernelSample | None, now: KernelSample | None)
 
 
 def _by_copy(metric: Metric, before: Breakdown, now: Breakdown) -> list[Part]:
-    if metric not in _COPIED or not now.copies or graphs_unlike(before, now):
+    if metric not in _COPIED or not (now.copies or _memsets(now)) or graphs_unlike(before, now):
         return []
     belongs, value = _COPIED[metric]
     sides = [_added((_copy_name(row), value(row)) for row in side.copies if belongs(row)) for side in (before, now)]
+    if metric in _WITH_MEMSETS:
+        sides = [own | _memsets(side) for own, side in zip(sides, (before, now), strict=True)]
     parts = _parts(metric, _Sides(before=sides[0], now=sides[1], other="")) if before.copies or not sides[0] else []
     return [part.model_copy(update={"note": _unless_hidden(part.note, before, now)}) for part in parts]
+
+
+def _memsets(side: Breakdown) -> dict[str, float]:
+    return _added((row.name, row.gpu_ms) for row in side.kernels if row.kind == "memory" and row.name == MEMSETS)
 
 
 def _unless_hidden(note: str, before: Breakdown, now: Breakdown) -> str:

@@ -7,7 +7,7 @@ from statistics import fmean
 from typing import Final
 
 from perfgate.explain.breakdown import ToldBreakdown
-from perfgate.model.metric import METRICS, Kind, Metric
+from perfgate.model.metric import METRICS, WAITS, Kind, Metric
 from perfgate.model.sample import Breakdown
 from perfgate.model.verdict import Attribution, MetricVerdict
 
@@ -77,8 +77,9 @@ def _has_grown(row: MetricVerdict) -> bool:
 def _likeliest(metric: Metric, side: Breakdown, judged: float, *, others: Sequence[ToldBreakdown]) -> list[int]:
     """The places of a side's processes: those first whose value is the one that was judged.
 
-    Of counts this may be another than the highest. Of equal values the one that changed most goes first, then that of
-    the lowest rank. Of the step, which ranks have in common, the one that tells most goes first.
+    Of counts, and of time that holds waiting, this may be another than the highest. Of equal values the one that
+    changed most goes first, then that of the lowest rank. Of the step, which ranks have in common, the one that tells
+    most goes first.
     """
     each = _each(side)
     if metric is Metric.STEP_MS:
@@ -87,7 +88,7 @@ def _likeliest(metric: Metric, side: Breakdown, judged: float, *, others: Sequen
 
     def order(place: int) -> tuple[float, float]:
         value = each[place].own.get(metric, 0.0)
-        far = abs(value - judged) if METRICS[metric].kind is Kind.COUNT else -value
+        far = abs(value - judged) if METRICS[metric].kind is Kind.COUNT or metric in WAITS else -value
         return far, others[place].own.get(metric, 0.0) if others else 0.0
 
     return sorted(range(len(each)), key=order)

@@ -124,7 +124,8 @@ def _spread(runs: Sequence[Run]) -> str:
             told.append(f"{metric} {least:.4g} ms ({low}) to {most:.4g} ({high})")
         else:
             told.append(f"{metric} {least:.4g} to {most:.4g} ms")
-    return f"{len(_places(runs))} processes took the steps, and each value is the worst of theirs: {', '.join(told)}"
+    took = f"{len(_places(runs))} processes took the steps"
+    return f"{took}, and each value is the worst of theirs, of NCCL the least: {', '.join(told)}"
 
 
 def _waited_for(runs: Sequence[Run], found: Straggler) -> str:

@@ -14,7 +14,7 @@ from perfgate.judge.words import plural
 from perfgate.model.baseline import Baseline
 from perfgate.model.metric import GATED_CLOCKS, METRICS, Basis, ClockSpec, Metric
 from perfgate.model.outcome import Outcome
-from perfgate.model.sample import Run
+from perfgate.model.sample import NO_NCCL, Run
 from perfgate.model.verdict import MetricVerdict
 
 _OCCASIONS_TO_KNOW = 2
@@ -84,7 +84,7 @@ def judge_rows(baseline: Baseline, runs: Sequence[Run], terms: Terms) -> Rows:
     step_ms = middle(steps) if steps else None
     for metric, spec in METRICS.items():
         blessed = baseline.values(metric)
-        found = [value for run in runs if (value := run.value(metric)) is not None]
+        found = [value for run in runs if (value := _value(run, metric, blessed)) is not None]
         missing = len(found) < len(runs)
         if not blessed:
             if found or any(metric in run.values for run in baseline.runs):
@@ -138,6 +138,12 @@ def _budgets(terms: Terms) -> dict[Metric, float]:
     if terms.plan.in_pairs and Metric.GAP_MS not in terms.budgets:
         budgets[Metric.GAP_MS] = max(budgets[Metric.GAP_MS], budgets[Metric.STEP_MS])
     return budgets
+
+
+def _value(run: Run, metric: Metric, blessed: Sequence[float]) -> float | None:
+    """A run's value; of NCCL's clocks, which the baseline has, 0 where it is known that no NCCL kernel ran."""
+    value = run.value(metric)
+    return 0.0 if value is None and blessed and run.why_absent(metric) == NO_NCCL else value
 
 
 def _new(metric: Metric, baseline: Baseline, found: Sequence[float]) -> MetricVerdict:

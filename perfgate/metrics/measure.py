@@ -17,7 +17,7 @@ from perfgate.metrics.steps import Names, Steps, find_steps, whole_windows
 from perfgate.metrics.tally import GRAPH_WORDS, NCCL_KERNEL, CopyWork, DeviceTally, Tally, Work, tally
 from perfgate.metrics.warmup import unsettled
 from perfgate.model.metric import COUNTS, METRICS, Metric
-from perfgate.model.sample import BoutSample, DeviceSample, ProcessSample
+from perfgate.model.sample import NO_NCCL, BoutSample, DeviceSample, ProcessSample
 from perfgate.model.timeline import Copies, CopyKind, Flags, Ints, Kernels, Spans, Timeline
 
 MIN_STEPS = 3
@@ -47,12 +47,12 @@ MOST_OUTSIDE = 0.25
 _FROM_CALLS = (Metric.LAUNCHES, Metric.GRAPH_LAUNCHES, Metric.SYNCS)
 _FROM_OPERATIONS = tuple(metric for metric in METRICS if metric not in (*_FROM_CALLS, Metric.STEP_MS))
 _NCCL = (Metric.NCCL_MS, Metric.NCCL_EXPOSED_MS)
-_FROM_KERNELS = (Metric.KERNEL_MS, Metric.GAP_MS, Metric.H2D_EXPOSED_MS, *_NCCL)
+_EXPOSED = (Metric.H2D_EXPOSED_MS, Metric.NCCL_EXPOSED_MS, Metric.MEMORY_EXPOSED_MS)
+_FROM_KERNELS = (Metric.KERNEL_MS, Metric.GAP_MS, Metric.NCCL_MS, *_EXPOSED)
 _FROM_COPIES = (
-    *(Metric.H2D_MS, Metric.H2D_EXPOSED_MS, Metric.NCCL_EXPOSED_MS),
+    *(Metric.H2D_MS, *_EXPOSED),
     *(Metric.H2D_COPIES, Metric.H2D_BYTES, Metric.D2H_COPIES, Metric.PAGEABLE_COPIES),
 )
-_EXPOSED = (Metric.H2D_EXPOSED_MS, Metric.NCCL_EXPOSED_MS)
 _NO_OPERATIONS = "the capture holds no GPU operations"
 _NO_CALLS = "the capture holds no CUDA API calls"
 
@@ -149,7 +149,7 @@ class Devices:
         self._stepping = stepping
         t = timeline
         present = sorted({one for ops in t.operations for one in _devices(ops)})
-        copied = bool(np.isin(t.copies.kind, (CopyKind.H2D, CopyKind.UVM_H2D)).any())
+        copied = bool(len(t.copies.start) or len(t.memsets.start))
         self._all = {one: pool.submit(self._idle, one, memory=True) for one in present}
         self._kernels = {one: pool.submit(self._idle, one, memory=False) for one in present if copied}
         self._but_nccl: dict[int, Idle] = {}
@@ -166,7 +166,7 @@ class Devices:
         return self._all[device].result()
 
     def idle_of_kernels(self, device: int) -> Idle:
-        """Times without a kernel, NCCL's included, or a whole graph; only where the capture copies to a device."""
+        """Times without a kernel, NCCL's included, or a whole graph; only where the capture copies or sets memory."""
         return self._kernels[device].result()
 
     def idle_but_nccl(self, device: int) -> Idle:
@@ -412,6 +412,7 @@ def _device_values(
     exposed = {
         Metric.H2D_EXPOSED_MS: devices.idle_of_kernels(device).overlap(*own.h2d) if len(own.h2d[0]) else 0,
         Metric.NCCL_EXPOSED_MS: devices.idle_but_nccl(device).overlap(*own.nccl) if len(own.nccl[0]) else 0,
+        Metric.MEMORY_EXPOSED_MS: devices.idle_of_kernels(device).overlap(*own.other_memory) if own.memory else 0,
     }
     clocks = dict.fromkeys((Metric.KERNEL_MS, Metric.NCCL_MS, Metric.H2D_MS), 0) | own.ns | exposed
     values = {metric: ns / 1e6 / steps for metric, ns in clocks.items()}
@@ -451,7 +452,7 @@ def _why_absent(
         absent |= dict.fromkeys(_NCCL, unnamed)
     elif not devices.nccl.any():
         in_graphs = " outside the CUDA graphs, which were traced whole" if len(timeline.graphs.start) else ""
-        absent |= dict.fromkeys(_NCCL, f"no NCCL kernels{in_graphs}")
+        absent |= dict.fromkeys(_NCCL, f"{NO_NCCL}{in_graphs}")
     absent = _untimed(steps, totals) | _uncopied(timeline, steps, totals) | absent
     if merged := timeline.missing.get("devices"):
         absent = dict.fromkeys((Metric.GAP_MS, *_EXPOSED), merged) | absent
@@ -509,11 +510,13 @@ def _untimed(steps: Steps, totals: Tally) -> dict[Metric, str]:
     for name, work in totals.kernels.items():
         kernels[Metric.NCCL_MS if NCCL_KERNEL.match(name) else Metric.KERNEL_MS].append(work)
     copies = [work for (kind, _), work in totals.copies.items() if kind in (CopyKind.H2D, CopyKind.UVM_H2D)]
+    others = [work for words, work in totals.memory.items() if "Host-to-Device" not in words]
     words = "kernels and CUDA graphs" if GRAPH_WORDS in totals.kernels else "kernels"
     told: tuple[tuple[Sequence[Work | CopyWork], str, tuple[Metric, ...]], ...] = (
         (kernels[Metric.KERNEL_MS], words, (Metric.KERNEL_MS, Metric.GAP_MS, *_EXPOSED)),
         (kernels[Metric.NCCL_MS], "NCCL kernels", (Metric.NCCL_MS, Metric.GAP_MS, *_EXPOSED)),
         (copies, "host-to-device copies", (Metric.H2D_MS, Metric.H2D_EXPOSED_MS)),
+        (others, "memsets and other copies", (Metric.MEMORY_EXPOSED_MS,)),
         ([*totals.kernels.values(), *totals.memory.values()], "GPU operations", (Metric.GAP_MS,)),
     )
     absent: dict[Metric, str] = {}

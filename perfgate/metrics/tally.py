@@ -12,7 +12,7 @@ from perfgate.metrics.attribution import Launches, Segments
 from perfgate.metrics.calls import CallClass, base_name, classify, nested_in, of_driver
 from perfgate.metrics.intervals import FOREVER, max_by, sum_by
 from perfgate.model.metric import Metric
-from perfgate.model.sample import WHOLE_GRAPHS
+from perfgate.model.sample import MEMSETS, WHOLE_GRAPHS
 from perfgate.model.timeline import (
     Copies,
     CopyKind,
@@ -41,7 +41,7 @@ COPY_WORDS: Mapping[int, str] = {
     CopyKind.UVM_D2D: "CUDA memcpy Unified Device-to-Device",
 }
 """nsys's words since 2023.4."""
-MEMSET_WORDS = "CUDA memset"
+MEMSET_WORDS = MEMSETS
 GRAPH_WORDS = WHOLE_GRAPHS
 
 _COPIES = re.compile(r"cu(?:da)?Memcpy(?!.*Batch)")
@@ -80,11 +80,18 @@ class SyncWork:
 
 @dataclass(kw_only=True, slots=True)
 class DeviceTally:
-    """What the process's steps did on one device; times of copies and NCCL kernels stay intervals, to be overlapped."""
+    """What the process's steps did on one device; what may overlap with kernels stays intervals, starts and ends."""
 
     ns: dict[Metric, int] = field(default_factory=dict)
     h2d: tuple[Ints, Ints] = field(default_factory=lambda: (np.empty(0, np.int64), np.empty(0, np.int64)))
     nccl: tuple[Ints, Ints] = field(default_factory=lambda: (np.empty(0, np.int64), np.empty(0, np.int64)))
+    memory: list[tuple[Ints, Ints]] = field(default_factory=list)
+    """Copies that are not host-to-device, and memsets, as they were found."""
+
+    @property
+    def other_memory(self) -> tuple[Ints, Ints]:
+        """All of `memory`."""
+        return np.concatenate([start for start, _ in self.memory]), np.concatenate([end for _, end in self.memory])
 
 
 @dataclass(kw_only=True, slots=True)
@@ -388,6 +395,9 @@ def _add_spans(
         device = total.devices.setdefault(one, DeviceTally())
         if is_kernel:
             device.ns[Metric.KERNEL_MS] = device.ns.get(Metric.KERNEL_MS, 0) + ns
+        else:
+            here = in_turn & (ops.device[rows] == one)
+            device.memory.append((ops.start[rows][here], ops.end[rows][here]))
     if in_turn.any():
         named = total.kernels if is_kernel else total.memory
         named[words] = Work(count=int(in_turn.sum()), gpu_ns=int(length[in_turn].sum()))
@@ -418,6 +428,8 @@ def _add_copies(total: Tally, ops: Copies, rows: slice | Ints, segments: Segment
         tallied = total.devices.setdefault(one, DeviceTally())
         tallied.h2d = (start[here], end[here])
         tallied.ns[Metric.H2D_MS] = int(length[here].sum())
+        other = in_turn & ~inbound & (device == one)
+        tallied.memory.append((start[other], end[other]))
     for one in np.unique(kind[in_turn]).tolist():
         here = in_turn & (kind == one)
         words = COPY_WORDS.get(one, f"CUDA memcpy kind {one}")

@@ -19,6 +19,7 @@ class Metric(StrEnum):
     H2D_EXPOSED_MS = "h2d_exposed_ms"
     NCCL_MS = "nccl_ms"
     NCCL_EXPOSED_MS = "nccl_exposed_ms"
+    MEMORY_EXPOSED_MS = "memory_exposed_ms"
     LAUNCHES = "launches"
     GRAPH_LAUNCHES = "graph_launches"
     H2D_COPIES = "h2d_copies"
@@ -126,6 +127,14 @@ _ROWS = (
         kind=Kind.CLOCK,
         unit="ms",
         meaning="NCCL kernel time during which nothing else ran",
+        clock=_of_step(budget=0.02),
+    ),
+    MetricSpec(
+        metric=Metric.MEMORY_EXPOSED_MS,
+        kind=Kind.CLOCK,
+        unit="ms",
+        meaning="time of memsets and of copies other than host-to-device during which no kernel ran",
+        clock=_of_step(),
     ),
     MetricSpec(metric=Metric.LAUNCHES, kind=Kind.COUNT, unit="", meaning="kernel launches, runtime and driver API"),
     MetricSpec(metric=Metric.GRAPH_LAUNCHES, kind=Kind.COUNT, unit="", meaning="CUDA graph launches"),
@@ -144,5 +153,7 @@ _ROWS = (
 METRICS: Mapping[Metric, MetricSpec] = MappingProxyType({row.metric: row for row in _ROWS})
 """Every metric, in the order in which it is shown."""
 
+WAITS: frozenset[Metric] = frozenset({Metric.NCCL_MS, Metric.NCCL_EXPOSED_MS})
+"""Clocks that hold the waiting for other processes: NCCL's kernels spin until all ranks are there."""
 GATED_CLOCKS: tuple[Metric, ...] = tuple(m for m, s in METRICS.items() if s.clock is not None)
 COUNTS: tuple[Metric, ...] = tuple(m for m, s in METRICS.items() if s.kind is Kind.COUNT)

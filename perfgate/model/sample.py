@@ -9,7 +9,7 @@ from typing import Literal
 from pydantic import Field
 
 from perfgate.model.machine import Conditions
-from perfgate.model.metric import METRICS, Kind, Metric
+from perfgate.model.metric import METRICS, WAITS, Kind, Metric
 from perfgate.model.record import Record
 
 OUTSIDE_RANGES = "(no range)"
@@ -20,6 +20,10 @@ OTHER_SYNCS = "(other calls)"
 """The rows that the smaller ones are folded into, so that all rows add up to the whole."""
 WHOLE_GRAPHS = "CUDA graph"
 """The row of the CUDA graphs that were traced whole: nsys has no word for them in its summaries."""
+NO_NCCL = "no NCCL kernels"
+"""Why NCCL's clocks are absent where it is known that they would be 0."""
+MEMSETS = "CUDA memset"
+"""The row of the memsets, in nsys's words."""
 
 
 class RangeSample(Record):
@@ -144,11 +148,15 @@ class Run(Record):
     """What makes the run INVALID beside its conditions: steps lost, reports that contradict the capture."""
 
     def value(self, metric: Metric) -> float | None:
-        """The worst value over the run's processes; None if any of them could not measure it."""
+        """The worst value over the run's processes; None if any of them could not measure it.
+
+        Of time that holds waiting for other processes it is the least: the one that comes last waits for none.
+        """
         values = [process.values.get(metric) for process in self.processes]
         if not values or any(value is None for value in values):
             return None
-        return max(value for value in values if value is not None)
+        worst = min if metric in WAITS else max
+        return worst(value for value in values if value is not None)
 
     def by_process(self, metric: Metric) -> tuple[float, ...]:
         """The values of its processes, the worst first; empty if any of them could not measure it."""

@@ -18,7 +18,9 @@ KEYS = (
     "lock_timeout_s, max_runs, new, nsys, pass_env, "
     "runs, time_budget_s, timeout_s, trace_osrt, workloads."
 )
-METRICS_WITH_BUDGET = "Metrics with a budget are step_ms, kernel_ms, gap_ms, h2d_ms, h2d_exposed_ms."
+METRICS_WITH_BUDGET = (
+    "Metrics with a budget are step_ms, kernel_ms, gap_ms, h2d_ms, h2d_exposed_ms, nccl_exposed_ms, memory_exposed_ms."
+)
 
 
 def load(root: Path, table: str | None = None, **options: object) -> Settings:
@@ -261,7 +263,7 @@ WRONG = {
     ),
     "budgets = {loss = 0.1}": f" budgets: unknown metric 'loss'. {METRICS_WITH_BUDGET}\nRemove it.",
     "budgets = {nccl_ms = 0.1}": (
-        " budgets nccl_ms: this metric has no budget: counts are exact, and NCCL time is shown only. "
+        " budgets nccl_ms: this metric has no budget: counts are exact, and nccl_ms is shown only. "
         f"{METRICS_WITH_BUDGET}\nRemove it."
     ),
     "budgets = {step_ms = 5}": (
@@ -356,7 +358,8 @@ def test_a_budget_given_as_an_option_replaces_that_of_its_metric_alone(tmp_path:
             "step=0.03",
             (
                 "--perfgate-budget: unknown metric 'step'. Metrics with a budget are "
-                "step_ms, kernel_ms, gap_ms, h2d_ms, h2d_exposed_ms.\nPerhaps you meant 'step_ms'."
+                "step_ms, kernel_ms, gap_ms, h2d_ms, h2d_exposed_ms, nccl_exposed_ms, memory_exposed_ms.\n"
+                "Perhaps you meant 'step_ms'."
             ),
         ),
         (

@@ -14,7 +14,9 @@ from perfgate.model.workload import CaptureMode, CaptureWindow, Workload
 from perfgate.workload_file import LARGEST_BYTES, read_workload_file
 
 LEAST = 'command: [python, train.py, "4", "64"]\nstep: "Batch \\\\d+"\nsteps: 30\n'
-METRICS_WITH_BUDGET = "Metrics with a budget are step_ms, kernel_ms, gap_ms, h2d_ms, h2d_exposed_ms."
+METRICS_WITH_BUDGET = (
+    "Metrics with a budget are step_ms, kernel_ms, gap_ms, h2d_ms, h2d_exposed_ms, nccl_exposed_ms, memory_exposed_ms."
+)
 KEYS = "Known are budgets, capture, command, cwd, env, pass_env, step, steps, timeout_s, warmup."
 
 
@@ -316,7 +318,7 @@ WRONG = {
     "budget of a count": (
         "budgets: {launches: 0.1}",
         (
-            " budgets launches: this metric has no budget: counts are exact, and NCCL time is shown only. "
+            " budgets launches: this metric has no budget: counts are exact, and nccl_ms is shown only. "
             f"{METRICS_WITH_BUDGET}\nRemove it."
         ),
     ),

@@ -301,13 +301,24 @@ def test_of_a_baseline_of_several_ranks_what_the_ranges_add_up_to_is_that_of_one
     assert found.evidence == "the GPU computes for 85 % of the step and idles for 10 %"
 
 
+def test_what_other_copies_take_is_not_computed() -> None:
+    found = classify({**STEP, M.KERNEL_MS: 8.0, M.GAP_MS: 0.5, M.MEMORY_EXPOSED_MS: 1.5}, of())
+    assert found is not None
+    assert found.evidence == "the GPU computes for 80 % of the step and idles for 5 %"
+
+
 def test_where_it_is_not_known_what_was_launched_no_range_is_said_to_launch_nothing() -> None:
     values = {M.STEP_MS: 10.0, M.KERNEL_MS: 4.0, M.GAP_MS: 6.0}
     assert classify(values, of(under("forward", gap=6.0))) is None
 
 
 @pytest.mark.parametrize(
-    ("metric", "bound"), [(M.H2D_EXPOSED_MS, Bound.COPY), (M.NCCL_EXPOSED_MS, Bound.COMMUNICATION)]
+    ("metric", "bound"),
+    [
+        (M.H2D_EXPOSED_MS, Bound.COPY),
+        (M.NCCL_EXPOSED_MS, Bound.COMMUNICATION),
+        (M.MEMORY_EXPOSED_MS, Bound.COPY),
+    ],
 )
 def test_what_nothing_hides_names_the_bound(metric: Metric, bound: Bound) -> None:
     found = classify({**STEP, M.KERNEL_MS: 5.0, metric: 4.0}, of())

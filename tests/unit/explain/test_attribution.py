@@ -67,6 +67,43 @@ def test_kernels_are_told_by_what_changed_of_them() -> None:
     }
 
 
+def exposed(whole: Metric, part: Metric, *, grown: float, of: float) -> tuple[MetricVerdict, ...]:
+    return (
+        *moved(M.STEP_MS, 10.0, 10.0 + of),
+        *moved(part, 1.0, 1.0 + of),
+        MetricVerdict(metric=whole, outcome=None, baseline=1.0, now=1.0 + grown),
+    )
+
+
+@pytest.mark.parametrize(("whole", "part"), [(M.H2D_MS, M.H2D_EXPOSED_MS), (M.NCCL_MS, M.NCCL_EXPOSED_MS)])
+def test_what_nothing_hides_is_told_by_the_ranges_of_all_of_it(whole: Metric, part: Metric) -> None:
+    before = Breakdown(ranges=ranges(whole, {"backward": 0.8, "loss": 0.2}))
+    now = Breakdown(ranges=ranges(whole, {"backward": 1.7, "loss": 0.2}))
+    found = where(attributions(before, now, exposed(whole, part, grown=0.9, of=0.9)))
+    assert found == {M.STEP_MS: f"+0.9 ms: {whole} +0.9 under backward", part: f"+0.9 ms: {whole} +0.9 under backward"}
+
+
+def test_of_hidden_time_that_shows_no_range_is_told() -> None:
+    of_ranges = Breakdown(ranges=ranges(M.NCCL_MS, {"backward": 1.0}))
+    rows = exposed(M.NCCL_MS, M.NCCL_EXPOSED_MS, grown=0.0, of=0.9)
+    assert M.NCCL_EXPOSED_MS not in where(attributions(of_ranges, of_ranges, rows))
+
+
+@pytest.mark.parametrize("metric", [M.MEMORY_EXPOSED_MS, M.STEP_MS])
+def test_other_copies_and_memsets_are_told_by_kind(metric: Metric) -> None:
+    def side(d2h: float, set_ms: float) -> Breakdown:
+        copies = [CopySample(direction="Device-to-Host", host="pageable", count=1, bytes=8, gpu_ms=d2h)] if d2h else []
+        copies.append(CopySample(direction="Host-to-Device", host="pinned", count=1, bytes=8, gpu_ms=1 + d2h))
+        memsets = KernelSample(name="CUDA memset", count=1, gpu_ms=set_ms, kind="memory")
+        return Breakdown(copies=tuple(copies), kernels=(memsets,))
+
+    found = only(attributions(side(0.0, 0.5), side(2.0, 0.75), moved(metric, 4.0, 6.25)), Axis.COPY)
+    assert [(part.name, part.change) for part in found.parts] == [
+        ("Device-to-Host to pageable memory", 2.0),
+        ("CUDA memset", 0.25),
+    ]
+
+
 def test_a_kernels_name_is_told_short_also_against_a_baselines_keys() -> None:
     name = "void at::native::fill<(int)4>(int, float *)"
     before = kept(Breakdown(kernels=(KernelSample(name=name, count=1, gpu_ms=1.0),)))

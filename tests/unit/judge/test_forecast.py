@@ -11,7 +11,7 @@ from support.judging import blessed
 from perfgate.judge.forecast import expected_smallest, smallest_loss
 from perfgate.judge.rows import Terms
 from perfgate.judge.stages import DUET_PLAN, STORED_PLAN
-from perfgate.model.metric import Metric
+from perfgate.model.metric import GATED_CLOCKS, Metric
 
 M = Metric
 
@@ -23,13 +23,13 @@ def test_the_smallest_loss_is_the_margin_of_one_look() -> None:
     within = 0.02**2 * (1 / 10 + 1 / 3)
     whole = within + 0.01**2 * (1 + 1 / 5)
     df = (2 + 10 + 3 - 2) * (whole / within) ** 2
-    assert found == pytest.approx(t.ppf(1 - 0.01 / 4 / 5, df) * math.sqrt(whole))
+    assert found == pytest.approx(t.ppf(1 - 0.01 / 4 / len(GATED_CLOCKS), df) * math.sqrt(whole))
 
 
 def test_no_occasion_comes_between_the_sides_of_a_duet() -> None:
     sizes = {"baseline_runs": 8, "candidate_runs": 8, "occasions": 1, "run_sd": 0.02}
     duet = smallest_loss(M.GAP_MS, **sizes, occasion_sd=0.01, plan=DUET_PLAN)  # type: ignore[arg-type]
-    assert duet == pytest.approx(t.ppf(1 - 0.01 / 3 / 5, 16) * 0.02 * math.sqrt(2 / 8))
+    assert duet == pytest.approx(t.ppf(1 - 0.01 / 3 / len(GATED_CLOCKS), 16) * 0.02 * math.sqrt(2 / 8))
 
 
 def test_it_is_never_below_half_a_budget() -> None:

@@ -14,7 +14,7 @@ from perfgate.judge.stages import DUET_PLAN, INTERLEAVED_PLAN, SCREEN_PLAN, Plan
 from perfgate.model.baseline import BlessedRun, Occasion, Spread
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
-from perfgate.model.sample import ProcessSample, Run
+from perfgate.model.sample import NO_NCCL, ProcessSample, Run
 
 M = Metric
 JITTER = [1.0, 1.002, 0.998, 1.001, 0.999] * 2
@@ -262,14 +262,11 @@ def test_a_baseline_of_counts_alone_is_judged_by_counts_alone() -> None:
 
 
 def test_what_is_new_or_has_no_budget_is_shown_and_shuts_nothing() -> None:
-    before = blessed(
-        {M.STEP_MS: [10.0, 10.0], M.NCCL_MS: [1.0, 1.0], M.SYNCS: [1.0, None], M.NCCL_EXPOSED_MS: [0.0, 0.0]}
-    )
+    before = blessed({M.STEP_MS: [10.0, 10.0], M.NCCL_MS: [1.0, 1.0], M.SYNCS: [1.0, None]})
     now = {
         M.STEP_MS: [10.0] * 3,
         M.KERNEL_MS: [8.0] * 3,
         M.NCCL_MS: [3.0] * 3,
-        M.NCCL_EXPOSED_MS: [1.0] * 3,
         M.SYNCS: [5.0] * 3,
     }
     verdict = judge(before, measured(now), Terms(budgets={M.NCCL_MS: 0.01})).verdict
@@ -281,9 +278,26 @@ def test_what_is_new_or_has_no_budget_is_shown_and_shuts_nothing() -> None:
     ] == [
         (M.KERNEL_MS, None, None, 8.0, None, "new, not gated: bless to gate it"),
         (M.NCCL_MS, None, 1.0, 3.0, 2.0, "shown, not gated"),
-        (M.NCCL_EXPOSED_MS, None, 0.0, 1.0, None, "shown, not gated"),
         (M.SYNCS, None, None, 5.0, None, "in 1 of 2 baseline runs only, not gated: bless to gate it"),
     ]
+
+
+def test_nccls_clocks_are_zero_where_none_of_its_kernels_ran() -> None:
+    before = blessed({M.STEP_MS: [10.0] * 5, M.NCCL_EXPOSED_MS: [1.0] * 5})
+
+    def outcome(why: str) -> Outcome | None:
+        runs = measured({M.STEP_MS: [9.0] * 5})
+        absent = {M.NCCL_EXPOSED_MS: why}
+        told = [
+            run.model_copy(update={"processes": tuple(p.model_copy(update={"absent": absent}) for p in run.processes)})
+            for run in runs
+        ]
+        row = judge(before, told, Terms()).verdict.of(M.NCCL_EXPOSED_MS)
+        assert row is not None
+        return row.outcome
+
+    assert outcome(NO_NCCL) is Outcome.IMPROVED
+    assert outcome(f"{NO_NCCL} outside the CUDA graphs, which were traced whole") is Outcome.NOT_MEASURED
 
 
 def test_what_is_shown_only_may_be_new_or_missing() -> None:

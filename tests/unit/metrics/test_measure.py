@@ -20,6 +20,7 @@ def only(timeline: Timeline, step: str | None = "step", **options: int) -> Proce
     return sample
 
 
+EXPOSED = (Metric.H2D_EXPOSED_MS, Metric.NCCL_EXPOSED_MS, Metric.MEMORY_EXPOSED_MS)
 BETWEEN = "0.6667 GPU operations per step were launched between the steps: they count to the step before them"
 
 
@@ -510,6 +511,21 @@ def test_nccl_time_is_kept_apart_and_exposed_where_nothing_else_runs() -> None:
     assert of_range(sample, "step", Metric.NCCL_MS) == 8.0
 
 
+def test_other_memory_operations_are_exposed_where_no_kernel_runs() -> None:
+    # Each step copies back for 8 ms and sets memory for 4, of which 4 and 2 lie under the kernel.
+    sample = only(
+        draw("""
+        range   |------step-----|  |------step-----|  |------step-----|
+        launch   ^d^k^s             ^e^l^t             ^f^m^u
+        d2h       |---d---|          |---e---|          |---f---|
+        kernel        |--k--|            |--l--|            |--m--|
+        memset            |-s-|              |-t-|              |-u-|
+        """)
+    )
+    assert sample.values[Metric.MEMORY_EXPOSED_MS] == 6.0
+    assert sample.values[Metric.H2D_EXPOSED_MS] == 0.0
+
+
 def test_without_nccl_kernels_its_metrics_are_absent() -> None:
     sample = only(draw(NODE_MODE))
     assert sample.absent == {Metric.NCCL_MS: "no NCCL kernels", Metric.NCCL_EXPOSED_MS: "no NCCL kernels"}
@@ -896,7 +912,7 @@ def test_kernels_that_were_launched_but_not_recorded_are_absent_not_zero() -> No
         """)
     )
     why = "process 100 launched 4 kernels, the capture holds none"
-    lost = {Metric.KERNEL_MS, Metric.GAP_MS, Metric.H2D_EXPOSED_MS, Metric.NCCL_MS, Metric.NCCL_EXPOSED_MS}
+    lost = {Metric.KERNEL_MS, Metric.GAP_MS, Metric.NCCL_MS, *EXPOSED}
     assert sample.absent == dict.fromkeys(sorted(lost, key=list(METRICS).index), why)
     assert sample.values[Metric.H2D_MS] == 2.0
     assert sample.values[Metric.LAUNCHES] == 1.0
@@ -969,6 +985,7 @@ def test_kernels_of_which_none_was_timed_are_absent_not_zero(at_zero: bool) -> N
         Metric.KERNEL_MS: why,
         Metric.GAP_MS: why,
         Metric.H2D_EXPOSED_MS: why,
+        Metric.MEMORY_EXPOSED_MS: why,
         Metric.NCCL_MS: "no NCCL kernels",
         Metric.NCCL_EXPOSED_MS: "no NCCL kernels",
     }
@@ -996,7 +1013,7 @@ def test_nccl_kernels_of_which_none_was_timed_leave_the_others_measured() -> Non
     timeline = draw(COPIED)
     sample = only(untimed(timeline, "kernels", of_nccl(timeline)))
     why = "the capture does not say how long any of the 4 NCCL kernels in the steps took"
-    lost = (Metric.GAP_MS, Metric.H2D_EXPOSED_MS, Metric.NCCL_MS, Metric.NCCL_EXPOSED_MS)
+    lost = (Metric.GAP_MS, Metric.NCCL_MS, *EXPOSED)
     assert sample.absent == dict.fromkeys(lost, why)
     assert sample.values[Metric.KERNEL_MS] == only(timeline).values[Metric.KERNEL_MS]
 
@@ -1005,7 +1022,7 @@ def test_nccl_is_measured_where_no_other_kernel_was_timed() -> None:
     timeline = draw(COPIED)
     sample = only(untimed(timeline, "kernels", ~of_nccl(timeline)))
     why = "the capture does not say how long any of the 4 kernels in the steps took"
-    lost = (Metric.KERNEL_MS, Metric.GAP_MS, Metric.H2D_EXPOSED_MS, Metric.NCCL_EXPOSED_MS)
+    lost = (Metric.KERNEL_MS, Metric.GAP_MS, *EXPOSED)
     assert sample.absent == dict.fromkeys(lost, why)
     assert sample.values[Metric.NCCL_MS] == only(timeline).values[Metric.NCCL_MS]
 

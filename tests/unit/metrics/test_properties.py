@@ -138,7 +138,7 @@ def slow_reference(steps: list[Range], work: Work, resumes: Sequence[int] = ()) 
         )
         for own in mine
     )
-    gap = h2d_exposed = nccl_exposed = 0
+    gap = h2d_exposed = nccl_exposed = memory_exposed = 0
     steps_on = {device: sum(any(op.device == device for op, _ in own) for own in mine) for device in (0, 1)}
     steady = {device for device, number in steps_on.items() if number > 0.05 * count}
     for device in {op.device for op, _ in used}:
@@ -148,12 +148,14 @@ def slow_reference(steps: list[Range], work: Work, resumes: Sequence[int] = ()) 
             gap += len(window - ticks([op for op, _ in here]))
         running = ticks([op for op, lane in here if lane in ("kernel", "nccl", "graph")])
         h2d_exposed += len(ticks([op for op, lane in own if lane == "h2d"]) - running)
+        not_memory = ("kernel", "nccl", "graph", "h2d")
+        memory_exposed += len(ticks([op for op, lane in own if lane not in not_memory]) - running)
         rest = ticks([op for op, lane in here if lane != "nccl"])
         nccl_exposed += len(ticks([op for op, lane in own if lane == "nccl"]) - rest)
     typical = values[Metric.STEP_MS]
     windows = len(window) / typical if kept and typical else len(kept)
     values |= {Metric.GAP_MS: gap / windows if kept else math.nan, Metric.H2D_EXPOSED_MS: h2d_exposed / count}
-    values[Metric.NCCL_EXPOSED_MS] = nccl_exposed / count
+    values |= {Metric.NCCL_EXPOSED_MS: nccl_exposed / count, Metric.MEMORY_EXPOSED_MS: memory_exposed / count}
     return values
 
 

@@ -67,6 +67,12 @@ def test_a_run_is_as_slow_as_its_slowest_process() -> None:
     assert two_ranks(10.0, 12.5).value(Metric.STEP_MS) == 12.5
 
 
+@pytest.mark.parametrize("metric", [Metric.NCCL_MS, Metric.NCCL_EXPOSED_MS])
+def test_of_time_spent_waiting_it_is_that_of_the_process_that_waits_least(metric: Metric) -> None:
+    run = records.run(processes=[records.process({metric: ms}, pid=pid) for pid, ms in enumerate((9.0, 4.0, 6.0))])
+    assert run.value(metric) == 4.0
+
+
 def test_a_metric_that_one_process_lacks_is_not_measured() -> None:
     run = two_ranks(10.0, None)
     assert run.value(Metric.STEP_MS) is None
