@@ -47,6 +47,8 @@ safe.directory by it."""
 
 INSTALLED: Final = ("site-packages", "dist-packages")
 """What folders of installed packages are called."""
+PROJECT_FILES: Final = ("pyproject.toml", "setup.cfg", "setup.py")
+"""What says how the Python project around it is installed."""
 
 _SHA: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
@@ -151,6 +153,16 @@ def tracked_python_files(root: Path, *, env: Mapping[str, str] | None = None) ->
     """
     told = _ask(root, env, "ls-files", "-z", "--cached", "--", "*.py")
     return tuple(sorted({name for name in told.split("\0") if name and (root / name).is_file()}))
+
+
+def project_folders(root: Path, *, env: Mapping[str, str] | None = None) -> tuple[Path, ...]:
+    """Return the folders at or below `root` in which git tracks what makes one a Python project, sorted.
+
+    Raises:
+        RepositoryUnreadable: no git, no repository, or git refuses.
+    """
+    told = _ask(root, env, "ls-files", "-z", "--cached", "--", *(f":(glob)**/{name}" for name in PROJECT_FILES))
+    return tuple(sorted({(root / name).parent for name in told.split("\0") if name}))
 
 
 def resolve(root: Path, revision: str, *, env: Mapping[str, str] | None = None) -> str:

@@ -82,7 +82,8 @@ def hold_to_project(
     ```
     the same file below the root or `src`, with other content           stale, where it was installed as the project, or
                                                                         lies in a clone of it
-    installed from a folder of the repository, any layout, the same     stale
+    installed from a folder of the repository, or by the name of a      stale
+    project in it that has the same file in any layout
     equal; not in the project; generated (git ignores it); compiled     none of it
     not to be read, as in an archive; of nobody that is known           none of it
     ```
@@ -182,19 +183,30 @@ class _Project:
             found = [
                 file
                 for one in self._from_here(loaded.site)
-                if one.source is not None and one.holds(inner)
+                if one.holds(inner)
                 for file in self._listed
-                if file.is_relative_to(one.source) and file.parts[-len(inner.parts) :] == inner.parts
+                if self._is_source(one, file) and file.parts[-len(inner.parts) :] == inner.parts
             ]
         return found
 
     def _from_here(self, site: Path) -> tuple[Distribution, ...]:
-        """What was installed into a folder from one of the repository's, not as a link to it."""
+        """What was installed into a folder from one of the repository's, not as a link to it, or by its name."""
         if site not in self._local:
-            noted = (note.parent for note in site.glob("*.dist-info/direct_url.json"))
-            infos = (info for info in noted if (source := _installed_from(info)) is not None and self._holds(source))
-            self._local[site] = tuple(one for info in sorted(infos) for one in _distribution(info))
+            infos = sorted(info for info in site.glob("*.dist-info") if self._is_of_repository(info))
+            self._local[site] = tuple(one for info in infos for one in _distribution(info))
         return self._local[site]
+
+    def _is_of_repository(self, info: Path) -> bool:
+        if _normal(info.name.partition("-")[0]) in self._homes:
+            return True
+        source = _installed_from(info)
+        return source is not None and self._holds(source)
+
+    def _is_source(self, one: Distribution, file: Path) -> bool:
+        """Whether a distribution was to be made of the folder around one of the project's files."""
+        if one.source is not None and self._holds(one.source):
+            return file.is_relative_to(one.source)
+        return any(file.is_relative_to(home) for home in self._homes.get(one.name, ()))
 
     def is_meant(self, loaded: Loaded, own: Sequence[Path]) -> bool:
         """Whether a module was to be the project's, though its file is none of these, as far as they can be read."""
@@ -209,18 +221,20 @@ class _Project:
             return False  # generated
         owners = [one for one in self._installed_in(loaded.site) if one.holds(loaded.inner)]
         if any(_read(file) is None for file in (loaded.file, *own)):
-            return any(one.has_record and self._is_installed_as(one) for one in owners)
+            return any(one.has_record and self._is_installed_as(one, own) for one in owners)
         if owners:
-            return any(self._is_installed_as(one) for one in owners)
+            return any(self._is_installed_as(one, own) for one in owners)
         if is_installed(loaded.site):
             top = loaded.inner.parts[0].removesuffix(".py")
-            ours = (one for one in self._installed_in(loaded.site) if self._is_installed_as(one))
+            ours = (one for one in self._installed_in(loaded.site) if self._is_installed_as(one, own))
             return _normal(top) in self._names or any(top in one.tops for one in (*ours, *_built(self.root)))
         above = next((folder for folder in (loaded.site, *loaded.site.parents) if _is_project(folder)), None)
         return above is not None and not _names(above).isdisjoint(self._names)
 
-    def _is_installed_as(self, one: Distribution) -> bool:
-        return one.name in self._names or (one.source is not None and self._holds(one.source))
+    def _is_installed_as(self, one: Distribution, own: Sequence[Path]) -> bool:
+        if one.source is not None and self._holds(one.source):
+            return True
+        return any(self._is_source(one, file) for file in own)
 
     def ignored(self, paths: Mapping[str, Path] | Sequence[str]) -> set[str]:
         """Those of some paths that git ignores; none where it does not say."""
@@ -259,6 +273,16 @@ class _Project:
     def _names(self) -> frozenset[str]:
         """What the project is installed as; nothing where it is not for that, or does not tell."""
         return _names(self.root)
+
+    @cached_property
+    def _homes(self) -> Mapping[str, frozenset[Path]]:
+        """The folders of the projects at and below the root, by the names that they are installed as."""
+        folders = {self.root}
+        with suppress(RepositoryUnreadable):
+            folders |= set(git.project_folders(self.root, env=self._env))
+        named = {folder: self._names if folder == self.root else _names(folder) for folder in folders}
+        names = {name for told in named.values() for name in told}
+        return {name: frozenset(folder for folder in folders if name in named[folder]) for name in names}
 
     def _installed_in(self, site: Path) -> tuple[Distribution, ...]:
         if site not in self._all:
@@ -327,7 +351,7 @@ def _installed_from(info: Path) -> Path | None:
 
 
 def _is_project(folder: Path) -> bool:
-    return any((folder / name).is_file() for name in ("pyproject.toml", "setup.cfg", "setup.py"))
+    return any((folder / name).is_file() for name in git.PROJECT_FILES)
 
 
 def _built(folder: Path) -> Iterator[Distribution]:

@@ -259,6 +259,15 @@ def test_tracked_python_files_are_relative_to_the_root_and_exist(root: Path, env
     assert git.tracked_python_files(root, env=env) == ("workloads/mlp.py", "ünï code.py")
 
 
+def test_a_folder_is_a_projects_where_git_tracks_what_says_so(root: Path, env: Env) -> None:
+    for name in ("pyproject.toml", "a/setup.py", "a/b/setup.cfg", "a/b/setup.py", "c/my-pyproject.toml", "d/setup.py"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text("")
+    run(root, env, "add", "pyproject.toml", "a", "c")
+    assert git.project_folders(root, env=env) == (root, root / "a", root / "a/b")
+    assert git.project_folders(root / "a", env=env) == (root / "a", root / "a/b")
+
+
 # Other commits
 
 

@@ -154,6 +154,35 @@ def test_what_was_installed_from_the_project_is_held_to_it_in_any_layout(
         held(repository, tmp_path, modules)
 
 
+@pytest.mark.parametrize("note", [None, {"archive_info": {}}, {"vcs_info": {"vcs": "git", "commit_id": "1"}}])
+@pytest.mark.parametrize("config", ["pyproject.toml", "python/pyproject.toml", "python/setup.py"])
+def test_what_bears_the_name_of_a_project_is_held_to_it_in_any_layout(
+    tmp_path: Path, config: str, note: Mapping[str, object] | None
+) -> None:
+    repository = Repository(tmp_path / "project")
+    repository.commit({"python/odd/core.py": NEW, config: NAMED})
+    installed(tmp_path, {"odd/core.py": NEW, **distribution("my_proj", "odd/core.py")})
+    if note is not None:
+        installed(tmp_path, {"my_proj-1.dist-info/direct_url.json": json.dumps({"url": "https://a.b/c", **note})})
+    modules = {"odd.core": f"{SITE}/odd/core.py"}
+    assert held(repository, tmp_path, modules) == {"python/odd/core.py": sha(NEW)}
+    installed(tmp_path, {"odd/core.py": OLD})
+    with pytest.raises(CodeStale, match=r"python/odd/core\.py"):
+        held(repository, tmp_path, modules)
+
+
+def test_a_projects_name_vouches_for_no_files_around_it_and_for_no_others_distribution(
+    repository: Repository, tmp_path: Path
+) -> None:
+    named = NAMED.replace("My.Proj", "odd")
+    repository.commit({"third_party/odd/pyproject.toml": named, "python/odd/core.py": NEW, "lib/other/core.py": NEW})
+    files = ("helpers.py", "odd/core.py")
+    installed(tmp_path, {**dict.fromkeys(files, OLD), **distribution("odd", *files)})
+    installed(tmp_path, {"other/core.py": OLD, **distribution("other", "other/core.py")})
+    modules = {"helpers": "helpers.py", "odd.core": "odd/core.py", "other.core": "other/core.py"}
+    assert held(repository, tmp_path, {name: f"{SITE}/{file}" for name, file in modules.items()}) == {}
+
+
 @pytest.mark.parametrize(
     ("own", "files", "modules"),
     [
