@@ -20,6 +20,7 @@ from typing import Final
 
 from perfgate.model.baseline import Commit
 from perfgate.model.errors import RepositoryUnreadable, RevisionMissing, WorktreeFailed
+from perfgate.model.order import INSTALLED
 
 TIME_LIMIT_S: Final = 30.0
 CHECKOUT_LIMIT_S: Final = 600.0
@@ -45,8 +46,6 @@ ABOUT_ANOTHER_REPOSITORY: Final = frozenset(
 safe.directory by it."""
 
 
-INSTALLED: Final = ("site-packages", "dist-packages")
-"""What folders of installed packages are called."""
 PROJECT_FILES: Final = ("pyproject.toml", "setup.cfg", "setup.py")
 """What says how the Python project around it is installed."""
 

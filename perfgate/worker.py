@@ -23,7 +23,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import ClassVar, Final, Protocol
 
-from perfgate.model.order import Account, Bouts, Ending, Order
+from perfgate.model.order import Account, Bouts, Ending, Order, is_installed
 from perfgate.model.workload import START_RANGE, STEP_RANGE, WAIT_RANGE, WARMUP_RANGE
 
 SETTLING_TURNS: Final = 5
@@ -643,11 +643,10 @@ class ProjectFiles:
         path = Path(file).resolve()
         if not path.is_relative_to(self._root):
             return None
-        if "site-packages" in path.parts and not any(path.is_relative_to(folder) for folder in self._vendored):
+        inner = path.relative_to(self._root)
+        if is_installed(inner) and not any(path.is_relative_to(folder) for folder in self._vendored):
             return None
-        if any(path.is_relative_to(prefix) for prefix in self._foreign):
-            return None
-        return path.relative_to(self._root)
+        return None if any(path.is_relative_to(prefix) for prefix in self._foreign) else inner
 
 
 def loaded_code(root: Path, vendored: Collection[str] = ()) -> dict[str, str]:

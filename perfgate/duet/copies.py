@@ -5,30 +5,35 @@ A stale copy in site-packages would look unchanged for ever. Copies that are equ
 
 from __future__ import annotations
 
-import configparser
 import hashlib
-import json
 import os
 import re
 import sys
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePath
 from typing import Final
-from urllib.parse import unquote, urlsplit
+
+from packaging.utils import canonicalize_name
 
 from perfgate import git
 from perfgate.duet.environment import PACKAGE
+from perfgate.duet.installed import (
+    LAYOUTS,
+    Distribution,
+    built_in,
+    distribution_at,
+    name_of,
+    origin_of,
+    project_names,
+)
 from perfgate.duet.proof import Witness
-from perfgate.duet.worktree import is_installed
 from perfgate.model.errors import CodeStale, RepositoryUnreadable
+from perfgate.model.order import INSTALLED, is_installed
 from perfgate.model.workload import Workload
 
-LAYOUTS: Final = (".", "src")
-"""Where a project's packages lie, from its root."""
 _VERSION_FILE: Final = re.compile(r"_*(version|about|(build|git)_?(info|version))_*")
 _VERSION_LINE: Final = re.compile(rb"^[ \t]*__version\w*[ \t]*[:=].*$", re.MULTILINE)
 """What tools write a version into while they build: it differs in every fresh copy."""
@@ -48,30 +53,6 @@ class Loaded:
     def inner(self) -> PurePath:
         """Its file from there."""
         return self.file.relative_to(self.site)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Distribution:
-    """What says of itself that it is installed in a folder."""
-
-    name: str
-    source: Path | None
-    """The folder that it was installed from, where it was one (PEP 610)."""
-    files: str
-    """Its record, a line a file; the top-level names where it has none."""
-    has_record: bool
-
-    def holds(self, inner: PurePath) -> bool:
-        """Whether a file is one of its own."""
-        if self.has_record:
-            return f"\n{inner.as_posix()}," in self.files
-        return f"\n{inner.parts[0].removesuffix('.py')}\n" in self.files
-
-    @property
-    def tops(self) -> frozenset[str]:
-        """Its top-level names, with others that no module can have."""
-        first = (re.split(r"[/,]", line, maxsplit=1)[0] for line in self.files.splitlines())
-        return frozenset(name.removesuffix(".py") for name in first)
 
 
 def hold_to_project(
@@ -193,13 +174,13 @@ class _Project:
         """What was installed into a folder from one of the repository's, not as a link to it, or by its name."""
         if site not in self._local:
             infos = sorted(info for info in site.glob("*.dist-info") if self._is_of_repository(info))
-            self._local[site] = tuple(one for info in infos for one in _distribution(info))
+            self._local[site] = tuple(one for info in infos for one in distribution_at(info))
         return self._local[site]
 
     def _is_of_repository(self, info: Path) -> bool:
-        if _normal(info.name.partition("-")[0]) in self._homes:
+        if name_of(info) in self._homes:
             return True
-        source = _installed_from(info)
+        source = origin_of(info).source
         return source is not None and self._holds(source)
 
     def _is_source(self, one: Distribution, file: Path) -> bool:
@@ -227,9 +208,11 @@ class _Project:
         if is_installed(loaded.site):
             top = loaded.inner.parts[0].removesuffix(".py")
             ours = (one for one in self._installed_in(loaded.site) if self._is_installed_as(one, own))
-            return _normal(top) in self._names or any(top in one.tops for one in (*ours, *_built(self.root)))
+            return canonicalize_name(top) in self._names or any(
+                top in one.tops for one in (*ours, *built_in(self.root))
+            )
         above = next((folder for folder in (loaded.site, *loaded.site.parents) if _is_project(folder)), None)
-        return above is not None and not _names(above).isdisjoint(self._names)
+        return above is not None and not project_names(above).isdisjoint(self._names)
 
     def _is_installed_as(self, one: Distribution, own: Sequence[Path]) -> bool:
         if one.source is not None and self._holds(one.source):
@@ -272,7 +255,7 @@ class _Project:
     @cached_property
     def _names(self) -> frozenset[str]:
         """What the project is installed as; nothing where it is not for that, or does not tell."""
-        return _names(self.root)
+        return project_names(self.root)
 
     @cached_property
     def _homes(self) -> Mapping[str, frozenset[Path]]:
@@ -280,14 +263,14 @@ class _Project:
         folders = {self.root}
         with suppress(RepositoryUnreadable):
             folders |= set(git.project_folders(self.root, env=self._env))
-        named = {folder: self._names if folder == self.root else _names(folder) for folder in folders}
+        named = {folder: self._names if folder == self.root else project_names(folder) for folder in folders}
         names = {name for told in named.values() for name in told}
         return {name: frozenset(folder for folder in folders if name in named[folder]) for name in names}
 
     def _installed_in(self, site: Path) -> tuple[Distribution, ...]:
         if site not in self._all:
             infos = sorted((*site.glob("*.dist-info"), *site.glob("*.egg-info"), *site.glob("EGG-INFO")))
-            self._all[site] = tuple(one for info in infos for one in _distribution(info))
+            self._all[site] = tuple(one for info in infos for one in distribution_at(info))
         return self._all[site]
 
 
@@ -298,11 +281,11 @@ _NEVER: Final = frozenset({"conftest", "sitecustomize", "usercustomize"})
 def _site(name: str, file: Path) -> Path | None:
     """The folder of the path in which a file was found as the module of that name; None where it has another."""
     if name == "__main__":
-        return next((above for above in file.parents if above.name in git.INSTALLED), None)
+        return next((above for above in file.parents if above.name in INSTALLED), None)
     for parts in ((*name.split("."), "__init__.py"), (*name.split(".")[:-1], f"{name.rpartition('.')[2]}.py")):
         if file.parts[-len(parts) :] == parts:
             return Path(*file.parts[: -len(parts)])
-    return next((above for above in file.parents if above.name in git.INSTALLED), None)
+    return next((above for above in file.parents if above.name in INSTALLED), None)
 
 
 def _is_same(copy: Path, own: Path) -> bool:
@@ -325,60 +308,5 @@ def _plain(text: bytes) -> bytes:
     return _VERSION_LINE.sub(b"", text.replace(b"\r\n", b"\n"))
 
 
-def _distribution(info: Path) -> Iterator[Distribution]:
-    with suppress(OSError):
-        metadata = next((info / one for one in ("METADATA", "PKG-INFO") if (info / one).is_file()), info)
-        told = re.search(r"^Name:[ \t]*(\S+)", metadata.read_text("utf-8", "replace"), re.MULTILINE)
-        record = info / "RECORD"
-        files = record if record.is_file() else info / "top_level.txt"
-        listed = files.read_text("utf-8", "replace") if files.is_file() else ""
-        yield Distribution(
-            name=_normal(info.name.partition("-")[0] if told is None else told[1]),
-            source=_installed_from(info),
-            files="\n" + listed.replace('"', "") + "\n",
-            has_record=files == record,
-        )
-
-
-def _installed_from(info: Path) -> Path | None:
-    """The folder that a distribution was installed from, unless only a link to it was installed."""
-    with suppress(OSError, ValueError, TypeError, AttributeError, KeyError):
-        told = json.loads((info / "direct_url.json").read_text(encoding="utf-8"))
-        url = urlsplit(told["url"])
-        if "dir_info" in told and url.scheme == "file" and not told["dir_info"].get("editable"):
-            return Path(os.path.realpath(unquote(url.path)))
-    return None
-
-
 def _is_project(folder: Path) -> bool:
     return any((folder / name).is_file() for name in git.PROJECT_FILES)
-
-
-def _built(folder: Path) -> Iterator[Distribution]:
-    """What building a project has left in it."""
-    for layout in LAYOUTS:
-        for info in sorted((folder / layout).glob("*.egg-info")):
-            yield from _distribution(info)
-
-
-def _names(folder: Path) -> frozenset[str]:
-    """What a project is installed as, by what it says and by what building it has left: a setup.py may compute it."""
-    found = {one.name for one in _built(folder)}
-    with suppress(OSError, ValueError, AttributeError, TypeError):
-        told = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))
-        for table in (told.get("project", {}), told.get("tool", {}).get("poetry", {})):
-            found |= {_normal(str(table["name"]))} if "name" in table else set()
-    with suppress(OSError, ValueError, configparser.Error):
-        config = configparser.ConfigParser(interpolation=None)
-        config.read(folder / "setup.cfg", encoding="utf-8")
-        found |= {_normal(config["metadata"]["name"])} if config.has_option("metadata", "name") else set()
-    with suppress(OSError, ValueError):
-        setup = (folder / "setup.py").read_text(encoding="utf-8")
-        named = re.findall(r"\bname\s*=\s*[\"']([\w.-]+)[\"']", setup)
-        found |= {_normal(name) for name in named}
-    return frozenset(found)
-
-
-def _normal(name: str) -> str:
-    """As PEP 503 writes a name."""
-    return re.sub(r"[-_.]+", "-", name).lower()

@@ -14,11 +14,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Final
-from urllib.parse import unquote, urlsplit
 
 from perfgate.duet.environment import PACKAGE
+from perfgate.duet.installed import distribution_at, name_of, origin_of
 from perfgate.duet.worktree import Worktree
 from perfgate.model.errors import CodeUnproven
+from perfgate.model.order import INSTALLED
 from perfgate.model.workload import Workload
 
 SHOWN: Final = 3
@@ -140,7 +141,8 @@ def strays(witness: Witness, tree: Worktree, *, own: Path | None) -> tuple[str, 
     below the repository proper, and neither installed there nor in the checkout      an editable installation
     the same, executed by its path and no module's                                    `spec_from_file_location`, a hub
     elsewhere, and the checkout has a module of that name                             a copy in site-packages
-    elsewhere, and installed from a folder of the repository                          the same, in any layout
+    elsewhere, and installed from a folder of the repository, or as one of its        the same, in any layout
+    projects by name
     ```
 
     Args:
@@ -232,23 +234,26 @@ def _is_extension(entry: str, name: str) -> bool:
 
 def _site_of(file: Path) -> Path | None:
     """The innermost folder of installed packages above a file."""
-    return next((above for above in file.parents if above.name in {"site-packages", "dist-packages"}), None)
+    return next((above for above in file.parents if above.name in INSTALLED), None)
 
 
 def _installed_from(tree: Worktree, sites: Collection[Path]) -> set[tuple[Path | None, str]]:
-    """The top-level names, by folder, that were installed there from a folder of the repository proper (PEP 610)."""
-    found: set[tuple[Path | None, str]] = set()
-    for site in sites:
-        for note in site.glob("*.dist-info/direct_url.json"):
-            with suppress(OSError, ValueError, TypeError, AttributeError, KeyError):
-                told = json.loads(note.read_text(encoding="utf-8"))
-                url = urlsplit(told["url"]) if "dir_info" in told else None
-                if url is None or url.scheme != "file" or told["dir_info"].get("editable"):
-                    continue
-                source = Path(os.path.realpath(unquote(url.path)))
-                if source.is_relative_to(tree.home) or not source.is_relative_to(tree.origin_top):
-                    continue
-                record = (note.parent / "RECORD").read_text(encoding="utf-8").splitlines()
-                tops = {line.partition(",")[0].partition("/")[0] for line in record}
-                found |= {(site, top.partition(".")[0]) for top in tops if top and not top.endswith(".dist-info")}
-    return found
+    """The top-level names, by folder, that were installed there from the repository proper, or as a project of it."""
+
+    def is_local(info: Path) -> bool:
+        origin = origin_of(info)
+        if origin.is_editable or (origin.path is not None and origin.path.is_relative_to(tree.home)):
+            return False
+        if name_of(info) in tree.names:
+            return True
+        return origin.source is not None and origin.source.is_relative_to(tree.origin_top)
+
+    return {
+        (site, top.partition(".")[0])
+        for site in sites
+        for info in site.glob("*.dist-info")
+        if is_local(info)
+        for one in distribution_at(info)
+        for top in one.tops
+        if top and not top.endswith(".dist-info")
+    }

@@ -23,7 +23,9 @@ from pathlib import Path, PurePath
 from typing import Final, Protocol
 
 from perfgate import git
+from perfgate.duet.installed import project_names
 from perfgate.model.errors import RepositoryUnreadable, WorktreeFailed
+from perfgate.model.order import is_installed
 
 ROOT: Final = "PERFGATE_ROOT"
 """Tells the setup where the project itself is: data and caches that no commit holds can be linked from there."""
@@ -78,6 +80,8 @@ class Worktree:
     """The top of the repository proper."""
     vendored: frozenset[PurePath] = frozenset()
     """Folders, from the top, that are named as those of installed packages, and that git tracks there or here."""
+    names: frozenset[str] = frozenset()
+    """What the projects that git tracks there or here are installed as."""
 
     @property
     def home(self) -> Path:
@@ -115,11 +119,6 @@ class Worktree:
 
 def _is_environment(folder: Path) -> bool:
     return (folder / "pyvenv.cfg").is_file() or (folder / "conda-meta").is_dir()
-
-
-def is_installed(path: PurePath) -> bool:
-    """Whether a path is one of installed packages by its names, wherever their environment is."""
-    return not set(git.INSTALLED).isdisjoint(path.parts)
 
 
 @contextmanager
@@ -168,6 +167,12 @@ def worktree(
             origin=origin,
             origin_top=origin_top,
             vendored=git.vendored(top, env=env) | git.vendored(origin_top, env=env),
+            names=frozenset(
+                name
+                for project in (top, origin_top)
+                for folder in git.project_folders(project, env=env)
+                for name in project_names(folder)
+            ),
         )
         if not tree.root.is_dir():
             raise WorktreeFailed(

@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
+from pathlib import PurePath
+from typing import Final
 
 from pydantic import Field
 
 from perfgate.model.record import Record
+
+INSTALLED: Final = ("site-packages", "dist-packages")
+"""What folders of installed packages are called."""
+
+
+def is_installed(path: PurePath) -> bool:
+    """Whether a path is one of installed packages by its names, wherever their environment is."""
+    return not set(INSTALLED).isdisjoint(path.parts)
 
 
 class Bouts(Record):

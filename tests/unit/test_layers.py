@@ -82,6 +82,7 @@ HOMES: Mapping[str, frozenset[str]] = {
     "iniconfig": frozenset({"plugin"}),
     "numpy": frozenset({"model", "nsys", "metrics", "judge", "calibration"}),
     "nvtx": frozenset({"worker", "selftest", "scaffold"}),
+    "packaging": frozenset({"duet"}),
     "pandas": frozenset({"nsys"}),
     "psutil": frozenset({"nsys", "machine"}),
     "pydantic": frozenset(

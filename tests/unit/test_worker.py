@@ -1221,7 +1221,7 @@ def test_loaded_code_is_found_through_links(tmp_path: Path, load: Load) -> None:
     assert loaded_code(tmp_path / "link") == loaded_code(tmp_path / "real") == {"model.py": sha("x")}
 
 
-@pytest.mark.parametrize("folder", [".venv/lib/python3.11/site-packages/x", "lib/site-packages"])
+@pytest.mark.parametrize("folder", [".venv/lib/python3.11/site-packages/x", "lib/site-packages", "env/dist-packages"])
 def test_installed_packages_below_the_project_are_not_its_code(tmp_path: Path, load: Load, folder: str) -> None:
     (tmp_path / folder).mkdir(parents=True)
     (tmp_path / folder / "dep.py").write_text("x")

@@ -169,6 +169,30 @@ def test_what_was_installed_from_the_repository_is_its_own_in_any_layout(
     assert bool(strays(told(tmp_path, modules), tree, own=None)) is is_stray
 
 
+@pytest.mark.parametrize(
+    ("name", "note", "is_stray"),
+    [
+        ("odd", {}, True),
+        ("odd", {"url": "https://a.b/odd-1-py3-none-any.whl", "archive_info": {}}, True),
+        ("odd", {"url": "file:///a/clone", "dir_info": {}}, True),
+        ("odd", {"url": "file:///a/clone", "dir_info": {"editable": True}}, False),
+        ("odd", {"url": f"file:///{CHECKOUT}/dist/odd-1-py3-none-any.whl", "archive_info": {}}, False),
+        ("other", {}, False),
+        ("other", {"url": "file:///project/dist/odd-1-py3-none-any.whl", "archive_info": {}}, False),
+    ],
+)
+def test_what_bears_the_name_of_a_project_of_the_repository_is_its_own_in_any_layout(
+    tree: Worktree, tmp_path: Path, name: str, note: dict[str, str], is_stray: bool
+) -> None:
+    write(tmp_path / SITE, "Odd-1.dist-info/RECORD", "odd/core.py")
+    (tmp_path / SITE / "Odd-1.dist-info" / "RECORD").write_text("odd/core.py,,\n")
+    told_of = json.dumps(note).replace("file:///p", f"{tmp_path.as_uri()}/p")
+    (tmp_path / SITE / "Odd-1.dist-info" / "direct_url.json").write_text(told_of)
+    mine = replace(tree, names=frozenset({name}))
+    modules = {"odd.core": f"{SITE}/odd/core.py", "torch": f"{SITE}/torch/__init__.py"}
+    assert bool(strays(told(tmp_path, modules), mine, own=None)) is is_stray
+
+
 @pytest.mark.parametrize("note", ["{", "[]", "{}", '{"dir_info": {}}', '{"url": 1, "dir_info": {}}'])
 def test_a_broken_note_of_an_installation_says_nothing(tree: Worktree, tmp_path: Path, note: str) -> None:
     write(tmp_path / SITE, "x-1.dist-info/RECORD")

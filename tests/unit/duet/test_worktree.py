@@ -527,6 +527,13 @@ def test_a_vendored_folder_that_is_named_as_that_of_installed_packages_has_its_c
         assert tree.counterpart(repository.root / "other" / "site-packages") is None
 
 
+def test_a_checkout_knows_the_names_of_projects_there_and_here(repository: Repository) -> None:
+    repository.commit({"python/pyproject.toml": '[project]\nname = "The.Old"\n'})
+    repository.write({"python/pyproject.toml": '[project]\nname = "new"\n', "x/setup.py": "setup(name='untracked')"})
+    with checked_out(repository, "HEAD") as tree:
+        assert tree.names == {"the-old", "new"}
+
+
 def test_worktrees_of_dead_gates_are_removed_on_demand_and_those_of_living_ones_are_not(
     repository: Repository,
 ) -> None:
