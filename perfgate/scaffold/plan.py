@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path, PurePosixPath
 from typing import Final
+
+from packaging.version import InvalidVersion, Version
 
 from perfgate.model.errors import ScaffoldRefused
 from perfgate.scaffold import table, templates
@@ -154,12 +155,17 @@ def _state(there: str | None, text: str, *, version: str) -> State:
     seal = templates.seal_of(there)
     if seal is None or not seal.intact:
         return State.EDITED
-    written, now = _numbers(seal.version), _numbers(version)
-    return State.OTHER if seal.version == version else State.NEWER if written > now else State.OLDER
+    if seal.version == version:
+        return State.OTHER
+    return State.NEWER if _is_newer(seal.version, version) else State.OLDER
 
 
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(number) for number in re.findall(r"\d{1,9}", version))
+def _is_newer(version: str, than: str) -> bool:
+    """Whether a version comes after another; one that is none was written by no perfgate."""
+    try:
+        return Version(version) > Version(than)
+    except InvalidVersion:
+        return False
 
 
 def _of(facts: Facts, target: Path, *, kind: Kind, text: str, there: str | None, state: State) -> Planned:

@@ -82,7 +82,7 @@ HOMES: Mapping[str, frozenset[str]] = {
     "iniconfig": frozenset({"plugin"}),
     "numpy": frozenset({"model", "nsys", "metrics", "judge", "calibration"}),
     "nvtx": frozenset({"worker", "selftest", "scaffold"}),
-    "packaging": frozenset({"duet"}),
+    "packaging": frozenset({"duet", "scaffold"}),
     "pandas": frozenset({"nsys"}),
     "psutil": frozenset({"nsys", "machine"}),
     "pydantic": frozenset(

@@ -152,6 +152,15 @@ def test_a_newer_perfgates_file_is_not_called_older(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("writer", "state"),
+    [("1.2.3rc1", State.OLDER), ("1.2.3.dev4", State.OLDER), ("1.2.3.post1", State.NEWER), ("neither", State.OLDER)],
+)
+def test_a_pre_release_comes_before_its_release(tmp_path: Path, writer: str, state: State) -> None:
+    scaffold(facts_of(tmp_path, version=writer))
+    assert set(states(plan(reread(facts_of(tmp_path)))).values()) == {State.SAME, state}
+
+
 def test_line_ends_that_git_changed_are_no_edit(tmp_path: Path) -> None:
     facts = facts_of(tmp_path)
     scaffold(facts)
