@@ -26,6 +26,7 @@ from perfgate.nsys.environment import withhold_secrets
 from perfgate.nsys.profile import ProfileOutcome, ProfileSpec, profile
 from perfgate.nsys.sqlite import read_timeline
 from perfgate.nsys.tool import NsysTool, find_nsys
+from perfgate.workload import workload_files
 
 FREE_BYTES: Final = 2 * 10**9
 """What a gate of several runs may need at once: captures and their exports are tens to hundreds of MB each."""
@@ -346,14 +347,8 @@ def check_repository(root: Path, *, env: Mapping[str, str], baselines: str) -> F
 def check_workloads(root: Path, workloads: str) -> Finding:
     """Say whether there is anything to measure."""
     folder = root / workloads
-    files = [
-        path
-        for suffix in ("*.py", "*.yaml", "*.yml")
-        for path in folder.glob(suffix)
-        if not path.name.startswith("_") and path.name != "conftest.py"
-    ]
-    if files:
-        return Finding(check="workloads", ok=True, fact=f"{len(files)} file(s) in {workloads}/")
+    if count := sum(1 for _ in workload_files(folder)):
+        return Finding(check="workloads", ok=True, fact=f"{count} file(s) in {workloads}/")
     return Finding(
         check="workloads",
         ok=False,

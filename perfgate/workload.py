@@ -1,4 +1,4 @@
-"""What a workload author writes: the `@workload` mark and the `steps` that drive a loop.
+"""What a workload author writes: the `@workload` mark, the `steps` that drive a loop, and the files that hold them.
 
 Light by design: importing this file imports neither torch nor nvtx, pandas nor pydantic.
 """
@@ -7,13 +7,18 @@ from __future__ import annotations
 
 import inspect
 import math
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import Protocol, TypeVar, runtime_checkable
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
 MARK = "__perfgate_workload__"
+NOT_ENTERED = ("*.egg", ".*", "_darcs", "build", "CVS", "dist", "node_modules", "venv", "{arch}")
+"""Folders that pytest, unless told otherwise (`norecursedirs`), does not look for files in."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -112,6 +117,27 @@ def declaration_of(candidate: object) -> Declaration | None:
     """Return what `@workload` said of an object, None for anything else."""
     found = getattr(candidate, MARK, None) if inspect.isfunction(candidate) else None
     return found if isinstance(found, Declaration) else None
+
+
+def holds_workloads(file_path: Path) -> bool:
+    """Whether a file is a Python file of workloads by its name."""
+    name = file_path.name
+    return file_path.suffix == ".py" and name != "conftest.py" and not name.startswith(("_", "."))
+
+
+def holds_command(file_path: Path) -> bool:
+    """Whether a file is the YAML file of one workload by its name."""
+    return file_path.suffix.lower() in {".yaml", ".yml"} and not file_path.name.startswith(("_", "."))
+
+
+def workload_files(folder: Path) -> Iterator[Path]:
+    """The files below a folder that hold workloads by their names, folder by folder; none where there is no folder."""
+    for parent, folders, files in os.walk(folder):
+        entered = (name for name in folders if not any(fnmatchcase(name, pattern) for pattern in NOT_ENTERED))
+        folders[:] = sorted(name for name in entered if not (Path(parent, name) / "pyvenv.cfg").is_file())
+        for file in sorted(Path(parent, name) for name in files):
+            if (holds_workloads(file) or holds_command(file)) and file.is_file():
+                yield file
 
 
 def _not_run_through(function: Callable[..., object]) -> str | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from perfgate.workload import declaration_of
+from perfgate.workload import declaration_of, holds_workloads
 
 SIMPLE = (str, int, float, bool, type(None))
 TOLD_BY_NAME = ("dtype", "device")
@@ -39,16 +39,6 @@ class WorkloadModule(pytest.Module):
     def collect(self) -> Iterable[pytest.Item | pytest.Collector]:
         """The module's workloads as the plain pytest functions that they are."""
         return [item for item in super().collect() if isinstance(item, pytest.Function)]
-
-
-def holds_workloads(file_path: Path) -> bool:
-    """Whether a file is a Python file of workloads by its name."""
-    return file_path.suffix == ".py" and file_path.name != "conftest.py" and not file_path.name.startswith("_")
-
-
-def holds_command(file_path: Path) -> bool:
-    """Whether a file is the YAML file of one workload by its name."""
-    return file_path.suffix.lower() in {".yaml", ".yml"} and not file_path.name.startswith(("_", "."))
 
 
 def parameters_of(function: pytest.Function) -> dict[str, str]:

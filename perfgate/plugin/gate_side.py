@@ -22,7 +22,7 @@ from perfgate.model.workload import Workload
 from perfgate.pages import page_of
 from perfgate.plugin import OPTIONS
 from perfgate.plugin.bench import GATE, Against, PytestGate
-from perfgate.plugin.collect import holds_command, holds_workloads, spared_by_timeouts
+from perfgate.plugin.collect import spared_by_timeouts
 from perfgate.plugin.handed_on import environment_before, ini_values, own_options, restore_process
 from perfgate.plugin.items import CommandCollector, CommandItem, GatedModule, GateShut, WorkloadItem
 from perfgate.plugin.outputs import Outputs
@@ -31,6 +31,7 @@ from perfgate.plugin.sharding import label_of, refuse_empty, shard_of
 from perfgate.render.document import GateDocument
 from perfgate.render.text import skipped_text
 from perfgate.settings import budgets_of_options, find_root, load_settings, project_around
+from perfgate.workload import holds_command, holds_workloads
 
 EXPECTED = pytest.StashKey[Sequence[Workload]]()
 CLOSING = pytest.StashKey[Closing]()

@@ -11,7 +11,8 @@ import pytest
 
 from perfgate import worker
 from perfgate.model.order import Ending, Order
-from perfgate.plugin.collect import WorkloadModule, holds_workloads, spared_by_timeouts
+from perfgate.plugin.collect import WorkloadModule, spared_by_timeouts
+from perfgate.workload import holds_workloads
 
 ORDER = pytest.StashKey[Order]()
 STEPS = pytest.StashKey[worker.MeasuredSteps]()

@@ -15,6 +15,7 @@ from perfgate.model.errors import ScaffoldRefused
 from perfgate.scaffold import table, templates
 from perfgate.scaffold.facts import PYPROJECT, Facts
 from perfgate.scaffold.lacking import gated_folders, lacking
+from perfgate.workload import holds_workloads, workload_files
 
 GPU: Final = "gpu"
 """The label of the runners that gates run on, beside `self-hosted`: the first of the workflows' matrix."""
@@ -253,25 +254,16 @@ def _read(file: Path) -> str | None:
 
 def _first_workload(folder: Path) -> Path | None:
     """A file below a folder that holds a workload, by its text: it is not run."""
-    for parent, folders, files in os.walk(folder):
-        folders[:] = sorted(name for name in folders if not name.startswith((".", "_")))
-        for name in sorted(files):
-            file = Path(parent, name)
-            if name.startswith(("_", ".")) or name == "conftest.py" or not file.is_file():
-                continue
-            marks = _MARKS.get(file.suffix.lower(), ())
-            text = _head(file) if marks else ""
-            if marks and all(mark in text for mark in marks):
-                return file
+    for file in workload_files(folder):
+        text = _head(file)
+        if all(mark in text for mark in (_IN_PYTHON if holds_workloads(file) else _IN_YAML)):
+            return file
     return None
 
 
-_MARKS: Final[Mapping[str, tuple[str, ...]]] = {
-    ".py": ("perfgate", "workload("),
-    ".yaml": ("command:",),
-    ".yml": ("command:",),
-}
-"""What every file of workloads says somewhere, by its suffix."""
+_IN_PYTHON: Final = ("perfgate", "workload(")
+_IN_YAML: Final = ("command:",)
+"""What every file of workloads says somewhere."""
 
 
 def _head(file: Path) -> str:

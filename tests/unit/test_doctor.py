@@ -383,8 +383,10 @@ def test_a_project_needs_workloads(tmp_path: Path) -> None:
     (folder / "conftest.py").write_text("")
     assert doctor.check_workloads(tmp_path, "workloads").fact == f"{folder} holds no workload"
     (folder / "mlp.yaml").write_text("")
+    (folder / "deep" / "er").mkdir(parents=True)
+    (folder / "deep" / "er" / "cnn.py").write_text("")
     assert doctor.check_workloads(tmp_path, "workloads") == Finding(
-        check="workloads", ok=True, fact="1 file(s) in workloads/"
+        check="workloads", ok=True, fact="2 file(s) in workloads/"
     )
 
 

@@ -46,7 +46,7 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "runner": frozenset({"model", "duet", "git", "machine", "metrics", "nsys"}),
     "calibration": frozenset({"model", "judge", "blessing", "repeats"}),
     "history": frozenset({"model", "git", "store"}),
-    "doctor": frozenset({"model", "git", "machine", "nsys"}),
+    "doctor": frozenset({"model", "git", "machine", "nsys", "workload"}),
     "explaining": frozenset({"model", "explain", "metrics", "nsys", "store"}),
     "probing": frozenset({"model", "explain", "explaining", "ncu", "nsys", "repeats", "runner"}),
     "pages": frozenset({"model", "explain", "explaining", "history", "metrics", "nsys", "render", "store", "perfgate"}),
@@ -70,7 +70,9 @@ MODULES_MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "perfgate.workload": frozenset(),
     "perfgate.plugin": frozenset({"perfgate.workload"}),
     "perfgate.plugin.collect": frozenset({"perfgate.workload"}),
-    "perfgate.plugin.worker_side": frozenset({"perfgate.worker", "perfgate.model.order", "perfgate.plugin.collect"}),
+    "perfgate.plugin.worker_side": frozenset(
+        {"perfgate.worker", "perfgate.model.order", "perfgate.plugin.collect", "perfgate.workload"}
+    ),
 }
 """Modules that are loaded where little may be: by every pytest, and inside a profiled workload."""
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import perfgate
-from perfgate.workload import MARK, Declaration, Steps, declaration_of, workload
+from perfgate.workload import MARK, Declaration, Steps, declaration_of, workload, workload_files
 
 
 def loop(steps: Steps) -> None:
@@ -185,6 +186,29 @@ def test_what_cannot_be_a_workload_is_refused(candidate: Callable[..., object], 
         workload()(candidate)
     assert str(refused.value).partition(" at 0x")[0] == message.partition(" at 0x")[0]
     assert declaration_of(candidate) is None
+
+
+def test_files_of_workloads_are_those_that_pytest_would_come_by(tmp_path: Path) -> None:
+    found = ("a.py", "b.YML", "deep/d.yaml", "deep/_er/c.py")
+    spared = (
+        "_a.py",
+        ".b.py",
+        "conftest.py",
+        "_c.yaml",
+        ".d.yml",
+        "e.PY",
+        "f.txt",
+        ".g/a.py",
+        "build/a.py",
+        "h.egg/a.py",
+    )
+    for name in (*found, *spared, "env/pyvenv.cfg", "env/lib/a.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("")
+    (tmp_path / "gone.py").symlink_to(tmp_path / "nowhere")
+    (tmp_path / "folder.py").mkdir()
+    assert [file.relative_to(tmp_path).as_posix() for file in workload_files(tmp_path)] == list(found)
+    assert list(workload_files(tmp_path / "nowhere")) == []
 
 
 def test_an_author_imports_all_from_the_package() -> None:
