@@ -8,9 +8,13 @@ import sqlite3
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 from perfgate.model.errors import CaptureUnreadable, StoreFailed
 from perfgate.nsys.command import NOT_LITERAL
+
+HEADER_BYTES: Final = 100
+"""Of a SQLite file."""
 
 
 def fault_of_rep(rep: Path) -> CaptureUnreadable | None:
@@ -37,7 +41,7 @@ def fault_of_sqlite(path: Path) -> str | None:
     try:
         size = path.stat().st_size
         with path.open("rb") as file:
-            header = file.read(100)
+            header = file.read(HEADER_BYTES)
     except FileNotFoundError:
         return "does not exist"
     except OSError as error:
@@ -46,17 +50,25 @@ def fault_of_sqlite(path: Path) -> str | None:
         return "is empty"
     if header.startswith(b"version https://git-lfs"):
         return "is a Git LFS pointer, not the export itself"
-    if not header.startswith(b"SQLite format 3\0") or len(header) < 100:
+    if not header.startswith(b"SQLite format 3\0") or len(header) < HEADER_BYTES:
         return "is no SQLite file"
-    page = int.from_bytes(header[16:18]) or 1
-    pages = int.from_bytes(header[28:32])
-    if size < (65536 if page == 1 else page) * pages:
+    if size < declared_size(header):
         return "is cut short"
     try:
         tables = tables_of(path)
     except sqlite3.Error as error:
         return f"is a damaged SQLite file ({error})"
     return None if tables else "is a SQLite file without tables"
+
+
+def declared_size(head: bytes) -> int:
+    """Bytes that a SQLite header promises (SQLite's file format, 1.3); 0 where it does not say."""
+    if len(head) < HEADER_BYTES:
+        return HEADER_BYTES
+    if head[24:28] != head[92:96]:  # written by a version that did not keep the page count
+        return 0
+    page = int.from_bytes(head[16:18], "big")
+    return int.from_bytes(head[28:32], "big") * (65536 if page == 1 else page)
 
 
 def tables_of(path: Path) -> frozenset[str]:

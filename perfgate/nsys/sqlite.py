@@ -38,6 +38,7 @@ from perfgate.model.timeline import (
     Spans,
     Timeline,
 )
+from perfgate.nsys.files import HEADER_BYTES, declared_size
 from perfgate.nsys.layouts import (
     CALLS,
     COPIES,
@@ -72,7 +73,6 @@ _ROWS_AT_ONCE = 1 << 18
 """Rows a thread holds in connectorx's wide form; bounds the memory above the arrays themselves."""
 _READERS = min(8, os.cpu_count() or 1)
 _HEADER = b"SQLite format 3\0"
-_HEADER_BYTES = 100
 _LFS = b"version https://git-lfs"
 _PACKED: Mapping[bytes, tuple[str, str]] = {
     b"\x1f\x8b": ("gzip", "gunzip --keep"),
@@ -172,7 +172,7 @@ def _refuse_foreign(path: Path) -> None:
     """Raise for a file that is no readable SQLite database, by its first bytes."""
     try:
         with path.open("rb") as file:
-            head = file.read(_HEADER_BYTES)
+            head = file.read(HEADER_BYTES)
         size = path.stat().st_size
     except IsADirectoryError:
         raise CaptureUnreadable(
@@ -210,7 +210,7 @@ def _refuse_foreign(path: Path) -> None:
             expectation="perfgate reads SQLite exports of nsys",
             next_step=_AGAIN,
         )
-    whole = _declared_size(head)
+    whole = declared_size(head)
     if size < whole:
         raise CaptureUnreadable(
             subject=str(path), fact=f"it is cut off: {size} of {whole} bytes are there", next_step=_AGAIN
@@ -223,16 +223,6 @@ def _refuse_foreign(path: Path) -> None:
                 fact=f"{beside.name} lies beside it: something is still writing the export, or died writing it",
                 next_step=f"Wait for it, or {_AGAIN[0].lower()}{_AGAIN[1:]}",
             )
-
-
-def _declared_size(head: bytes) -> int:
-    """Bytes that a SQLite header promises (SQLite's file format, 1.3); 0 where it does not say."""
-    if len(head) < _HEADER_BYTES:
-        return _HEADER_BYTES
-    if head[24:28] != head[92:96]:  # written by a version that did not keep the page count
-        return 0
-    page = int.from_bytes(head[16:18], "big")
-    return int.from_bytes(head[28:32], "big") * (65536 if page == 1 else page)
 
 
 @contextmanager
