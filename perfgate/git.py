@@ -452,13 +452,13 @@ def file_changes(
     return tuple(_changes(told))
 
 
-def files_ever(root: Path, folder: str, *, revision: str = "HEAD", env: Mapping[str, str] | None = None) -> set[str]:
-    """Return every path, from the repository's top, that was ever in a folder, in the history of a revision.
+def files_ever(root: Path, folder: str, *, env: Mapping[str, str] | None = None) -> set[str]:
+    """Return every path, from the repository's top, that was ever in a folder, in the history of HEAD.
 
     Raises:
-        RepositoryUnreadable: no git, no repository, no such revision, or git refuses.
+        RepositoryUnreadable: no git, no repository, no commit, or git refuses.
     """
-    told = _history(root, env, "--full-history", revision, "--", f":(top,literal){folder}")
+    told = _history(root, env, "--full-history", "HEAD", "--", f":(top,literal){folder}")
     return {change.path for change in _changes(told)}
 
 

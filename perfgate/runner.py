@@ -194,8 +194,6 @@ def measure_run(
     bench: Bench,
     workload: Workload,
     folder: Path,
-    *,
-    on_line: Callable[[str], None] | None = None,
 ) -> Measured:
     """Run the workload once under nsys, in `folder`, and measure what it did.
 
@@ -218,7 +216,7 @@ def measure_run(
     run_id = uuid4().hex
     with _ordered(bench, workload, folder, run_id=run_id) as one:
         with Sampler(bench.machine.gpus, run_id=run_id) as sampler:
-            ran = one.run(on_line=on_line)
+            ran = one.run()
         return one.measured(ran, _conditions(bench, sampler))
 
 
@@ -244,7 +242,6 @@ def measure_pair(
     bout_steps: int,
     steps: int,
     core: int | None,
-    on_line: Callable[[str], None] | None = None,
 ) -> tuple[Measured, Measured]:
     """Run a decorated workload once on either bench, both at the same time and step by step in turns.
 
@@ -259,7 +256,6 @@ def measure_pair(
         bout_steps: measured steps of one turn, at least 2.
         steps: measured steps of each side, in place of the workload's own number.
         core: the one core that both take their steps on; None leaves them where they may run.
-        on_line: gets the lines of both, one at a time.
 
     Raises:
         ConfigInvalid: the workload is a command, which nobody can stop between its steps.
@@ -288,7 +284,6 @@ def measure_pair(
         )
         return held.enter_context(_ordered(bench, stretched, own, run_id=run_id, bouts=bouts))
 
-    told = None if on_line is None else _one_at_a_time(on_line)
     with ExitStack() as held:
         try:
             of_reference = ordered(reference, *folders, side="reference")
@@ -297,7 +292,7 @@ def measure_pair(
         of_candidate = ordered(candidate, *reversed(folders), side="candidate")
         with Sampler(candidate.machine.gpus, run_id=run_id) as sampler:
             try:
-                ran = _both(partial(of_reference.run, on_line=told), partial(of_candidate.run, on_line=told))
+                ran = _both(of_reference.run, of_candidate.run)
             except ReferenceFailed as failed:
                 if isinstance(failed.error, NsysCrashed):
                     raise failed.error from failed
@@ -365,7 +360,7 @@ class _Ordered:
     withheld: tuple[str, ...]
     bouts: Bouts | None
 
-    def run(self, *, on_line: Callable[[str], None] | None = None, on_tick: Callable[[], None] | None = None) -> _Ran:
+    def run(self, *, on_tick: Callable[[], None] | None = None) -> _Ran:
         """Profile it, and refuse what did not end well, or is not of its commit or of what is in the project.
 
         Raises:
@@ -380,7 +375,7 @@ class _Ordered:
             if on_tick is not None:
                 on_tick()
 
-        outcome = profile(bench.tool, self.spec, on_line=on_line, on_tick=tick)
+        outcome = profile(bench.tool, self.spec, on_tick=tick)
         log = _keep_log(outcome.log, self.folder)
         account = self.account
         try:
@@ -676,16 +671,6 @@ def _both(reference: Ticking[T], candidate: Ticking[T]) -> tuple[T, T]:
     assert not isinstance(ours, _CalledOff)
     assert not isinstance(theirs, _CalledOff)
     return theirs, ours
-
-
-def _one_at_a_time(on_line: Callable[[str], None]) -> Callable[[str], None]:
-    lock = threading.Lock()
-
-    def told(line: str) -> None:
-        with lock:
-            on_line(line)
-
-    return told
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -155,11 +155,11 @@ def baseline_text(baseline: Baseline) -> str:
 class Store:
     """The two folders of one project."""
 
-    def __init__(self, root: Path, baselines: str, kept: str = ".perfgate") -> None:
-        """Take the project's root and, relative to it, the folders of the baselines and of what is kept."""
+    def __init__(self, root: Path, baselines: str) -> None:
+        """Take the project's root and, relative to it, the folder of the baselines."""
         self._root = root
         self._baselines = root / baselines
-        self._kept = root / kept
+        self._kept = root / ".perfgate"
 
     # Baselines
 

@@ -56,15 +56,6 @@ def history_json(history: History) -> str:
     return json.dumps(history.model_dump(mode="json"), indent=2, allow_nan=False) + "\n"
 
 
-def read_history_json(text: str) -> History:
-    """Return the history in a JSON text.
-
-    Raises:
-        pydantic.ValidationError: the text is not one of this format.
-    """
-    return History.model_validate_json(text)
-
-
 def sparkline(machine: MachineHistory, metric: Metric, *, longest: int, blocks: bool) -> str:
     """Return one character a version, newest last: its height between the lowest and the highest, or what it lacks.
 

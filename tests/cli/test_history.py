@@ -19,9 +19,9 @@ from support.project import Project
 from support.repository import IDENTITY
 
 from perfgate import cli
+from perfgate.model.history import History
 from perfgate.model.machine import Machine
 from perfgate.model.metric import METRICS, Metric
-from perfgate.render.history import read_history_json
 from perfgate.store import baseline_text
 
 
@@ -184,7 +184,7 @@ def test_json_is_the_same_as_a_document(blessed: Blessed) -> None:
     story(blessed)
     seen = blessed.project.perfgate("history", "loop", "--json")
     assert (seen.status, seen.err) == (0, "")
-    history = read_history_json(seen.out)
+    history = History.model_validate_json(seen.out)
     assert (history.workload, history.metric, history.branch) == ("loop", Metric.STEP_MS, "main")
     assert history.commit == blessed.git("rev-parse", "HEAD")
     by = {machine.slug: [version.kind.value for version in machine.versions] for machine in history.machines}
@@ -231,7 +231,7 @@ def test_it_works_in_a_monorepo(blessed: Blessed) -> None:
     blessed.bless(13.0, "second")
     project.patch.chdir(project.root / "services" / "train")
     seen = project.perfgate("history", "loop", "--json")
-    (machine,) = read_history_json(seen.out).machines
+    (machine,) = History.model_validate_json(seen.out).machines
     assert [version.values[Metric.STEP_MS] for version in machine.versions] == [12.0, 13.0]
     assert machine.file == "baselines/nvidia-h200/loop.json"
     assert machine.versions[0].path == "services/train/baselines/nvidia-h200/loop.json"
@@ -274,7 +274,7 @@ blessed     by   commit    step_ms  kernel_ms  reason
         25,
     )
     document = here.perfgate("history", "loop", "--json")
-    assert (read_history_json(document.out).trouble, document.status) == ("it is not in a git repository", 25)
+    assert (History.model_validate_json(document.out).trouble, document.status) == ("it is not in a git repository", 25)
 
 
 def test_without_git_the_same(blessed: Blessed, tmp_path: Path) -> None:

@@ -509,7 +509,6 @@ class Stand:
         _tool: NsysTool,
         spec: ProfileSpec,
         *,
-        on_line: Callable[[str], None] | None = None,
         on_tick: Tick | None = None,
     ) -> ProfileOutcome:
         """Stand in for nsys."""
@@ -520,8 +519,6 @@ class Stand:
         self.orders[side] = Order.model_validate_json((spec.folder.parent / "order.json").read_text())
         for fifo in self.fifos(side):
             assert stat.S_ISFIFO(fifo.stat().st_mode)
-        if on_line is not None:
-            on_line(f"{side} says so")
         if side in self.crashing:
             return replace(ended(exit_status=None, captures=()), crash="Connection to Agent lost")
         try:
@@ -553,7 +550,6 @@ class Stand:
         workload: Workload | None = None,
         *,
         begins: Side = "reference",
-        on_line: Callable[[str], None] | None = None,
     ) -> tuple[Measured, Measured]:
         """Run the pair."""
         return measure_pair(
@@ -565,7 +561,6 @@ class Stand:
             bout_steps=5,
             steps=20,
             core=3,
-            on_line=on_line,
         )
 
 
@@ -673,19 +668,6 @@ def test_a_process_that_left_its_core_is_remarked_upon(
     stand.acts["candidate"] = lambda _: finished(core=core)
     reference, candidate = stand.pair()
     assert (reference.run.remarks, candidate.run.remarks) == ((), remarks)
-
-
-def test_lines_of_both_sides_come_one_at_a_time(stand: Stand) -> None:
-    inside, lines = threading.Lock(), []
-
-    def take(line: str) -> None:
-        assert inside.acquire(blocking=False)
-        time.sleep(0.05)
-        lines.append(line)
-        inside.release()
-
-    stand.pair(on_line=take)
-    assert sorted(lines) == ["candidate says so", "reference says so"]
 
 
 def test_a_command_cannot_take_turns(stand: Stand) -> None:

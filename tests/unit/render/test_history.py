@@ -17,7 +17,7 @@ from support import records
 from perfgate.model.baseline import Blessing, Commit
 from perfgate.model.history import Creation, History, MachineHistory, Version, VersionKind
 from perfgate.model.metric import METRICS, Metric
-from perfgate.render.history import BLOCKS, DIGITS, history_json, history_text, read_history_json, sparkline
+from perfgate.render.history import BLOCKS, DIGITS, history_json, history_text, sparkline
 
 ADA = "Ada Lovelace <ada@example.org>"
 PATH = "baselines/nvidia-h200/mlp.json"
@@ -446,7 +446,7 @@ def test_hostile_text_is_inert() -> None:
 
 def test_json_is_read_back_as_it_was() -> None:
     text = history_json(everything())
-    assert read_history_json(text) == everything()
+    assert History.model_validate_json(text) == everything()
     assert text.isascii()
     assert text.endswith("}\n")
 
