@@ -164,6 +164,15 @@ def project_folders(root: Path, *, env: Mapping[str, str] | None = None) -> tupl
     return tuple(sorted({(root / name).parent for name in told.split("\0") if name}))
 
 
+_NO_BRANCH: Final = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|/\.|^[/.-]|[/.]\Z|\.lock(?:/|\Z)")
+"""What git accepts in no name of a branch (git-check-ref-format)."""
+
+
+def is_branch(name: str) -> bool:
+    """Whether a branch may have a name."""
+    return 0 < len(name) <= 255 and name != "@" and _NO_BRANCH.search(name) is None
+
+
 def resolve(root: Path, revision: str, *, env: Mapping[str, str] | None = None) -> str:
     """Return the full SHA of the commit that a revision names: a SHA, a branch, a tag, `HEAD~3`.
 

@@ -37,7 +37,7 @@ from perfgate.duet.environment import (
 from perfgate.duet.proof import Witness, prove_command, prove_worker, read_witnesses
 from perfgate.duet.witness import FOLDER
 from perfgate.duet.worktree import Worktree, worktree
-from perfgate.machine import RUN_COOKIE, RankWatch, Sampler
+from perfgate.machine import RankWatch, Sampler
 from perfgate.metrics.measure import measure
 from perfgate.metrics.reconcile import contradictions
 from perfgate.model.errors import (
@@ -53,7 +53,7 @@ from perfgate.model.errors import (
 )
 from perfgate.model.machine import Conditions, Machine
 from perfgate.model.metric import Metric
-from perfgate.model.order import Account, Bouts, Ending, Order
+from perfgate.model.order import RUN_COOKIE, Account, Bouts, Ending, Order
 from perfgate.model.reports import Reports
 from perfgate.model.sample import ProcessSample, Run
 from perfgate.model.settings import Settings

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from perfgate.github.comment import APPROVAL
 from perfgate.github.context import Context, Payload
 from perfgate.model.errors import JobNotAdmitted
+from perfgate.model.workflows import APPROVAL
 from perfgate.render.page import inert
 
 OWN_EVENTS: Final = frozenset({"push", "schedule", "workflow_dispatch", "merge_group"})

@@ -16,6 +16,7 @@ from urllib.parse import quote
 
 from pydantic import Field, TypeAdapter, ValidationError
 
+from perfgate import git
 from perfgate.github.asking import Ask, Patience
 from perfgate.github.context import Context, Payload, first_fault, is_sha
 from perfgate.model.errors import BranchMoved, GitHubRefused, GitHubUnreachable, PackageMissing
@@ -39,8 +40,6 @@ WRITE_CONTENTS: Final = "contents: write"
 READ_METADATA: Final = "metadata: read"
 
 _WORKFLOW_FILE: Final = re.compile(r"[\w.-]+\.ya?ml", re.ASCII)
-_NO_BRANCH: Final = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|/\.|^[/.-]|[/.]\Z|\.lock(?:/|\Z)")
-"""What git accepts in no name of a branch (git-check-ref-format)."""
 
 
 class PullRequest(Record):
@@ -616,7 +615,7 @@ def _moved(branch: str, expected: str | None, now: str | None) -> BranchMoved:
 
 
 def _branch(name: str) -> str:
-    if not name or len(name) > 255 or name == "@" or _NO_BRANCH.search(name) is not None:
+    if not git.is_branch(name):
         raise GitHubRefused(
             subject=f"branch {_shown(name)}",
             fact="this can be no branch's name",

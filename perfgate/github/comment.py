@@ -30,14 +30,12 @@ from perfgate.github.artifacts import Limits, unpacked
 from perfgate.github.context import Context, Payload, first_fault, is_sha
 from perfgate.model.errors import ActionsContextMissing, ArtifactUnreadable, GitHubRefused, GitHubUnreachable
 from perfgate.model.outcome import OnInconclusive, OnNew, opens_gate
+from perfgate.model.workflows import APPROVAL, ARTIFACT
 from perfgate.render.document import GateDocument
 from perfgate.render.markdown import gate_markdown, name, prose
 
-ARTIFACT: Final = "perfgate"
 AUTHOR: Final = "github-actions[bot]"
 """Whose comments a workflow's own token writes."""
-APPROVAL: Final = "perfgate-approved"
-"""The label by which a maintainer lets a fork's commit run."""
 DOCUMENT: Final = "perfgate.json"
 LIMITS: Final = Limits(packed_bytes=64 << 20, members=100, member_bytes=16 << 20, total_bytes=16 << 20)
 

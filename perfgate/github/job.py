@@ -25,8 +25,9 @@ from perfgate import git
 from perfgate.duet.worktree import remove_abandoned
 from perfgate.github.context import Context
 from perfgate.model.errors import EXIT_OPEN, EXIT_SHUT, ActionsContextMissing, ConfigInvalid, PerfgateError, StoreFailed
+from perfgate.model.order import RUN_COOKIE
 from perfgate.model.settings import Settings
-from perfgate.nsys.process import COOKIE, adopting, end_marked, processes_of
+from perfgate.nsys.process import adopting, end_marked, processes_of
 from perfgate.pytest_door import gate_command, run_to_end
 from perfgate.render.annotations import command, gate_annotations
 from perfgate.render.document import GateDocument, read_document
@@ -54,7 +55,6 @@ NOT_FOR_WORKLOADS: Final = frozenset(
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _SHARD: Final = re.compile(r"[0-9]{1,4}/[0-9]{1,4}")
-_BRANCH: Final = re.compile(r"[^\x00-\x20\x7f~^:?*\[\\-][^\x00-\x20\x7f~^:?*\[\\]*")
 
 
 class JobOutcome(StrEnum):
@@ -97,9 +97,9 @@ class Inputs:
         def given(name: str) -> str | None:
             return env.get(INPUT + name, "").strip() or None
 
-        def matching(name: str, pattern: re.Pattern[str], expectation: str) -> str | None:
+        def fitting(name: str, fits: Callable[[str], object], expectation: str) -> str | None:
             text = given(name)
-            if text is not None and not pattern.fullmatch(text):
+            if text is not None and not fits(text):
                 raise _invalid(name, text, expectation)
             return text
 
@@ -111,9 +111,10 @@ class Inputs:
         if captures not in {"true", "false"}:
             raise _invalid("CAPTURES", captures, "It should be true or false")
         return cls(
-            name=matching("NAME", _NAME, "It should be letters, digits, '.', '_' and '-', up to 100") or "perfgate",
+            name=fitting("NAME", _NAME.fullmatch, "It should be letters, digits, '.', '_' and '-', up to 100")
+            or "perfgate",
             workloads=workloads,
-            shard=matching("SHARD", _SHARD, "It should be a part of the workloads, such as 1/2"),
+            shard=fitting("SHARD", _SHARD.fullmatch, "It should be a part of the workloads, such as 1/2"),
             runs=given("RUNS"),
             max_runs=given("MAX_RUNS"),
             time_budget=given("TIME_BUDGET"),
@@ -121,7 +122,7 @@ class Inputs:
             inconclusive=given("INCONCLUSIVE"),
             new=given("NEW"),
             against=given("AGAINST"),
-            baseline_branch=matching("BASELINE_BRANCH", _BRANCH, "It should be the name of a branch"),
+            baseline_branch=fitting("BASELINE_BRANCH", git.is_branch, "It should be the name of a branch"),
             nsys=given("NSYS"),
             captures=captures == "true",
         )
@@ -344,11 +345,11 @@ def _measured(job: Job, inputs: Inputs, say: Callable[[str], None]) -> int:
 
 def gate_environment(job: Job) -> dict[str, str]:
     """Return the environment of the gate: this one's, without what is the action's alone."""
-    inherited = job.env.get(COOKIE)
+    inherited = job.env.get(RUN_COOKIE)
     kept = {
         name: value for name, value in job.env.items() if name not in NOT_FOR_WORKLOADS and not name.startswith(INPUT)
     }
-    return {"COLUMNS": WIDTH, **kept, COOKIE: f"{inherited}:{job.mark}" if inherited else job.mark}
+    return {"COLUMNS": WIDTH, **kept, RUN_COOKIE: f"{inherited}:{job.mark}" if inherited else job.mark}
 
 
 @contextlib.contextmanager
@@ -531,7 +532,7 @@ def _base_branch(env: Mapping[str, str]) -> str | None:
         except ActionsContextMissing:
             return None
         told = repository.get("default_branch") if isinstance(repository, dict) else None
-    return told if isinstance(told, str) and _BRANCH.fullmatch(told) else None
+    return told if isinstance(told, str) and git.is_branch(told) else None
 
 
 # What a runner is left with

@@ -2,11 +2,10 @@
 
 from perfgate.machine.identity import installed_version, read_machine
 from perfgate.machine.lock import gpu_lock, machine_folder
-from perfgate.machine.processes import RUN_COOKIE, RankWatch
+from perfgate.machine.processes import RankWatch
 from perfgate.machine.sampler import Sampler, wait_until_idle
 
 __all__ = [
-    "RUN_COOKIE",
     "RankWatch",
     "Sampler",
     "gpu_lock",

@@ -13,8 +13,7 @@ from typing import Final, Protocol
 
 import psutil
 
-RUN_COOKIE: Final = "PERFGATE_RUN"
-"""The environment variable that every process of a run bears, with the run's id as its value."""
+from perfgate.model.order import RUN_COOKIE
 
 GPU_FILES: Final = ("/dev/nvidia", "/dev/dxg")
 """What a process with a CUDA context keeps open; the second under WSL."""

@@ -11,6 +11,12 @@ from pydantic import Field
 
 from perfgate.model.record import Record
 
+RUN_COOKIE: Final = "PERFGATE_RUN"
+"""Environment variable that marks every process of a run, also those that leave its process group.
+
+nsys leaves agents behind (`nsys --start-agent`, the importer) in groups and sessions of their own. The value is one
+id a nesting level, joined by colons: a run inside a run is found by the cookies of both.
+"""
 INSTALLED: Final = ("site-packages", "dist-packages")
 """What folders of installed packages are called."""
 

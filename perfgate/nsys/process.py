@@ -19,12 +19,7 @@ from typing import Final
 
 import psutil
 
-COOKIE: Final = "PERFGATE_RUN"
-"""Environment variable that marks every process of a run, also those that leave its process group.
-
-nsys leaves agents behind (`nsys --start-agent`, the importer) in groups and sessions of their own. The value is one
-id a nesting level, joined by colons: a run inside a run is found by the cookies of both.
-"""
+from perfgate.model.order import RUN_COOKIE
 
 GRACE_S: Final = 3.0
 """How long a process may take to end after SIGTERM before it gets SIGKILL."""
@@ -76,8 +71,8 @@ def run_process(
         KeyboardInterrupt: and whatever `on_line` raises, after everything that was started has been ended.
     """
     mark = uuid.uuid4().hex
-    inherited = env.get(COOKIE)
-    marked = {**env, COOKIE: f"{inherited}:{mark}" if inherited else mark}
+    inherited = env.get(RUN_COOKIE)
+    marked = {**env, RUN_COOKIE: f"{inherited}:{mark}" if inherited else mark}
     started = time.monotonic()
     process: subprocess.Popen[bytes] | None = None
     left: tuple[str, ...] = ()
@@ -121,7 +116,7 @@ def processes_of(mark: str, *, session: int | None = None) -> list[psutil.Proces
             if process.status() == psutil.STATUS_ZOMBIE:
                 continue
             ours = session is not None and os.getsid(process.pid) == session
-            ours = ours or mark in process.environ().get(COOKIE, "").split(":")
+            ours = ours or mark in process.environ().get(RUN_COOKIE, "").split(":")
         except (psutil.Error, OSError):
             continue
         if ours:

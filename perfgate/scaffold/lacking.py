@@ -8,10 +8,8 @@ from typing import Final
 
 import yaml
 
-APPROVAL: Final = "perfgate-approved"
-"""The label by which a maintainer lets a fork's commit run on the GPU runner."""
-ARTIFACT: Final = "perfgate"
-"""The artifact that the comment tells, and the one that the action publishes unless it is given a name."""
+from perfgate.model.workflows import APPROVAL, ARTIFACT
+
 _FROM_PULL_REQUESTS: Final = frozenset({"pull_request", "workflow_call"})
 """Events by which a job runs for pull requests: of a workflow that is called, the caller says which."""
 _HOSTED: Final = ("ubuntu-", "windows-", "macos-")

@@ -19,7 +19,8 @@ from support import replayed
 from support.actions import ACTION, Done, Machine, Yaml, condition, filled, load
 
 from perfgate.machine import gpu_lock
-from perfgate.nsys.process import COOKIE, processes_of
+from perfgate.model.order import RUN_COOKIE
+from perfgate.nsys.process import processes_of
 from perfgate.render.document import read_document
 
 STEPS = {step["name"]: step for step in load(ACTION)["runs"]["steps"]}
@@ -294,7 +295,7 @@ def test_a_workload_does_not_see_the_files_that_speak_to_the_runner(runner: Runn
     seen = (machine.workspace / "seen").read_text("utf-8").split()
     speaking = {"GITHUB_ENV", "GITHUB_PATH", "GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY"}
     assert [name for name in seen if name in speaking or name.startswith("PERFGATE_INPUT_")] == []
-    assert {COOKIE, "GITHUB_RUN_ID"} <= set(seen)
+    assert {RUN_COOKIE, "GITHUB_RUN_ID"} <= set(seen)
 
 
 # Cancelled
@@ -400,7 +401,7 @@ def test_the_name_of_a_process_is_no_command_to_the_runner(runner: Runner, tmp_p
     machine = runner("unchanged")
     program = tmp_path / "a\n::error::b"
     program.symlink_to("/bin/sleep")
-    with subprocess.Popen([str(program), "300"], env={COOKIE: marked(machine)}) as left:
+    with subprocess.Popen([str(program), "300"], env={RUN_COOKIE: marked(machine)}) as left:
         try:
             done = machine.run(STEPS["Leave the runner clean"], contexts())
             assert left.wait(timeout=10) == -signal.SIGTERM

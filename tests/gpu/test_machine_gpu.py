@@ -16,9 +16,10 @@ from pathlib import Path
 import pytest
 
 from perfgate.doctor import check_gpu, check_nsys, check_trial
-from perfgate.machine import RUN_COOKIE, Sampler, read_machine, wait_until_idle
+from perfgate.machine import Sampler, read_machine, wait_until_idle
 from perfgate.model.errors import MachineUnreadable
 from perfgate.model.machine import Gpu
+from perfgate.model.order import RUN_COOKIE
 
 pytestmark = pytest.mark.gpu
 

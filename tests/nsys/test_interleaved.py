@@ -24,10 +24,9 @@ import perfgate
 from perfgate.model.baseline import code_digest
 from perfgate.model.errors import CodeUnproven, PerfgateError, WorkloadFailed, WorkloadTimedOut
 from perfgate.model.machine import Machine
-from perfgate.model.order import Account
+from perfgate.model.order import RUN_COOKIE, Account
 from perfgate.model.settings import Settings
 from perfgate.model.workload import START_RANGE, STEP_RANGE, WAIT_RANGE, WARMUP_RANGE, CaptureMode, Workload
-from perfgate.nsys.process import COOKIE
 from perfgate.nsys.tool import NsysTool
 from perfgate.runner import Bench, Measured, ReferenceFailed, Side, at_commit, measure_pair, outlasting_crashes
 from perfgate.worker import SETTLING_TURNS
@@ -162,7 +161,7 @@ class Stage:
         found = []
         for process in psutil.process_iter():
             try:
-                if str(self.folder) in process.environ().get("SPANS", "") and COOKIE in process.environ():
+                if str(self.folder) in process.environ().get("SPANS", "") and RUN_COOKIE in process.environ():
                     found.append(" ".join(process.cmdline()))
             except psutil.Error:
                 continue

@@ -16,11 +16,12 @@ from pathlib import Path
 import pytest
 
 from perfgate.model.errors import CaptureUnreadable
+from perfgate.model.order import RUN_COOKIE
 from perfgate.model.reports import ReportName
 from perfgate.model.workload import CaptureMode, CaptureWindow
 from perfgate.nsys import profile as nsys_profile
 from perfgate.nsys.environment import withhold_secrets
-from perfgate.nsys.process import COOKIE, processes_of
+from perfgate.nsys.process import processes_of
 from perfgate.nsys.profile import ProfileOutcome, ProfileSpec, export, run_reports
 from perfgate.nsys.tool import NsysTool
 from perfgate.runner import TRIES
@@ -85,7 +86,7 @@ def left_running(outcome: ProfileOutcome) -> list[str]:
     return [process.name() for process in processes_of(outcome.tail[-1])]
 
 
-PRINT_COOKIE = f"import os; print(os.environ[{COOKIE!r}].split(':')[-1], flush=True)"
+PRINT_COOKIE = f"import os; print(os.environ[{RUN_COOKIE!r}].split(':')[-1], flush=True)"
 
 
 @pytest.fixture(scope="module")

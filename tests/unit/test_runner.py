@@ -19,7 +19,6 @@ import pytest
 from support import records
 
 from perfgate import runner
-from perfgate.machine import RUN_COOKIE
 from perfgate.model.errors import (
     CaptureFailed,
     CaptureUnreadable,
@@ -32,7 +31,7 @@ from perfgate.model.errors import (
 )
 from perfgate.model.machine import Conditions, Machine
 from perfgate.model.metric import Metric
-from perfgate.model.order import Account, Bouts, Ending, Order
+from perfgate.model.order import RUN_COOKIE, Account, Bouts, Ending, Order
 from perfgate.model.reports import MemTimeRow, Reports
 from perfgate.model.settings import Settings
 from perfgate.model.workload import CaptureMode, CaptureWindow, Workload

@@ -7,9 +7,10 @@ import os
 import click
 
 from perfgate.github.api import Repository
-from perfgate.github.comment import ARTIFACT, AUTHOR
+from perfgate.github.comment import AUTHOR
 from perfgate.github.comment import comment as comment_on
 from perfgate.github.context import Context
+from perfgate.model.workflows import ARTIFACT
 
 
 @click.command()

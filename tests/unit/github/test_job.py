@@ -13,7 +13,7 @@ from perfgate import git
 from perfgate.github import job
 from perfgate.github.job import Files, Inputs, Job, blessed_markdown, gate_environment, gate_options, is_scrubbed
 from perfgate.model.errors import RepositoryUnreadable, StoreFailed
-from perfgate.nsys.process import COOKIE
+from perfgate.model.order import RUN_COOKIE
 
 FILES = Files(folder=Path("/project/.perfgate/github"))
 
@@ -85,9 +85,12 @@ def test_a_gate_is_marked_and_keeps_its_environment() -> None:
         "GITHUB_RUN_ATTEMPT": "2",
         "GITHUB_JOB": "gate",
         "RUNNER_NAME": "the runner: 1",
-        COOKIE: "github-7-2-gate-the-runner--1-perfgate-a",
+        RUN_COOKIE: "github-7-2-gate-the-runner--1-perfgate-a",
     }
-    assert gate_environment(a_job(Path("/project"), **env, **{COOKIE: "outer"}))[COOKIE] == f"outer:{gate[COOKIE]}"
+    assert (
+        gate_environment(a_job(Path("/project"), **env, **{RUN_COOKIE: "outer"}))[RUN_COOKIE]
+        == f"outer:{gate[RUN_COOKIE]}"
+    )
 
 
 @pytest.mark.parametrize(
@@ -177,6 +180,9 @@ def test_a_link_in_place_of_the_folder_is_not_followed(tmp_path: Path, which: st
         ("", {"repository": {"default_branch": "trunk"}}, "trunk"),
         ("", {"repository": {"default_branch": "--upload-pack=touch x"}}, None),
         ("", {"repository": {"default_branch": ["trunk"]}}, None),
+        ("a..b", {}, None),
+        ("a@{1}", {}, None),
+        ("a.lock", {}, None),
         ("", {"repository": "octo/loops"}, None),
         ("", {}, None),
         ("main:refs/heads/main", {}, None),

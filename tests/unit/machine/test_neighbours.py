@@ -16,7 +16,8 @@ from pathlib import Path
 import pytest
 
 from perfgate.machine.neighbours import NeighbourWatch
-from perfgate.machine.processes import RUN_COOKIE, LiveProcesses, Owner, opens_gpu
+from perfgate.machine.processes import LiveProcesses, Owner, opens_gpu
+from perfgate.model.order import RUN_COOKIE
 
 GATE, OURS, STRANGER = 1, 40, 51
 

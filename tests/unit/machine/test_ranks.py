@@ -12,7 +12,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from perfgate.machine import RUN_COOKIE, RankWatch, processes
+from perfgate.machine import RankWatch, processes
+from perfgate.model.order import RUN_COOKIE
 
 RUN_ID = uuid.uuid4().hex
 

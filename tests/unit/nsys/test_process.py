@@ -16,8 +16,9 @@ import psutil
 import pytest
 from support.processes import is_alive
 
+from perfgate.model.order import RUN_COOKIE
 from perfgate.nsys import process as module
-from perfgate.nsys.process import COOKIE, Finished, processes_of, run_process
+from perfgate.nsys.process import Finished, processes_of, run_process
 
 ENV = {"PATH": os.environ["PATH"]}
 
@@ -173,7 +174,7 @@ def test_a_child_that_holds_the_output_open_does_not_hold_up_the_run(tmp_path: P
 
 
 def test_a_run_inside_a_run_bears_the_cookies_of_both(tmp_path: Path) -> None:
-    _, lines = run(f"import os; print(os.environ[{COOKIE!r}])", tmp_path, env={COOKIE: "outer"})
+    _, lines = run(f"import os; print(os.environ[{RUN_COOKIE!r}])", tmp_path, env={RUN_COOKIE: "outer"})
     outer, inner = lines[0].split(":")
     assert outer == "outer"
     assert len(inner) == 32
@@ -225,7 +226,9 @@ def test_however_often_a_gate_is_told_to_end_it_clears_up_first(
     mark = uuid.uuid4().hex
     monkeypatch.setattr(module, "GRACE_S", 60.0)
     before = signal.signal(number, signal.default_int_handler)
-    with subprocess.Popen(argv, env={**ENV, COOKIE: mark}, start_new_session=True, stdout=subprocess.PIPE) as program:
+    with subprocess.Popen(
+        argv, env={**ENV, RUN_COOKIE: mark}, start_new_session=True, stdout=subprocess.PIPE
+    ) as program:
         try:
             assert program.stdout is not None
             program.stdout.readline()
@@ -273,7 +276,7 @@ def test_whatever_bears_a_mark_is_ended_and_named(tmp_path: Path) -> None:
     sleeper = "import signal, time; signal.signal(signal.SIGINT, signal.SIG_IGN); time.sleep(60)"
     job = uuid.uuid4().hex
     ours, others = (
-        subprocess.Popen([sys.executable, "-c", sleeper], env={**ENV, COOKIE: cookie}, start_new_session=True)
+        subprocess.Popen([sys.executable, "-c", sleeper], env={**ENV, RUN_COOKIE: cookie}, start_new_session=True)
         for cookie in (f"{job}:of-a-run", f"{job}-2")
     )
     with ours, others:

@@ -14,10 +14,10 @@ import psutil
 import pytest
 
 from perfgate.model.errors import CaptureUnreadable, StoreFailed
+from perfgate.model.order import RUN_COOKIE
 from perfgate.model.reports import ReportName
 from perfgate.model.workload import CaptureMode, CaptureWindow
 from perfgate.nsys.output import TAIL_LINES, Output
-from perfgate.nsys.process import COOKIE
 from perfgate.nsys.profile import ProfileOutcome, ProfileSpec, export, profile, run_reports
 from perfgate.nsys.tool import NsysTool, NsysVersion
 
@@ -550,7 +550,7 @@ def test_a_folder_that_nsys_would_misread_is_given_by_another_name(fake: Fake) -
 def test_a_helper_that_the_workload_left_behind_is_ended(fake: Fake) -> None:
     # Until it has become `sleep` it bears the name of the nsys that it was forked from.
     settled = "until grep -q sleep /proc/$!/comm; do sleep 0.01; done"
-    left = f"setsid sleep 60 >/dev/null 2>&1 & {settled}; echo ${COOKIE}; {CAPTURES}"
+    left = f"setsid sleep 60 >/dev/null 2>&1 & {settled}; echo ${RUN_COOKIE}; {CAPTURES}"
     outcome = outcome_of(fake.make(profile=left), fake)
     assert outcome.wall_s < 10
     environs = [Path(f"/proc/{pid}/environ") for pid in psutil.pids()]
@@ -776,7 +776,7 @@ def test_reports_run_under_the_c_locale_and_without_the_users_variables(fake: Fa
     seen = dict(line.split("=", 1) for line in (fake.folder / "seen").read_text().splitlines())
     assert seen["LC_ALL"] == "C"
     assert seen["HOME"] == "/home/me"
-    assert set(seen) <= {"LC_ALL", "HOME", "PATH", "TMPDIR", COOKIE, "PWD", "SHLVL", "OLDPWD", "_"}
+    assert set(seen) <= {"LC_ALL", "HOME", "PATH", "TMPDIR", RUN_COOKIE, "PWD", "SHLVL", "OLDPWD", "_"}
 
 
 def test_the_interpreter_of_these_tests_is_a_program_by_path(fake: Fake) -> None:
