@@ -107,7 +107,7 @@ def examine(
     settings: Settings,
     env: Mapping[str, str],
     kept: Path,
-    orphans: Sequence[str] = (),
+    orphans: Sequence[str] | PerfgateError = (),
     locks: Path | None = None,
     library: NvmlLibrary = NVML,
     python: str = sys.executable,
@@ -119,7 +119,8 @@ def examine(
         settings: the project's settings; `nsys`, `workloads` and `baselines` are looked at.
         env: the environment that workloads will get.
         kept: the folder of kept results; need not exist.
-        orphans: baselines whose workload is no longer there, as paths relative to the root.
+        orphans: baselines whose workload is no longer there, as paths relative to the root; what keeps that from being
+            known, where something does.
         locks: the lock folder; by default this machine's.
         library: NVML.
         python: the interpreter that workloads run in.
@@ -357,8 +358,10 @@ def check_workloads(root: Path, workloads: str) -> Finding:
     )
 
 
-def check_orphans(orphans: Sequence[str]) -> Finding:
-    """Name the baselines that guard nothing any more."""
+def check_orphans(orphans: Sequence[str] | PerfgateError) -> Finding:
+    """Name the baselines that guard nothing any more; without knowing all workloads nobody knows which these are."""
+    if isinstance(orphans, PerfgateError):
+        return Finding(check=orphans.subject, ok=False, fact=orphans.fact, advice=orphans.next_step)
     if not orphans:
         return Finding(check="baselines", ok=True, fact="each belongs to a workload")
     named = " ".join(sorted(orphans))

@@ -16,7 +16,6 @@ from perfgate.model.errors import (
     EXIT_OPEN,
     EXIT_SHUT,
     ConfigInvalid,
-    PerfgateError,
 )
 from perfgate.model.settings import Settings
 from perfgate.nsys.tool import find_nsys
@@ -35,17 +34,13 @@ def doctor() -> None:
     root = find_root(Path.cwd())
     settings = load_settings(root, {})
     width, colour = screen()
-    orphans: list[str] = []
-    broken: PerfgateError | None = None
+    orphans: list[str] | ConfigInvalid
     try:
         orphans = _orphans(root, settings)
     except ConfigInvalid as uncollected:
-        broken = uncollected
+        orphans = uncollected
     findings = examine(root=root, settings=settings, env=os.environ, kept=root / ".perfgate", orphans=orphans)
     told = [(f.check, f.ok, f.fact, f.advice) for f in findings]
-    if broken is not None:
-        # Without knowing all workloads nobody knows which baselines have none.
-        told = [*told[:-1], (broken.subject, False, broken.fact, broken.next_step)]
     click.echo(findings_text(told, width=width, colour=colour), nl=False)
     sys.exit(EXIT_SHUT if any(ok is False for _, ok, _, _ in told) else EXIT_OPEN)
 

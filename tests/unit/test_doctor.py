@@ -17,7 +17,7 @@ from support.fake_nvml import FakeGpu, FakeNvml
 
 from perfgate import doctor
 from perfgate.doctor import Finding
-from perfgate.model.errors import CaptureUnreadable
+from perfgate.model.errors import CaptureUnreadable, ConfigInvalid
 from perfgate.model.machine import Gpu
 from perfgate.model.settings import Settings
 from perfgate.model.timeline import Calls, Copies, Diagnostic, Kernels, Ranges, Spans, Timeline
@@ -398,6 +398,13 @@ def test_baselines_without_a_workload_are_named() -> None:
         fact="2 without a workload: baselines/h200/a.json baselines/h200/b.json",
         advice="Bring the workload back under its name or, if it is gone for good: "
         "git rm baselines/h200/a.json baselines/h200/b.json",
+    )
+
+
+def test_what_keeps_the_workloads_from_being_known_is_told_in_place_of_the_baselines() -> None:
+    broken = ConfigInvalid(subject="workloads", fact="they cannot be collected", next_step="See what pytest says")
+    assert doctor.check_orphans(broken) == Finding(
+        check="workloads", ok=False, fact="they cannot be collected", advice="See what pytest says"
     )
 
 
