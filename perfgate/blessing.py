@@ -38,7 +38,7 @@ from perfgate.repeats import SAME_OCCASION, is_in, near_occasion, why_no_repeat
 
 WANTED_RUNS: Final = 10
 WANTED_OCCASIONS: Final = 5
-"""DECISION: blessing wants 10 runs over 5 occasions, and accepts FEWEST_RUNS over 1."""
+"""What blessing wants; it accepts FEWEST_RUNS over 1 occasion, and says what that costs."""
 MOST_RUNS: Final = 30
 """Runs in a baseline: beyond them the occasion term rules, and the file would no longer be a few KB."""
 MOST_MILESTONES: Final = 20

@@ -819,7 +819,7 @@ def _as_baseline(expectation: Expectation, runs: Sequence[Run], stored: Baseline
 def _count_rose(verdict: Verdict) -> bool:
     """Whether a count shuts the gate: the one thing that ends a gate between its looks.
 
-    A clock's word between looks is not taken, neither for nor against: each further look costs error (DECISION).
+    A clock's word between looks is not taken, neither for nor against: alpha is divided over the planned looks.
     """
     return any(row.outcome is Outcome.REGRESSED and METRICS[row.metric].kind is Kind.COUNT for row in verdict.metrics)
 

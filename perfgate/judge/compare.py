@@ -1,4 +1,7 @@
-"""Compares two sets of runs: estimate, standard error, p and bounds; knows no metric, no budget and no stage."""
+"""Compares two sets of runs: estimate, standard error, p and bounds; knows no metric, no budget and no stage.
+
+Formulas and their sources, with all others: `.github/docs/decision.md`.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from scipy.special import stdtr, stdtrit
 Floats = NDArray[np.float64]
 
 PRIOR_DF = 2.0
-"""What the prior SD weighs, in degrees of freedom (DECISION's d0)."""
+"""What the prior SD weighs, in degrees of freedom: d0."""
 FLOOR_SD = 0.0005
 """No run-to-run SD is believed to be below 0.05 %: it keeps three equal runs from looking certain."""
 LARGEST = 1e150
@@ -62,7 +65,7 @@ class Comparison:
 
     @property
     def standard_error(self) -> float:
-        """Of the estimate, occasions included."""
+        """Of the estimate: SE^2 = v (1/nb + 1/nc) + tau^2 (1 + 1/S), S the baseline's occasions."""
         return math.sqrt(self._run_variance + self._occasion_variance)
 
     @property
@@ -72,7 +75,7 @@ class Comparison:
 
     @property
     def df(self) -> float:
-        """Degrees of freedom by Satterthwaite; the occasion SD counts as known."""
+        """Degrees of freedom (Satterthwaite 1946): `run_df` times (SE^2 / (v (1/nb + 1/nc)))^2, tau is known."""
         ratio = (self._run_variance + self._occasion_variance) / self._run_variance
         return min(self.run_df * ratio * ratio, _MOST_DF)
 
@@ -113,10 +116,9 @@ class Comparison:
 def run_sd_of(within: float, *, df: int, prior: Prior) -> tuple[float, float]:
     """Return the run-to-run SD of a squared sum `within` groups with `df` degrees of freedom, and the prior's own df.
 
-    DECISION, comparing, 2 (Smyth 2004) where the runs differ by no more than was believed before. Where they differ by
-    more, the prior would draw their SD down and vouch for it with degrees of freedom besides: its own fall by the
-    squared ratio of the variances, 1 to 0 without a jump. (Of 3000 simulated duets of unchanged code with run-to-run
-    SDs of 5, 3, 5, 3 and 3 %, the one gives 3.2 % false alarms, the other 0.9 %; alpha is 1 %.)
+    v = (d s0^2 + within) / (d + df), and d = d0, where the runs differ by no more than was believed before (Smyth
+    2004). Where they differ by more, the prior would draw their SD down and vouch for it with degrees of freedom
+    besides: so d = d0 (df s0^2 / within)^2 there, d0 to 0 without a jump.
     """
     squared = prior.sd * prior.sd
     prior_df = prior.df if within <= df * squared else prior.df * (df * squared / within) ** 2
@@ -132,8 +134,9 @@ def compare(
     occasion_sd: float,
     occasions: int,
 ) -> Comparison:
-    """Compare kept runs of both sides, shape (n,) each and at least one run, by DECISION's steps 2 and 3.
+    """Compare kept runs of both sides, shape (n,) each and at least one run.
 
+    The estimate is the difference of their means, v of `run_sd_of` pooled within both: nb + nc - 2 degrees of freedom.
     Numbers must be below `LARGEST` in size. The order of runs changes nothing, to the last bit.
     """
     both = (np.sort(baseline), np.sort(candidate))
@@ -154,8 +157,9 @@ def compare(
 def compare_pairs(differences: Floats, *, prior: Prior) -> Comparison:
     """Compare kept pairs by their differences, candidate minus baseline, shape (n,) with at least one pair.
 
-    DECISION's steps 2 and 3 on differences, as in a paired t test: what both runs of a pair share falls out. The SD is
-    told as that of one run, of which a difference has sqrt(2), so that `prior` and floor mean what they mean elsewhere.
+    A paired t test with v of `run_sd_of`: what both runs of a pair share falls out. `within` is half the squares, so
+    that the SD is that of one run, of which a difference has sqrt(2), and `prior` and floor mean what they mean
+    elsewhere; SE^2 = v (1/n + 1/n).
     """
     ordered = np.sort(differences)
     mean = float(np.mean(ordered))

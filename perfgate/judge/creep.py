@@ -39,8 +39,7 @@ def creep(baseline: Baseline, now: Sequence[float], terms: Terms, *, anchor_budg
     """Judge step_ms, `now` of each run in ms, against the anchor; None without one, or where the baseline itself is it.
 
     It is a loss where step_ms is shown, with 99.5 % confidence, to have lost more than `anchor_budget` (a fraction).
-    As against a stored baseline, the standard error holds the occasions (DECISION, comparing, 3), those of the anchor's
-    own runs.
+    As against a stored baseline (`compare`), the standard error holds the occasions, those of the anchor's own runs.
     """
     spec = METRICS[Metric.STEP_MS].clock
     before = baseline.values(Metric.STEP_MS)

@@ -30,9 +30,9 @@ def smallest_loss(
 ) -> float:
     """Return the smallest loss of a gated clock, a fraction in its basis, that so many runs can show.
 
-    DECISION, comparing, 3, at the level of one look of the plan; half of all losses of this size are told from noise.
-    (What is shown to be within the budget passes all the same.) SDs are fractions in the clock's basis, `budget` (by
-    default the metric's) is a fraction.
+    max(D/2, t SE) with budget D, t of Student at the level of one look of the plan and SE as in `compare`: half of all
+    losses of this size are told from noise. (What is shown to be within the budget passes all the same.) SDs are
+    fractions in the clock's basis, `budget` (by default the metric's) is a fraction.
 
     Raises:
         ValueError: the metric is gated by no budget.

@@ -17,7 +17,7 @@ from perfgate.model.sample import Run
 from perfgate.model.verdict import Verdict
 
 _PRIOR_DF_HANDED_ON = 4.0
-"""What a stage has shown of the run-to-run SD weighs at most so many degrees of freedom in the next (DECISION)."""
+"""What a stage has shown of the run-to-run SD weighs at most so many degrees of freedom in the next."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

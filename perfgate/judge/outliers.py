@@ -1,4 +1,7 @@
-"""Says which runs are gross outliers of their group, and which differences two modes could make; knows no metric."""
+"""Says which runs are gross outliers of their group, and which differences two modes could make; knows no metric.
+
+Formulas and their sources, with all others: `.github/docs/decision.md`.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ class Kept:
     flags: tuple[Flags, ...]
     """Group by group, shape (n,) each."""
     scale: float
-    """The robust SD of a run, moderated by the prior (DECISION's scale)."""
+    """The robust SD of a run, moderated by the prior (`_scale`)."""
     threshold: float
     """Farther than this from the median of its group a run is a gross outlier."""
     crowded: bool
@@ -36,9 +39,10 @@ class Kept:
 
 
 def keep(groups: Sequence[Floats], *, prior: Prior, budget: float) -> Kept:
-    """Mark the runs to keep, group by group (DECISION, comparing, step 1); values and `budget` in the same basis.
+    """Mark the runs to keep, group by group; values and `budget` in the same basis.
 
-    At most a fifth of all runs is dropped, the farthest first, and never half a group: that is a mode, not an outlier.
+    An outlier lies farther than max(5 scale, 2 budget) from the median of its group. At most a fifth of all runs is
+    dropped, the farthest first, and never half a group: that is a mode, not an outlier.
     """
     flags = tuple(np.ones(len(group), dtype=np.bool_) for group in groups)
     away = [group - np.median(group) for group in groups]
@@ -90,7 +94,12 @@ def _far(group: Floats, threshold: float) -> Flags:
 
 
 def _scale(distance: Floats, *, groups: int, prior: Prior) -> float:
-    """Return what runs lie apart by, of their distances from the medians of their groups."""
+    """Return what N runs lie apart by, of their distances r from the medians of their G groups.
+
+    mad = 1.4826 median(r) N / (N - 0.9 G), the SD of normal values (Hampel 1974) with a correction for few of them, as
+    Croux and Rousseeuw (1992) have; its df = 0.4 max(N - G, 1), as it is 37 % efficient. Moderated by the prior:
+    scale^2 = (d0 s0^2 + df mad^2) / (d0 + df).
+    """
     runs = len(distance)
     mad = 1.4826 * float(np.median(distance)) * runs / (runs - 0.9 * groups)
     df = 0.4 * max(runs - groups, 1)

@@ -12,7 +12,7 @@ from perfgate.model.baseline import Baseline
 from perfgate.model.sample import Run
 
 _CLOCK_CHANGE = 0.005
-"""Kernel time follows the SM clock: beyond this, stored kernel times are not what they would be now (DECISION)."""
+"""Kernel time follows the SM clock: beyond this, stored kernel times are not what they would be now."""
 
 
 def remarks(judged: Rows, baseline: Baseline, runs: Sequence[Run]) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from perfgate.model.metric import Basis, ClockSpec
 
 _SURELY: Final = 0.0005
 _BUDGETS: Final = 2
-"""The level and the size of DECISION's clear losses."""
+"""The level and the size of the screen's losses (`stages.CLEAR`)."""
 
 
 def plainly_differ(
@@ -21,7 +21,7 @@ def plainly_differ(
 ) -> bool:
     """Whether a clock lies further apart than chance and another occasion account for, and than two budgets.
 
-    DECISION, comparing, 3, with the default SDs: what is calibrated may be of another speed.
+    As against a baseline of one occasion (`compare`), by the default SDs: what is calibrated may be of another speed.
 
     Args:
         spec: the clock's.

@@ -23,7 +23,7 @@ RESULT_FORMAT: Final = 1
 """History: 1, the first."""
 
 FEWEST_RUNS: Final = 5
-"""Runs that make a baseline; 10 over 5 occasions are wanted (DECISION)."""
+"""Runs that make a baseline; 10 over 5 occasions are wanted."""
 LONGEST_STEP_NAMES: Final = 2000
 """Characters of the names of a run's steps, in all: more of them are data, and are not kept."""
 

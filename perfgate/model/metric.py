@@ -1,4 +1,4 @@
-"""The metrics of a run: names, units, how each is judged, and the defaults of DECISION (budget, prior, occasion)."""
+"""The metrics of a run: names, units, how each is judged, and the defaults (budget, prior, occasion)."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ class Stage(StrEnum):
     SCREEN = "screen"
     """The stored baseline, a duet being at hand for what that cannot settle."""
     STORED = "stored"
-    """The stored baseline alone, by DECISION's looks for where its commit cannot be run."""
+    """The stored baseline alone, where its commit cannot be run."""
     DUET = "duet"
     """Fresh runs of the baseline's commit, made alternately with the candidate's."""
     INTERLEAVED = "interleaved"

@@ -1,6 +1,6 @@
 """How often the stored-only looks cry wolf, and how often they find a loss, on a seeded quiet population.
 
-The full populations of DECISION's closing table belong to the simulation; this is its smoke alarm.
+The populations in full belong to the simulation (`benchmarks/decision`); this is its smoke alarm.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The table of metrics: whole, in order, and with DECISION's defaults."""
+"""The table of metrics: whole, in order, and with the defaults."""
 
 from __future__ import annotations
 
