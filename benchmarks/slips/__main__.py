@@ -83,15 +83,15 @@ def _machine(of: Machine) -> str:
     return f"{of.gpu_name}, driver {of.driver}, torch {of.torch}, nsys {of.nsys}"
 
 
-def markdown(gates: Sequence[Gate]) -> str:
-    """The table."""
+def markdown(gates: Sequence[Gate], record: Path) -> str:
+    """The table, of the gates in `record`."""
     rows = [
         "# What the gate made of planted slips",
         "",
         (
-            "Made by `python -m benchmarks.slips table`; do not edit. Each slip of `workloads/slips.py` was planted "
-            "and gated, 3 runs against 6 blessed ones. The first line of the explanation is as perfgate explains the "
-            "record now; long ones are cut off."
+            f"Made by `python -m benchmarks.slips table {record}`; do not edit. Each slip of `workloads/slips.py` was "
+            "planted and gated, 3 runs against 6 blessed ones. The first line of the explanation is as perfgate "
+            "explains the record now; long ones are cut off."
         ),
         "",
         f"Measured on {'; '.join(sorted({gate.machine for gate in gates}))}.",
@@ -146,7 +146,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     else:
         if not gates:
             parser.error(f"{given.record}: there is no gate in it")
-        given.out.write_text(markdown(list(gates.values())), encoding="utf-8")
+        given.out.write_text(markdown(list(gates.values()), given.record), encoding="utf-8")
     return 0
 
 
