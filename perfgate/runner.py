@@ -79,8 +79,7 @@ counts its threads at its start (torch, MKL and OpenBLAS, by this variable) must
 TRIES: Final = 3
 """How often a run is tried in which nsys itself breaks down.
 
-Of 180 runs of a small script under nsys 2024.2.3, six at a time on two cores, 4 broke down, each in another way; alone
-on an idle machine none of 120 did.
+On a busy machine it does so now and then, in one way or another.
 """
 
 NOT_THERE = re.compile(r"^ERROR: (?:not found|file or directory not found): ", re.MULTILINE)

@@ -146,9 +146,7 @@ def _longer_on_host(run: Run, found: Straggler) -> tuple[str, float] | None:
     """The range that takes the straggler's host longer than the others' by `APART` of the step, in ms a step.
 
     Idle time does not tell it: a host that is late stays late, so that its GPU waits under every range that follows,
-    while on the other GPUs NCCL's kernels fill that time. Measured on two H200s, 5 ms of sleep a step on one rank's
-    host: of its 15.7 ms more idle time 4.2 lay under the range that slept and 6.6 under another, of which the hosts
-    differed by 1.8 ms.
+    while on the other GPUs NCCL's kernels fill that time.
     """
     of_each = [{one.name: one.cpu_ms for one in process.ranges} for process in run.processes]
     own = of_each[found.place]

@@ -61,9 +61,9 @@ class ClockRule:
         """The comparison with what occasions differ by, where that is a guess which its runs belie.
 
         Runs of one occasion that differ by more than the budget are in a host's moods, which last for minutes. Measured
-        on an H200: five runs in a row of an unchanged launch-bound loop took 7.3 ms a step, SD 13 %, three runs a
-        minute later 5.3 ms, and fixed work on its host 8 % longer for 90 s where runs differed by 4 %. Calibrated
-        occasions are believed.
+        on H200s: fixed work on a host took 8 % longer for 90 s where a launch-bound loop's runs differed by 4 %
+        (`benchmarks/moods`), and such runs differ by up to 19 % (SD of 10 in a row, `benchmarks/decision/h200.json`).
+        Calibrated occasions are believed.
         """
         if not self.occasion_guessed or comparison.run_sd <= self.budget_in_basis:
             return comparison

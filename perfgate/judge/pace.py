@@ -28,9 +28,8 @@ _DROPPED: Final = 2
 def pace_changed(runs: Sequence[Run]) -> str | None:
     """Say that most runs change their pace within the measured steps, as a sentence without full stop; None if not.
 
-    A GPU that meets its power cap a second after the first heavy step does so, and a cache that grows full. Seen on an
-    H200: 21.5 ms a step for 59 turns, and 22 to 25 ms from then on. Runs of an interleaved duet are not looked at: its
-    turns have paces of their own.
+    A GPU that meets its power cap a second after the first heavy step does so, and a cache that grows full. Runs of an
+    interleaved duet are not looked at: its turns have paces of their own.
     """
     found = [told for run in runs if run.begins is None and (told := _change(run)) is not None]
     if len(found) < FEWEST_RUNS or 2 * len(found) <= len(runs):

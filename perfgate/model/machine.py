@@ -79,9 +79,9 @@ class Machine(Record):
     def differences_that_forbid_comparison(self, other: Machine) -> tuple[str, ...]:
         """Name what makes times of `self` (the baseline's machine) and `other` incomparable; empty if nothing does.
 
-        GPU models and how many of each, MIG, the nsys version and its trace options: tracing adds 1-58 % to a step, by
-        version and option, so only like is compared with like. Without a GPU, what a step takes is the CPU's time: then
-        its model and how many there are as well, and one that is unknown is no known one.
+        GPU models and how many of each, MIG, the nsys version and its trace options: what tracing adds to a step
+        is another share for each, so only like is compared with like. Without a GPU, what a step takes is the CPU's
+        time: then its model and how many there are as well, and one that is unknown is no known one.
         """
         found: list[str] = []
         if self.gpu_name != other.gpu_name:

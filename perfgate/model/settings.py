@@ -32,7 +32,7 @@ class DuetForm(StrEnum):
 
 
 class Settings(Record):
-    """The project's settings, after `[tool.perfgate]`, environment and options have been merged."""
+    """The project's settings, after `[tool.perfgate]` and options have been merged."""
 
     workloads: str = Field(default="workloads", min_length=1)
     """Folder of the workloads, relative to the project's root."""
