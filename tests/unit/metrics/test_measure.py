@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -1122,13 +1123,30 @@ def test_processes_whose_steps_follow_one_another_are_no_ranks() -> None:
     assert not any("one after the other" in told for one in beside for told in one.complaints)
 
 
-def copied(held: int, *, calls: int = 40, name: str = "cudaMemcpyAsync_v3020") -> Timeline:
-    """Steps with one copying call each, of which the capture holds the copies of the first ones."""
+def copied(
+    held: int,
+    *,
+    calls: int = 40,
+    name: str = "cudaMemcpyAsync_v3020",
+    empty: Sequence[int] = (),
+    recording: int | None = None,
+) -> Timeline:
+    """Steps with one copying call each, of which the capture holds the copies of the first ones.
+
+    In each step so many calls more are `empty`: they leave no copy. The step `recording` records a CUDA graph.
+    """
+    spare = [(t * 100 + 10 + 2 * n, 2001 + 100 * t + n) for t, number in enumerate(empty) for n in range(number)]
     return build(
         ranges=[Range(start=t * 100, end=t * 100 + 90) for t in range(calls)],
         calls=[
             *(Call(start=t * 100 + 5, end=t * 100 + 6, correlation=t + 1, name=name) for t in range(calls)),
             *(Call(start=t * 100 + 8, end=t * 100 + 9, correlation=t + 1001) for t in range(calls)),
+            *(Call(start=at, end=at + 1, correlation=one, name=name) for at, one in spare),
+            *(
+                Call(start=t * 100 + 1, end=t * 100 + 2, name="cudaStreamBeginCapture_v10000")
+                for t in range(calls)
+                if t == recording
+            ),
         ],
         copies=[Op(start=t * 100 + 10, end=t * 100 + 30, correlation=t + 1) for t in range(held)],
         kernels=[Op(start=t * 100 + 40, end=t * 100 + 60, correlation=t + 1001) for t in range(calls)],
@@ -1149,18 +1167,32 @@ def test_where_the_capture_holds_no_copy_at_all_none_is_counted() -> None:
     assert {Metric.KERNEL_MS, Metric.GAP_MS} <= sample.values.keys()
 
 
-def test_a_call_a_step_that_copies_nothing_is_not_one_that_was_lost() -> None:
-    calls = range(40)
-    timeline = build(
-        ranges=[Range(start=t * 100, end=t * 100 + 90) for t in calls],
-        calls=[
-            Call(start=t * 100 + at, end=t * 100 + at + 1, correlation=t + first, name="cudaMemcpyAsync_v3020")
-            for t in calls
-            for at, first in ((5, 1), (8, 1001))
-        ],
-        copies=[Op(start=t * 100 + 10, end=t * 100 + 30, correlation=t + 1) for t in calls],
-    )
-    assert only(timeline).complaints == ()
+@pytest.mark.parametrize(
+    "empty",
+    [
+        pytest.param([1] * 40, id="one a step"),
+        pytest.param([*[1] * 39, 0], id="one a step but in the last"),
+        pytest.param([0, *[1] * 39], id="one a step but in the first"),
+        pytest.param([2, 0, 0, 0] * 10, id="some in every fourth"),
+        pytest.param([*[0] * 39, 9], id="many in the last"),
+    ],
+)
+def test_calls_that_copy_nothing_are_none_whose_copies_were_lost(empty: Sequence[int]) -> None:
+    assert only(copied(40, empty=empty)).complaints == ()
+    (told,) = only(copied(30, empty=empty)).complaints
+    assert told.startswith(f"of {40 + sum(empty)} calls that copy in the steps the capture lacks the copies of ")
+
+
+def test_a_step_that_records_a_graph_proves_no_copy_lost() -> None:
+    assert only(copied(40, empty=[1] * 40, recording=3)).complaints == ()
+
+
+def test_copies_that_one_of_two_streams_had_not_ended_are_lost() -> None:
+    whole = copied(40, empty=[1] * 40)
+    second = [Op(start=t * 100 + 60, end=t * 100 + 70, correlation=2001 + 100 * t) for t in range(30)]
+    copies = [Op(start=t * 100 + 10, end=t * 100 + 30, correlation=t + 1) for t in range(40)]
+    (told,) = only(dataclasses.replace(whole, copies=build(copies=[*copies, *second]).copies)).complaints
+    assert told.startswith("of 80 calls that copy in the steps the capture lacks the copies of 10: ")
 
 
 def test_single_calls_that_copy_nothing_make_no_metric_absent() -> None:
