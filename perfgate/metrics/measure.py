@@ -102,7 +102,8 @@ def measure(
 def _with_others(timeline: Timeline, found: Sequence[Steps]) -> Iterator[Steps]:
     """The steps of each process, with the complaint that those of another are at another time.
 
-    Where each has GPUs of its own they may be of one job all the same, of replicas that began at different times.
+    Where each has GPUs of its own, or it cannot be told which it has, they may be of one job all the same, of replicas
+    that began at different times.
     """
     for one in found:
         apart = [
@@ -123,7 +124,7 @@ def _with_others(timeline: Timeline, found: Sequence[Steps]) -> Iterator[Steps]:
 
 def _have_their_own(timeline: Timeline, process: int, other: int) -> bool:
     own, theirs = devices_of(timeline, process), devices_of(timeline, other)
-    return bool(own and theirs) and own.isdisjoint(theirs)
+    return bool(own and theirs) and ("devices" in timeline.missing or own.isdisjoint(theirs))
 
 
 def devices_of(timeline: Timeline, process: int) -> frozenset[int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pytest
@@ -1246,7 +1246,7 @@ def test_a_sample_tells_the_names_of_its_steps() -> None:
 
 
 def test_replicas_that_begin_at_different_times_on_gpus_of_their_own_are_one_job() -> None:
-    def beside(device: int) -> bool:
+    def beside(device: int, missing: Mapping[str, str] | None = None) -> bool:
         starts = [(pid, t, pid * 1000) for pid in (1, 2) for t in range(3)]
         samples = measure(
             build(
@@ -1265,12 +1265,14 @@ def test_replicas_that_begin_at_different_times_on_gpus_of_their_own_are_one_job
                     )
                     for pid, t, first in starts
                 ],
+                missing=missing,
             ),
             step="step",
         )
         return not any("one after the other" in told for one in samples for told in one.complaints)
 
     assert beside(1)
+    assert beside(0, missing={"devices": "it cannot be told"})
     assert not beside(0)
 
 
