@@ -28,6 +28,8 @@ EMPTY_BELOW_MS = 0.02
 """A step without GPU work that is shorter holds nothing: marking it takes 0.001-0.006 ms (two cores, nsys 2024.2)."""
 MOST_LOST = 0.001
 """Share of the steps' launches that may lack their kernel; of 27 951 launches in captures of an H200 none does."""
+FEW_UNTIMED, MOST_UNTIMED = 2, 0.005
+"""So many GPU operations may lack their times, up to this share: half of kernel time's default budget."""
 MOST_STEPS_LACKING = 0.25
 """Share of the steps that may lack calls: half of them would move the median of a count."""
 MOST_COPIES_LOST = 0.05
@@ -613,10 +615,11 @@ def _complaints(
             f"of {totals.copying} calls that copy in the steps the capture lacks the copies of {totals.copies_lost}: "
             "the profiler was stopped before they had ended, or lost them; synchronise before it stops"
         )
-    untimed = totals.without_times - MOST_LOST * int(totals.operations.sum())
-    if untimed > 0 and not _untimed(steps, totals):
+    ran = int(totals.operations.sum())
+    few = max(MOST_LOST * ran, min(FEW_UNTIMED, MOST_UNTIMED * ran))
+    if totals.without_times > few and not _untimed(steps, totals):
         yield (
-            f"of {int(totals.operations.sum())} GPU operations {totals.without_times} have no times in the capture, "
+            f"of {ran} GPU operations {totals.without_times} have no times in the capture, "
             "and would count as 0 ms: run it again"
         )
     last = _last_ends(steps, segments, totals)

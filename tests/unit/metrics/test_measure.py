@@ -1215,21 +1215,22 @@ def test_calls_that_never_leave_a_copy_are_not_asked_after() -> None:
 
 
 def test_kernels_without_times_are_a_complaint_unless_they_are_all() -> None:
-    def untimed(number: int) -> ProcessSample:
+    def untimed(number: int, of: int = 40) -> ProcessSample:
         return only(
             build(
-                ranges=[Range(start=t * 100, end=t * 100 + 90) for t in range(1, 41)],
-                calls=[Call(start=t * 100 + 8, end=t * 100 + 9, correlation=t) for t in range(1, 41)],
+                ranges=[Range(start=t * 100, end=t * 100 + 90) for t in range(1, of + 1)],
+                calls=[Call(start=t * 100 + 8, end=t * 100 + 9, correlation=t) for t in range(1, of + 1)],
                 kernels=[
                     Op(start=0, end=0, correlation=t)
                     if t <= number
                     else Op(start=t * 100 + 40, end=t * 100 + 60, correlation=t)
-                    for t in range(1, 41)
+                    for t in range(1, of + 1)
                 ],
             )
         )
 
-    assert untimed(0).complaints == ()
+    assert untimed(0).complaints == untimed(1, of=200).complaints == untimed(2, of=400).complaints == ()
+    assert any("have no times" in told for told in untimed(3, of=600).complaints)
     assert "of 40 GPU operations 2 have no times in the capture, and would count as 0 ms: run it again" in (
         untimed(2).complaints
     )
