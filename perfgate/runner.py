@@ -707,11 +707,11 @@ def _measure_capture(
 
 
 def _share_of_h2d(reports: Reports) -> float | None:
-    """Host-to-device's share of all memory operations' time, from nsys's own column."""
+    """Host-to-device's share of all memory operations' time, from nsys's own column and row."""
     rows = reports.cuda_gpu_mem_time_sum
     if not rows:
         return None
-    return sum(row.time_percent for row in rows if row.operation.endswith("Host-to-Device")) / 100
+    return sum(row.time_percent for row in rows if row.operation == "CUDA memcpy Host-to-Device") / 100
 
 
 def command_code(

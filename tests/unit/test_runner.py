@@ -17,8 +17,10 @@ from typing import NoReturn
 
 import pytest
 from support import records
+from support.timelines import Op, Range, build
 
 from perfgate import runner
+from perfgate.metrics.measure import measure
 from perfgate.model.errors import (
     CaptureFailed,
     CaptureUnreadable,
@@ -34,6 +36,7 @@ from perfgate.model.metric import Metric
 from perfgate.model.order import RUN_COOKIE, Account, Bouts, Ending, Order
 from perfgate.model.reports import MemTimeRow, Reports
 from perfgate.model.settings import Settings
+from perfgate.model.timeline import CopyKind
 from perfgate.model.workload import CaptureMode, CaptureWindow, Workload
 from perfgate.nsys.profile import Captured, ProfileOutcome, ProfileSpec
 from perfgate.nsys.tool import NsysTool, NsysVersion
@@ -475,6 +478,13 @@ def test_the_share_of_host_to_device_is_nsys_own_column() -> None:
     assert runner._share_of_h2d(Reports(cuda_gpu_mem_time_sum=rows)) == 0.625
     assert runner._share_of_h2d(Reports(cuda_gpu_mem_time_sum=rows[1:])) == 0
     assert runner._share_of_h2d(Reports()) is None
+
+
+def test_the_share_of_host_to_device_is_the_same_of_the_report_and_of_the_capture() -> None:
+    copies = [Op(start=0, end=200, correlation=1), Op(start=200, end=300, correlation=2, kind=CopyKind.UVM_H2D)]
+    (sample,) = measure(build(copies=copies, ranges=[Range(start=0, end=400)]), step="step")
+    rows = (mem_row("CUDA memcpy Host-to-Device", 66.7), mem_row("CUDA memcpy Unified Host-to-Device", 33.3))
+    assert runner._share_of_h2d(Reports(cuda_gpu_mem_time_sum=rows)) == sample.memory_share_h2d == 0.667
 
 
 # Two runs at once
