@@ -603,7 +603,9 @@ def _complaints(
     values: Mapping[Metric, float],
 ) -> Iterator[str]:
     """What says that the steps are not those of a settled loop."""
-    if (first := unsettled(timeline, steps, done, kept, kernel_ns)) is not None:
+    inside, busy = segments.turn >= 0, totals.by_segment[Metric.KERNEL_MS] + totals.by_segment[Metric.NCCL_MS]
+    busy_ns, ran = (sum_by(segments.turn[inside], sums[inside], len(steps)) for sums in (busy, totals.operations))
+    if (first := unsettled(timeline, steps, done, kept, kernel_ns, busy_ns, ran)) is not None:
         yield first
     if totals.lost > MOST_LOST * totals.launched:
         has_graphs = totals.by_segment[Metric.GRAPH_LAUNCHES].any()
@@ -618,11 +620,11 @@ def _complaints(
             f"of {totals.copying} calls that copy in the steps the capture lacks the copies of {totals.copies_lost}: "
             "the profiler was stopped before they had ended, or lost them; synchronise before it stops"
         )
-    ran = int(totals.operations.sum())
-    few = max(MOST_LOST * ran, min(FEW_UNTIMED, MOST_UNTIMED * ran))
+    held = int(totals.operations.sum())
+    few = max(MOST_LOST * held, min(FEW_UNTIMED, MOST_UNTIMED * held))
     if totals.without_times > few and not _untimed(steps, totals):
         yield (
-            f"of {ran} GPU operations {totals.without_times} have no times in the capture, "
+            f"of {held} GPU operations {totals.without_times} have no times in the capture, "
             "and would count as 0 ms: run it again"
         )
     last = _last_ends(steps, segments, totals)

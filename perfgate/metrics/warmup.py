@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perfgate.metrics.calls import base_name
+from perfgate.metrics.intervals import sum_by
 from perfgate.metrics.steps import Steps
 from perfgate.model.timeline import Flags, Ints, Timeline
 
@@ -29,6 +30,8 @@ OUT_OF_TURN_NS: Final = 50_000_000
 
 Other processes that want the CPU take its turns, many times as long as such a step.
 """
+EXPLAINED: Final = 0.25
+"""Share of what a step takes longer that must be its setup calls, or no work of the GPU, for these calls to count."""
 AT_LEAST: Final = 3
 """A slow step or two come by chance on a busy host, and now and then they come first."""
 
@@ -38,9 +41,18 @@ SETUP_CALLS: Final = re.compile(
     r"|cu(?:MemAlloc|MemHostAlloc|MemCreate|GraphInstantiate|LinkComplete)(?!\w*Async)\w*"
 )
 """Calls that load code, take memory or make a graph: compiling, autotuning and the growth of a cache end in them."""
+_TAKES_MEMORY: Final = re.compile(r"cuda(?:Malloc|HostAlloc)|cuMem")
 
 
-def unsettled(timeline: Timeline, steps: Steps, done: Ints, counted: Flags, kernel_ns: Ints) -> str | None:
+def unsettled(
+    timeline: Timeline,
+    steps: Steps,
+    done: Ints,
+    counted: Flags,
+    kernel_ns: Ints,
+    busy_ns: Ints,
+    operations: Ints,
+) -> str | None:
     """Say which of the first half's steps hold first-time work, or None where none is shown to.
 
     Such a step takes longer than every step of the later half, and either than `BEYOND` times their median, while the
@@ -48,12 +60,19 @@ def unsettled(timeline: Timeline, steps: Steps, done: Ints, counted: Flags, kern
     it, `AT_LEAST` in all and a quarter of the window at most (never in an interleaved duet). Kernel time alone also
     shows a step of the first kind: an autotuner's kernels run beside others.
 
+    A longer batch takes memory as well. So a step whose setup calls are more by those for memory alone counts only if
+    `EXPLAINED` of what it takes longer than the later median is the time of these calls, or due neither to longer
+    kernels nor to more of them (a launch that loads code); or if it runs more operations than every step of the later
+    half, and than `FAR_BEYOND` times their median (an autotuner's trials).
+
     Args:
         timeline: the capture.
         steps: those of one process, n of them.
         done: when each was complete, ns, shape (n,).
         counted: whether the period that each step ends counts, shape (n,).
-        kernel_ns: kernel time launched in each step, shape (n,).
+        kernel_ns: kernel time launched in each step, without NCCL's, shape (n,).
+        busy_ns: kernel time launched in each step or between it and the next, NCCL's included, shape (n,).
+        operations: GPU operations launched there, shape (n,).
     """
     half = len(steps) // 2
     period = np.where(counted, np.diff(done, prepend=0), 0).astype(np.float64)
@@ -70,9 +89,18 @@ def unsettled(timeline: Timeline, steps: Steps, done: Ints, counted: Flags, kern
     leading = np.logical_and.accumulate(far | ~counted[:half]) & counted[:half]
     # In turns with another process, steps are slow or fast by the bout; and a change of pace outlasts a start.
     leading &= AT_LEAST <= leading.sum() <= len(steps) // 4 and not steps.resumes.any()
-    calls = _setup_calls(timeline, steps)
-    usual = max(calls[index].total() for index in range(half, len(steps)))
-    with_calls = np.array([calls[index].total() > usual for index in range(half)], np.bool_) & suspects
+    calls, lasted = _setup_calls(timeline, steps)
+    made = np.array([one.total() for one in calls.values()])
+    others = made - [sum(n for name, n in one.items() if _TAKES_MEMORY.match(name)) for one in calls.values()]
+    with_calls = (made[:half] > made[half:].max()) & suspects
+    typical = float(np.median(later))
+    excess = period[:half] - typical
+    longer = busy_ns[:half] - float(np.median(busy_ns[half:]))
+    more = operations[:half] / max(float(np.median(operations[half:])), 1.0) - 1
+    unexplained = excess - np.maximum(longer, more * typical)
+    trials = _beyond(operations[:half].astype(np.float64), operations[half:].astype(np.float64), FAR_BEYOND)
+    by_setup = slow & (np.maximum(lasted[:half], unexplained) >= EXPLAINED * excess)
+    with_calls &= by_setup | trials | (others[:half] > others[half:].max())
     if not (with_calls | leading).any():
         return None
     return _told(np.flatnonzero(with_calls | leading), period, kernel_ns, slow, half, calls if with_calls.any() else {})
@@ -82,8 +110,8 @@ def _beyond(first: NDArray[np.float64], later: NDArray[np.float64], factor: floa
     return np.asarray(first > max(float(later.max()), factor * float(np.median(later))), np.bool_)
 
 
-def _setup_calls(timeline: Timeline, steps: Steps) -> dict[int, Counter[str]]:
-    """The setup calls begun in each step, on whichever thread of its process, by name."""
+def _setup_calls(timeline: Timeline, steps: Steps) -> tuple[dict[int, Counter[str]], Ints]:
+    """The setup calls begun in each step, on whichever thread of its process, by name; and their time in ns."""
     found: dict[int, Counter[str]] = {index: Counter() for index in range(len(steps))}
     calls = timeline.calls
     keys = {key: base for key, name in timeline.names.items() if SETUP_CALLS.fullmatch(base := base_name(name))}
@@ -92,7 +120,7 @@ def _setup_calls(timeline: Timeline, steps: Steps) -> dict[int, Counter[str]]:
     inside = (index >= 0) & (calls.start[rows] < steps.ends[np.maximum(index, 0)])
     for step, key in zip(index[inside].tolist(), calls.name[rows][inside].tolist(), strict=True):
         found[step][keys[key]] += 1
-    return found
+    return found, sum_by(index[inside], (calls.end - calls.start)[rows][inside], len(steps))
 
 
 def _told(

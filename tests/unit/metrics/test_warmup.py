@@ -20,10 +20,15 @@ def loop(
     lengths: Sequence[float],
     *,
     kernels: Mapping[int, float] | None = None,
+    trials: Mapping[int, int] | None = None,
+    lasting: int = 10,
     calls: Mapping[int, Sequence[str]] | None = None,
     thread: int = 1,
 ) -> Timeline:
-    """A process whose steps take `lengths` ms, each with one kernel as long as told (or 2 ms) and API calls by name."""
+    """A process whose steps take `lengths` ms, each with kernels as long as told (or 2 ms) and API calls by name.
+
+    Kernels are one a step, or as many as there are `trials`; calls last so many ns, and one begins 20 ns after another.
+    """
     ranges, ops, made = [], [], []
     at = 0
     for number, length in enumerate(lengths):
@@ -31,9 +36,12 @@ def loop(
         ranges.append(Range(start=at, end=end))
         made.append(Call(start=at + 10, end=at + 20, correlation=number))
         busy = int((kernels or {}).get(number, 2.0) * MS)
-        ops.append(Op(start=end - busy - 10, end=end - 10, correlation=number))
+        each = busy // (parts := (trials or {}).get(number, 1))
+        begins = [end - busy - 10 + each * part for part in range(parts)]
+        ops += [Op(start=begin, end=begin + each, correlation=number) for begin in begins]
         for place, name in enumerate((calls or {}).get(number, ())):
-            made.append(Call(start=at + 100 + 20 * place, end=at + 110 + 20 * place, name=name, thread=thread))
+            begin = at + 100 + 20 * place
+            made.append(Call(start=begin, end=begin + lasting, name=name, thread=thread))
         at = end
     return build(kernels=ops, calls=made, ranges=ranges)
 
@@ -67,9 +75,41 @@ def test_setup_calls_count_on_whichever_thread_they_were_made() -> None:
     assert "called cudaGraphInstantiateWithFlags once" in told
 
 
+@pytest.mark.parametrize(
+    ("call", "kernels", "trials", "lasting", "is_told"),
+    [
+        pytest.param("cudaMalloc_v3020", 52.0, 1, 10, False, id="longer kernels"),
+        pytest.param("cudaMalloc_v3020", 12.0, 4, 10, True, id="as many kernels as of trials"),
+        pytest.param("cudaMalloc_v3020", 52.0, 1, 20 * MS, True, id="calls that last"),
+        pytest.param("cudaMalloc_v3020", 2.0, 1, 10, True, id="time in which nothing runs"),
+        pytest.param("cuModuleLoadData", 52.0, 1, 10, True, id="code that is loaded"),
+    ],
+)
+def test_a_longer_batch_that_takes_memory_is_no_first_time_work(
+    call: str, kernels: float, trials: int, lasting: int, is_told: bool
+) -> None:
+    told = complaint(
+        loop(
+            steps(10, 10, 10, 60),
+            kernels={3: kernels},
+            trials={3: trials},
+            lasting=lasting,
+            calls={3: [call]},
+        )
+    )
+    assert (told is not None) == is_told
+
+
+def test_a_step_of_more_turns_is_longer_by_as_much() -> None:
+    trials = {n: 19 if n == 3 else 10 for n in range(20)}
+    calls = {3: ["cudaMalloc_v3020"]}
+    assert complaint(loop(steps(10, 10, 10, 19), trials=trials, calls=calls)) is None
+    assert complaint(loop(steps(10, 10, 10, 29), trials=trials, calls=calls)) is not None
+
+
 def test_an_autotuner_is_seen_by_its_kernels_also_where_no_period_counts() -> None:
     calls = {0: ["cudaMalloc_v3020", "cudaMalloc_v3020"]}
-    assert complaint(loop(steps(), kernels={0: 9.0}, calls=calls)) == (
+    assert complaint(loop(steps(), kernels={0: 9.0}, trials={0: 4}, calls=calls)) == (
         "step 1 of the measured 20 ran kernels for up to 9 ms, the later half 2 ms, and called cudaMalloc 2 times: "
         "first-time work that belongs in the warm-up; raise warmup by at least 1"
     )
@@ -146,7 +186,8 @@ def test_in_turns_with_another_process_a_slow_first_bout_proves_nothing() -> Non
 
 
 def test_of_kernels_that_only_the_first_steps_run_the_later_half_has_none() -> None:
-    timeline = loop(steps(of=10), kernels={1: 5.0, **dict.fromkeys((0, *range(2, 10)), 0.0)}, calls={1: ["cudaMalloc"]})
+    kernels = {1: 5.0, **dict.fromkeys((0, *range(2, 10)), 0.0)}
+    timeline = loop(steps(of=10), kernels=kernels, trials={1: 5}, calls={1: ["cudaMalloc"]})
     told = complaint(timeline)
     assert told is not None
     assert "ran kernels for up to 5 ms, the later half 0 ms, and called cudaMalloc once" in told
