@@ -101,9 +101,10 @@ def find_steps(
     matches all of the regular expression `step`. A range `scheduler:step` may be `step` of a domain or have a colon in
     its name: where others of its process match with less cut off, those are the steps, and it is remarked. Of nested
     matches on one thread the outermost is the step; one that the next begins inside of, as start/end ranges of work in
-    flight do, ends there. Where several threads of a process hold steps at the same time, those of the thread with most
-    steps are taken; that another holds half as many is a complaint. The first `warmup` are skipped, at most `steps` are
-    used after them.
+    flight do, ends there. In flight they may end in any order: of start/end ranges of one kind (names without numbers
+    and ids) none is nested. Where several threads of a process hold steps at the same time, those of the thread with
+    most steps are taken; that another holds half as many is a complaint. The first `warmup` are skipped, at most
+    `steps` are used after them.
 
     A project may mark steps of its own by the name that perfgate gives to those of a decorated workload. Where the
     capture holds the `START_RANGE`, only what follows it on its thread is taken. Where it does not, more of them than
@@ -145,16 +146,16 @@ def find_steps(
         if len(unclosed):
             remarks.append(f"{len(unclosed)} step ranges were never closed and are not counted")
         closed = rows[ranges.closed[rows]]
-        outermost = _outermost(ranges, closed, remarks)
-        inner = len(closed) - sum(map(len, outermost.values()))
+        outermost = _outermost(ranges, closed, names, remarks)
+        inner = np.setdiff1d(closed, np.concatenate([*outermost.values(), np.empty(0, np.int64)]))
         rows = _one_after_another(ranges, outermost, remarks, complaints)
         if steps is None:
             rows = _without_cut_last(ranges, rows, remarks)
         matched = len(rows)
         rows = rows[warmup:]
         crossed = ""
-        if inner and steps is not None and len(rows) < steps:
-            crossed = f"{inner} ranges that match lie inside another one that does, and are not counted"
+        if len(inner) and ((steps is not None and len(rows) < steps) or not ranges.push_pop[inner].all()):
+            crossed = f"{len(inner)} ranges that match lie inside another one that does, and are not counted"
             remarks.append(crossed)
         if matched and not len(rows):
             told = f"process {pid} holds {matched} step ranges, all of them warm-up"
@@ -374,15 +375,30 @@ def _between(ranges: Ranges, steps: Ints, waits: Ints) -> tuple[Ints, Ints]:
     return ranges.start[waits], ranges.end[waits]
 
 
-def _outermost(ranges: Ranges, rows: Ints, remarks: list[str]) -> Mapping[int, Sequence[int]]:
-    """Of each thread those that lie in no other, in order; one that begins in another and outlasts it is the next."""
+def _outermost(ranges: Ranges, rows: Ints, names: Names, remarks: list[str]) -> Mapping[int, Sequence[int]]:
+    """Of each thread those that lie in no other, in order; one that begins in another and outlasts it is the next.
+
+    Work in flight ends in any order: a start/end range in another of its kind is the next as well.
+    """
     by_thread: dict[int, list[int]] = {}
+    last_to_end: dict[int, int] = {}
+    kinds = {code: _kind(names.texts[code]) for code in np.unique(names.codes[rows]).tolist()}
     partly = 0
     for row in rows[np.lexsort((-ranges.end[rows], ranges.start[rows]))].tolist():
-        kept = by_thread.setdefault(int(ranges.thread[row]), [])
-        if not kept or ranges.end[row] > ranges.end[kept[-1]]:
-            partly += bool(kept) and bool(ranges.start[row] < ranges.end[kept[-1]])
-            kept.append(row)
+        thread = int(ranges.thread[row])
+        kept = by_thread.setdefault(thread, [])
+        around = last_to_end.get(thread)
+        if around is None or ranges.end[row] > ranges.end[around]:
+            last_to_end[thread] = row
+        elif (
+            ranges.push_pop[row]
+            or ranges.push_pop[around]
+            or ranges.start[row] == ranges.start[kept[-1]]
+            or kinds[names.codes[row]] != kinds[names.codes[around]]
+        ):
+            continue
+        partly += bool(kept) and bool(ranges.start[row] < ranges.end[kept[-1]])
+        kept.append(row)
     if partly:
         remarks.append(f"{partly} step ranges begin inside the step before them, which is measured until there")
     return by_thread

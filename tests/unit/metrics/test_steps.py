@@ -175,6 +175,49 @@ def test_a_step_that_begins_inside_the_one_before_ends_it_and_that_is_said() -> 
     assert one.remarks == ("1 step ranges begin inside the step before them, which is measured until there",)
 
 
+IN_FLIGHT = """
+        startend   |-------req 1-------|       |-req 4-|
+        startend      |-req 2-|   |--req 3--|
+        """
+
+
+def test_work_in_flight_that_ends_out_of_order_is_measured_from_start_to_start() -> None:
+    one = found(draw(IN_FLIGHT), r"req \d+", is_pattern=True)
+    assert [(start // 10**6, end // 10**6) for start, end in zip(one.starts, one.ends, strict=True)] == [
+        (19, 22),
+        (22, 30),
+        (34, 44),
+        (47, 55),
+    ]
+    assert one.remarks == ("1 step ranges begin inside the step before them, which is measured until there",)
+
+
+INSIDE = "2 ranges that match lie inside another one that does, and are not counted"
+
+
+@pytest.mark.parametrize(
+    ("outer", "inner", "told"),
+    [
+        ("startend", "startend", (INSIDE,)),
+        ("startend", "range", ()),
+        ("range", "startend", (INSIDE,)),
+    ],
+)
+def test_of_nested_matches_of_two_kinds_the_outermost_is_the_step(
+    outer: str, inner: str, told: tuple[str, ...]
+) -> None:
+    one = found(
+        draw(f"""
+        {outer:9}|------step 1------|  |------step 2------|
+        {inner:9}  |-step a-|            |-step a-|
+        """),
+        "step .*",
+        is_pattern=True,
+    )
+    assert len(one) == 2
+    assert one.remarks == told
+
+
 def test_of_threads_with_steps_at_once_the_one_with_most_is_measured() -> None:
     one = found(
         draw("""
