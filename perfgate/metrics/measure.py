@@ -4,24 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, reduce
 
 import numpy as np
 
 from perfgate.metrics.attribution import Segments, cut
-from perfgate.metrics.intervals import FOREVER, Idle, max_by, sum_by
+from perfgate.metrics.intervals import FOREVER, Idle, sum_by
 from perfgate.metrics.queued import Queued
 from perfgate.metrics.rows import copy_samples, kernel_samples, range_samples, sync_samples
 from perfgate.metrics.steps import Names, Steps, find_steps, whole_windows
 from perfgate.metrics.tally import GRAPH_WORDS, NCCL_KERNEL, CopyWork, DeviceTally, Tally, Work, tally
 from perfgate.metrics.warmup import unsettled
+from perfgate.metrics.windows import Windows, completions, end_periods, last_ends, why_no_period
 from perfgate.model.metric import COUNTS, METRICS, Metric
 from perfgate.model.sample import NO_NCCL, BoutSample, DeviceSample, ProcessSample
 from perfgate.model.timeline import Copies, CopyKind, Flags, Ints, Kernels, Spans, Timeline
 
-MIN_STEPS = 3
-"""Below this no period is left once the first is dropped."""
 AHEAD_BELOW = 0.8
 """Where the step range's median is below this share of step_ms it is said where the rest of the step went."""
 EMPTY_BELOW_MS = 0.02
@@ -212,75 +211,14 @@ def _chosen(ops: Kernels | Copies | Spans, rows: Flags) -> tuple[Ints, Ints]:
     return (ops.start, ops.end) if rows.all() else (ops.start[rows], ops.end[rows])
 
 
-@dataclass(frozen=True, slots=True)
-class _Windows:
-    """The times that gaps are taken over, disjoint and in order, and how many steps they are.
-
-    ```
-    range      |--0--| |--1--| |--2--| |--3--|               |--4--| |--5--|
-    wait                                       |---wait---|
-    complete         ^       ^       ^       ^                     ^       ^
-    window                   |---------------|                     |-------|      3 periods: 1-2, 2-3 and 4-5
-    ```
-    """
-
-    starts: Ints
-    ends: Ints
-    periods: int
-    steps: float
-    """Their length in medians of the periods: more than they hold where some are longer than most."""
-
-    @classmethod
-    def of_whole(cls, steps: Steps) -> _Windows:
-        """The captured window without the waits in it; nothing is left of a window inside a wait."""
-        first, last = steps.starts, steps.ends
-        begun, ended = (np.clip(times, first, last) for times in steps.waits)
-        return cls(np.concatenate((first, ended)), np.concatenate((begun, last)), 1, 1.0)
-
-    @classmethod
-    def of_periods(cls, done: Ints, kept: Flags) -> _Windows | None:
-        """Periods kept, by the step that ends each, joined where they follow one another; None if there is none."""
-        if not kept.any():
-            return None
-        opens = np.flatnonzero(kept[1:] & ~kept[:-1])
-        closes = np.flatnonzero(kept & ~np.append(kept[1:], False))
-        periods = np.diff(done)[kept[1:]]
-        number, typical = len(periods), float(np.median(periods))
-        return cls(done[opens], done[closes], number, float(periods.sum()) / typical if typical > 0 else float(number))
-
-    @property
-    def ns(self) -> int:
-        """Their length together."""
-        return int((self.ends - self.starts).sum())
-
-    def within(self, begins: Ints, ends: Ints) -> Ints:
-        """How much of each interval lies in the windows, ns."""
-        before = np.concatenate(([0], np.cumsum(self.ends - self.starts)))
-
-        def passed(times: Ints) -> Ints:
-            index = np.maximum(np.searchsorted(self.starts, times, side="right") - 1, 0)
-            return before[index] + np.clip(times, self.starts[index], self.ends[index]) - self.starts[index]
-
-        return np.asarray(passed(ends) - passed(begins), np.int64)
-
-    def until(self, times: Ints, idle: Idle) -> Ints:
-        """Idle ns within the windows before each time."""
-        index = np.maximum(np.searchsorted(self.starts, times, side="right") - 1, 0)
-        opened = idle.until(self.starts)
-        before = np.append(0, np.cumsum(idle.until(self.ends) - opened))
-        clipped = np.clip(times, self.starts[index], self.ends[index])
-        return np.asarray(before[index] + idle.until(clipped) - opened[index], np.int64)
-
-
 def _measure_process(
     timeline: Timeline, steps: Steps, segments: Segments, devices: Devices, *, memory_share: float | None
 ) -> ProcessSample:
     totals = tally(timeline, steps.process, segments)
-    done = _completions(steps, segments, totals)
+    done = completions(steps, segments, totals)
     count = len(steps)
-    kept = ~steps.resumes
-    kept[:2] = False
-    windows = _Windows.of_whole(steps) if steps.whole else _Windows.of_periods(done, kept)
+    kept = end_periods(steps)
+    windows = Windows.of_whole(steps) if steps.whole else Windows.of_periods(done, kept)
     periods = np.diff(done)[kept[1:]] / 1e6
 
     values: dict[Metric, float] = {}
@@ -290,7 +228,7 @@ def _measure_process(
     elif len(periods):
         values[Metric.STEP_MS] = float(np.median(periods))
     else:
-        absent[Metric.STEP_MS] = _why_no_period(steps)
+        absent[Metric.STEP_MS] = why_no_period(steps)
     values |= _sums(steps, segments, totals)
     in_use = in_steady_use(steps, segments, totals)
     per_device = {
@@ -302,7 +240,7 @@ def _measure_process(
     if windows is not None:
         values[Metric.GAP_MS] = sum(per_device[device][Metric.GAP_MS] for device in in_use)
     if windows is None:
-        absent[Metric.GAP_MS] = _why_no_period(steps)
+        absent[Metric.GAP_MS] = why_no_period(steps)
 
     unplaced = _unplaced(steps, segments, totals)
     if unplaced:
@@ -368,24 +306,6 @@ def in_steady_use(steps: Steps, segments: Segments, totals: Tally) -> tuple[int,
     return steady or tuple(used)
 
 
-def _completions(steps: Steps, segments: Segments, totals: Tally) -> Ints:
-    """When each step was complete.
-
-    ```
-    range      |--0--|       |--1--|
-    kernel        |---k0---|     |------k1------|
-    complete               ^                    ^
-    ```
-    """
-    return np.maximum.accumulate(np.maximum(steps.ends, _last_ends(steps, segments, totals)))
-
-
-def _last_ends(steps: Steps, segments: Segments, totals: Tally) -> Ints:
-    """When the last GPU operation of each step ended; `-FOREVER` where there is none."""
-    inside = segments.step >= 0
-    return max_by(segments.step[inside], totals.last_end[inside], len(steps))
-
-
 def _bouts(steps: Steps, done: Ints, kept: Flags, idle: Sequence[Idle]) -> tuple[BoutSample, ...]:
     """What lies between two waits, where there are any; `idle` is of each device that the steps used."""
     if not steps.resumes.any():
@@ -393,7 +313,7 @@ def _bouts(steps: Steps, done: Ints, kept: Flags, idle: Sequence[Idle]) -> tuple
     number = np.cumsum(steps.resumes)
     found: list[BoutSample] = []
     for index in range(int(number[-1]) + 1):
-        windows = _Windows.of_periods(done, own := kept & (number == index))
+        windows = Windows.of_periods(done, own := kept & (number == index))
         if windows is not None:
             periods = (done[own] - done[np.flatnonzero(own) - 1]) / 1e6
             gap_ns = [int(windows.until(windows.ends[-1:], of_device)[0]) for of_device in idle]
@@ -412,7 +332,7 @@ def _sums(steps: Steps, segments: Segments, totals: Tally) -> dict[Metric, float
 
 
 def _device_values(
-    devices: Devices, device: int, own: DeviceTally, windows: _Windows | None, steps: int
+    devices: Devices, device: int, own: DeviceTally, windows: Windows | None, steps: int
 ) -> dict[Metric, float]:
     """One device's clocks. Exposed is what lies in the idle time of what it could have overlapped with."""
     exposed = {
@@ -426,13 +346,6 @@ def _device_values(
         idle = windows.until(windows.ends[-1:], devices.idle(device))
         values[Metric.GAP_MS] = int(idle[0]) / 1e6 / windows.steps
     return values
-
-
-def _why_no_period(steps: Steps) -> str:
-    count, bouts = len(steps), 1 + int(steps.resumes.sum())
-    if count < MIN_STEPS:
-        return f"needs {MIN_STEPS} steps, the capture holds {count}"
-    return f"needs a period within a bout, other than the first: the capture holds {count} steps in {bouts} bouts"
 
 
 def _why_absent(
@@ -564,7 +477,7 @@ def _attributable(
     }
 
 
-def gaps_by_segment(segments: Segments, idle: Idle, windows: _Windows, queued: Queued) -> Ints:
+def gaps_by_segment(segments: Segments, idle: Idle, windows: Windows, queued: Queued) -> Ints:
     """A device's idle ns in the windows: under the launch of what was queued already, else where the CPU was."""
     edges = np.concatenate((windows.starts[:1], segments.edges, windows.ends[-1:]))
     by_time = np.diff(windows.until(edges, idle.only(~queued.flags)))
@@ -573,7 +486,7 @@ def gaps_by_segment(segments: Segments, idle: Idle, windows: _Windows, queued: Q
     return np.asarray(by_time + sum_by(queued.segment, lasted, len(segments.step)), np.int64)
 
 
-def _done_elsewhere(devices: Devices, in_use: Sequence[int], windows: _Windows | None) -> Iterator[str]:
+def _done_elsewhere(devices: Devices, in_use: Sequence[int], windows: Windows | None) -> Iterator[str]:
     """Say that processes without steps keep the steps' GPUs busy: that is in no metric but as busy time."""
     if windows is None or not windows.ns:
         return
@@ -627,7 +540,7 @@ def _complaints(
             f"of {held} GPU operations {totals.without_times} have no times in the capture, "
             "and would count as 0 ms: run it again"
         )
-    last = _last_ends(steps, segments, totals)
+    last = last_ends(steps, segments, totals)
     overtaken = (last > -FOREVER) & (np.maximum(steps.ends, last) < done)
     # The step behind those that an operation spans has a period that is too short as well.
     spans = int((overtaken[1:] & ~overtaken[:-1]).sum())

@@ -10,10 +10,11 @@ import numpy as np
 
 from perfgate.metrics.attribution import Launches, Segments, cut
 from perfgate.metrics.intervals import FOREVER, Idle, merged, sorted_edges, sum_by
-from perfgate.metrics.measure import _completions, _why_no_period, _Windows, devices_of, gaps_by_segment
+from perfgate.metrics.measure import devices_of, gaps_by_segment
 from perfgate.metrics.queued import Queued
 from perfgate.metrics.steps import Names, Steps, find_steps, whole_windows
 from perfgate.metrics.tally import tally
+from perfgate.metrics.windows import Windows, completions, end_periods, why_no_period
 from perfgate.model.findings import Finding, Findings, PlacedFinding, Placing, ProcessFindings, RuleName
 from perfgate.model.timeline import Copies, Flags, Ints, Kernels, SmallInts, Spans, Timeline
 
@@ -170,7 +171,7 @@ class _Process:
         rule, steps, segments = RuleName.GPU_GAPS, self.steps, self.segments
         windows = self._windows()
         if windows is None:
-            self.remarks.append(f"{rule}: not placed: {_why_no_period(steps)}")
+            self.remarks.append(f"{rule}: not placed: {why_no_period(steps)}")
             return []
         ns = np.zeros(len(segments.step), np.int64)
         begun: list[Ints] = []
@@ -212,15 +213,13 @@ class _Process:
             typical=windows.steps,
         )
 
-    def _windows(self) -> _Windows | None:
+    def _windows(self) -> Windows | None:
         """What `gap_ms` is taken over."""
         steps = self.steps
         if steps.whole:
-            return _Windows.of_whole(steps)
-        done = _completions(steps, self.segments, tally(self.timeline, steps.process, self.segments))
-        kept = ~steps.resumes
-        kept[:2] = False
-        return _Windows.of_periods(done, kept)
+            return Windows.of_whole(steps)
+        done = completions(steps, self.segments, tally(self.timeline, steps.process, self.segments))
+        return Windows.of_periods(done, end_periods(steps))
 
     def _idle(self, device: int, starts: Ints, ends: Ints) -> Idle:
         """Times within these gaps in which nothing ran on the device: what is not in a gap is taken as busy."""

@@ -11,9 +11,9 @@ import numpy as np
 
 from perfgate.metrics.attribution import Launches, cut
 from perfgate.metrics.intervals import Idle
-from perfgate.metrics.measure import _completions
 from perfgate.metrics.steps import Names, Steps, _wanted, find_steps
 from perfgate.metrics.tally import _UVM, COPY_WORDS, GRAPH_WORDS, MEMSET_WORDS, NCCL_KERNEL, tally
+from perfgate.metrics.windows import completions, end_periods
 from perfgate.model.errors import StepsNotFound
 from perfgate.model.metric import Metric
 from perfgate.model.stepview import Bar, Lane, StepView
@@ -104,9 +104,8 @@ def _typical(timeline: Timeline, names: Names, steps: Steps, wanted: Flags) -> t
     """Of one process: whether any period counts, the median period (else time to completion), ns, and the step."""
     segments = cut(timeline.ranges, names, steps)
     totals = tally(timeline, steps.process, segments)
-    done = _completions(steps, segments, totals)
-    kept = ~steps.resumes
-    kept[:2] = False
+    done = completions(steps, segments, totals)
+    kept = end_periods(steps)
     has_period = bool(kept.any())
     lengths = np.diff(done, prepend=0) if has_period else done - steps.starts
     rows = np.flatnonzero(kept) if has_period else np.arange(len(steps))

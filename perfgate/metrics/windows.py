@@ -1,0 +1,109 @@
+"""When steps were complete, and over which times periods and gaps are taken; it must not know the metrics."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from perfgate.metrics.attribution import Segments
+from perfgate.metrics.intervals import Idle, max_by
+from perfgate.metrics.steps import Steps
+from perfgate.metrics.tally import Tally
+from perfgate.model.timeline import Flags, Ints
+
+MIN_STEPS = 3
+"""Below this no period is left once the first is dropped."""
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """The times that gaps are taken over, disjoint and in order, and how many steps they are.
+
+    ```
+    range      |--0--| |--1--| |--2--| |--3--|               |--4--| |--5--|
+    wait                                       |---wait---|
+    complete         ^       ^       ^       ^                     ^       ^
+    window                   |---------------|                     |-------|      3 periods: 1-2, 2-3 and 4-5
+    ```
+    """
+
+    starts: Ints
+    ends: Ints
+    periods: int
+    steps: float
+    """Their length in medians of the periods: more than they hold where some are longer than most."""
+
+    @classmethod
+    def of_whole(cls, steps: Steps) -> Windows:
+        """The captured window without the waits in it; nothing is left of a window inside a wait."""
+        first, last = steps.starts, steps.ends
+        begun, ended = (np.clip(times, first, last) for times in steps.waits)
+        return cls(np.concatenate((first, ended)), np.concatenate((begun, last)), 1, 1.0)
+
+    @classmethod
+    def of_periods(cls, done: Ints, kept: Flags) -> Windows | None:
+        """Periods kept, by the step that ends each, joined where they follow one another; None if there is none."""
+        if not kept.any():
+            return None
+        opens = np.flatnonzero(kept[1:] & ~kept[:-1])
+        closes = np.flatnonzero(kept & ~np.append(kept[1:], False))
+        periods = np.diff(done)[kept[1:]]
+        number, typical = len(periods), float(np.median(periods))
+        return cls(done[opens], done[closes], number, float(periods.sum()) / typical if typical > 0 else float(number))
+
+    @property
+    def ns(self) -> int:
+        """Their length together."""
+        return int((self.ends - self.starts).sum())
+
+    def within(self, begins: Ints, ends: Ints) -> Ints:
+        """How much of each interval lies in the windows, ns."""
+        before = np.concatenate(([0], np.cumsum(self.ends - self.starts)))
+
+        def passed(times: Ints) -> Ints:
+            index = np.maximum(np.searchsorted(self.starts, times, side="right") - 1, 0)
+            return before[index] + np.clip(times, self.starts[index], self.ends[index]) - self.starts[index]
+
+        return np.asarray(passed(ends) - passed(begins), np.int64)
+
+    def until(self, times: Ints, idle: Idle) -> Ints:
+        """Idle ns within the windows before each time."""
+        index = np.maximum(np.searchsorted(self.starts, times, side="right") - 1, 0)
+        opened = idle.until(self.starts)
+        before = np.append(0, np.cumsum(idle.until(self.ends) - opened))
+        clipped = np.clip(times, self.starts[index], self.ends[index])
+        return np.asarray(before[index] + idle.until(clipped) - opened[index], np.int64)
+
+
+def completions(steps: Steps, segments: Segments, totals: Tally) -> Ints:
+    """When each step was complete.
+
+    ```
+    range      |--0--|       |--1--|
+    kernel        |---k0---|     |------k1------|
+    complete               ^                    ^
+    ```
+    """
+    return np.maximum.accumulate(np.maximum(steps.ends, last_ends(steps, segments, totals)))
+
+
+def last_ends(steps: Steps, segments: Segments, totals: Tally) -> Ints:
+    """When the last GPU operation of each step ended; `-FOREVER` where there is none."""
+    inside = segments.step >= 0
+    return max_by(segments.step[inside], totals.last_end[inside], len(steps))
+
+
+def end_periods(steps: Steps) -> Flags:
+    """Which steps end a period that counts: not the first one, and none across a wait."""
+    kept = ~steps.resumes
+    kept[:2] = False
+    return kept
+
+
+def why_no_period(steps: Steps) -> str:
+    """Of steps of which none ends a period that counts."""
+    count, bouts = len(steps), 1 + int(steps.resumes.sum())
+    if count < MIN_STEPS:
+        return f"needs {MIN_STEPS} steps, the capture holds {count}"
+    return f"needs a period within a bout, other than the first: the capture holds {count} steps in {bouts} bouts"
