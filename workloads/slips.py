@@ -75,7 +75,7 @@ SLIPS: Mapping[str, Slip] = MappingProxyType(
                 does="outputs.cpu() each step, to pageable memory",
                 caught_by=("d2h_copies", "pageable_copies", "syncs"),
                 culprit="under log",
-                may_follow=("memory_exposed_ms", *_WAITS),
+                may_follow=("mem_exposed_ms", *_WAITS),
             ),
             Slip(
                 name="print",
@@ -199,7 +199,7 @@ SLIPS: Mapping[str, Slip] = MappingProxyType(
                 caught_by=("step_ms",),
                 culprit="Device-to-Device",
                 # Copies within the GPU, as far as no kernel hides them.
-                may_follow=("memory_exposed_ms",),
+                may_follow=("mem_exposed_ms",),
             ),
         )
     }

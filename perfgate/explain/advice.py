@@ -119,7 +119,7 @@ def _classified(one: _Process) -> Classified | None:
     step, values = one.step, one.values
     if step <= 0 or not one.gpus or Metric.GAP_MS not in values or Metric.KERNEL_MS not in values:
         return None
-    shares = (Metric.GAP_MS, Metric.H2D_EXPOSED_MS, Metric.NCCL_EXPOSED_MS, Metric.MEMORY_EXPOSED_MS)
+    shares = (Metric.GAP_MS, Metric.H2D_EXPOSED_MS, Metric.NCCL_EXPOSED_MS, Metric.MEM_EXPOSED_MS)
     gap, copied, nccl, other = (one.on_each(metric) for metric in shares)
     largest = max(gap, copied, nccl, other)
     if largest > step:
@@ -127,7 +127,7 @@ def _classified(one: _Process) -> Classified | None:
     computed = max(step - gap - copied - nccl - other, 0.0)
     over = "" if one.gpus == 1 else f"on average over {one.gpus} GPUs, "
     if largest < BOUND * step:
-        # Of a baseline without `memory_exposed_ms` the rest may as well be copies to the host and memsets.
+        # Of a baseline without `mem_exposed_ms` the rest may as well be copies to the host and memsets.
         if computed <= 0 or one.on_each(Metric.KERNEL_MS) < MOSTLY * computed:
             return None
         told = f"{one.each} computes for {_percent(computed, step)} of the step and idles for {_percent(gap, step)}"

@@ -48,12 +48,12 @@ _COPIED: Final[Mapping[Metric, tuple[Callable[[CopySample], bool], Callable[[Cop
     Metric.H2D_BYTES: (lambda row: row.direction == "Host-to-Device", lambda row: row.bytes),
     Metric.D2H_COPIES: (lambda row: row.direction == "Device-to-Host", lambda row: row.count),
     Metric.PAGEABLE_COPIES: (lambda row: row.host == "pageable", lambda row: row.count),
-    Metric.MEMORY_EXPOSED_MS: (lambda row: "Host-to-Device" not in row.direction, lambda row: row.gpu_ms),
+    Metric.MEM_EXPOSED_MS: (lambda row: "Host-to-Device" not in row.direction, lambda row: row.gpu_ms),
     # Those that no range is told of.
     Metric.STEP_MS: (lambda row: "Host-to-Device" not in row.direction, lambda row: row.gpu_ms),
 }
 """Which copies a metric is made of, and what it takes of each."""
-_WITH_MEMSETS: Final = (Metric.MEMORY_EXPOSED_MS, Metric.STEP_MS)
+_WITH_MEMSETS: Final = (Metric.MEM_EXPOSED_MS, Metric.STEP_MS)
 
 
 @dataclass(frozen=True, kw_only=True)

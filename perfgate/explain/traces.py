@@ -15,7 +15,7 @@ FEWEST_NODES: Final = 0.5
 """Kernels a graph from which those that nothing launched one by one are taken for its nodes; lost ones are fewer."""
 HIDDEN: Final = frozenset(
     {
-        *(Metric.H2D_MS, Metric.H2D_EXPOSED_MS, Metric.NCCL_MS, Metric.NCCL_EXPOSED_MS, Metric.MEMORY_EXPOSED_MS),
+        *(Metric.H2D_MS, Metric.H2D_EXPOSED_MS, Metric.NCCL_MS, Metric.NCCL_EXPOSED_MS, Metric.MEM_EXPOSED_MS),
         *(Metric.H2D_COPIES, Metric.H2D_BYTES, Metric.D2H_COPIES, Metric.PAGEABLE_COPIES),
     }
 )

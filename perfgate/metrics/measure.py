@@ -48,7 +48,7 @@ MOST_OUTSIDE = 0.25
 _FROM_CALLS = (Metric.LAUNCHES, Metric.GRAPH_LAUNCHES, Metric.SYNCS)
 _FROM_OPERATIONS = tuple(metric for metric in METRICS if metric not in (*_FROM_CALLS, Metric.STEP_MS))
 _NCCL = (Metric.NCCL_MS, Metric.NCCL_EXPOSED_MS)
-_EXPOSED = (Metric.H2D_EXPOSED_MS, Metric.NCCL_EXPOSED_MS, Metric.MEMORY_EXPOSED_MS)
+_EXPOSED = (Metric.H2D_EXPOSED_MS, Metric.NCCL_EXPOSED_MS, Metric.MEM_EXPOSED_MS)
 _FROM_KERNELS = (Metric.KERNEL_MS, Metric.GAP_MS, Metric.NCCL_MS, *_EXPOSED)
 _FROM_COPIES = (
     *(Metric.H2D_MS, *_EXPOSED),
@@ -338,7 +338,7 @@ def _device_values(
     exposed = {
         Metric.H2D_EXPOSED_MS: devices.idle_of_kernels(device).overlap(*own.h2d) if len(own.h2d[0]) else 0,
         Metric.NCCL_EXPOSED_MS: devices.idle_but_nccl(device).overlap(*own.nccl) if len(own.nccl[0]) else 0,
-        Metric.MEMORY_EXPOSED_MS: devices.idle_of_kernels(device).overlap(*own.other_memory) if own.memory else 0,
+        Metric.MEM_EXPOSED_MS: devices.idle_of_kernels(device).overlap(*own.other_memory) if own.memory else 0,
     }
     clocks = dict.fromkeys((Metric.KERNEL_MS, Metric.NCCL_MS, Metric.H2D_MS), 0) | own.ns | exposed
     values = {metric: ns / 1e6 / steps for metric, ns in clocks.items()}
@@ -435,7 +435,7 @@ def _untimed(steps: Steps, totals: Tally) -> dict[Metric, str]:
         (kernels[Metric.KERNEL_MS], words, (Metric.KERNEL_MS, Metric.GAP_MS, *_EXPOSED)),
         (kernels[Metric.NCCL_MS], "NCCL kernels", (Metric.NCCL_MS, Metric.GAP_MS, *_EXPOSED)),
         (copies, "host-to-device copies", (Metric.H2D_MS, Metric.H2D_EXPOSED_MS)),
-        (others, "memsets and other copies", (Metric.MEMORY_EXPOSED_MS,)),
+        (others, "memsets and other copies", (Metric.MEM_EXPOSED_MS,)),
         ([*totals.kernels.values(), *totals.memory.values()], "GPU operations", (Metric.GAP_MS,)),
     )
     absent: dict[Metric, str] = {}

@@ -19,7 +19,7 @@ class Metric(StrEnum):
     H2D_EXPOSED_MS = "h2d_exposed_ms"
     NCCL_MS = "nccl_ms"
     NCCL_EXPOSED_MS = "nccl_exposed_ms"
-    MEMORY_EXPOSED_MS = "memory_exposed_ms"
+    MEM_EXPOSED_MS = "mem_exposed_ms"
     LAUNCHES = "launches"
     GRAPH_LAUNCHES = "graph_launches"
     H2D_COPIES = "h2d_copies"
@@ -130,7 +130,7 @@ _ROWS = (
         clock=_of_step(budget=0.02),
     ),
     MetricSpec(
-        metric=Metric.MEMORY_EXPOSED_MS,
+        metric=Metric.MEM_EXPOSED_MS,
         kind=Kind.CLOCK,
         unit="ms",
         meaning="time of memsets and of copies other than host-to-device during which no kernel ran",

@@ -86,6 +86,8 @@ def test_every_metric_of_the_capture(by_step: ProcessSample) -> None:
         Metric.GAP_MS: pytest.approx(7.269318 * 46.064089 / 130.935241),
         Metric.H2D_MS: pytest.approx(0.42030375),
         Metric.H2D_EXPOSED_MS: pytest.approx(0.42030375),
+        # 180 memsets (185793 ns) and 20 copies within the GPU (69536 ns), none of them beside a kernel.
+        Metric.MEM_EXPOSED_MS: pytest.approx((0.185793 + 0.069536) / 20),
         Metric.LAUNCHES: 46.0,
         Metric.GRAPH_LAUNCHES: 0.0,
         Metric.H2D_COPIES: 1.0,

@@ -302,7 +302,7 @@ def test_of_a_baseline_of_several_ranks_what_the_ranges_add_up_to_is_that_of_one
 
 
 def test_what_other_copies_take_is_not_computed() -> None:
-    found = classify({**STEP, M.KERNEL_MS: 8.0, M.GAP_MS: 0.5, M.MEMORY_EXPOSED_MS: 1.5}, of())
+    found = classify({**STEP, M.KERNEL_MS: 8.0, M.GAP_MS: 0.5, M.MEM_EXPOSED_MS: 1.5}, of())
     assert found is not None
     assert found.evidence == "the GPU computes for 80 % of the step and idles for 5 %"
 
@@ -317,7 +317,7 @@ def test_where_it_is_not_known_what_was_launched_no_range_is_said_to_launch_noth
     [
         (M.H2D_EXPOSED_MS, Bound.COPY),
         (M.NCCL_EXPOSED_MS, Bound.COMMUNICATION),
-        (M.MEMORY_EXPOSED_MS, Bound.COPY),
+        (M.MEM_EXPOSED_MS, Bound.COPY),
     ],
 )
 def test_what_nothing_hides_names_the_bound(metric: Metric, bound: Bound) -> None:

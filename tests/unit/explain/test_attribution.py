@@ -89,7 +89,7 @@ def test_of_hidden_time_that_shows_no_range_is_told() -> None:
     assert M.NCCL_EXPOSED_MS not in where(attributions(of_ranges, of_ranges, rows))
 
 
-@pytest.mark.parametrize("metric", [M.MEMORY_EXPOSED_MS, M.STEP_MS])
+@pytest.mark.parametrize("metric", [M.MEM_EXPOSED_MS, M.STEP_MS])
 def test_other_copies_and_memsets_are_told_by_kind(metric: Metric) -> None:
     def side(d2h: float, set_ms: float) -> Breakdown:
         copies = [CopySample(direction="Device-to-Host", host="pageable", count=1, bytes=8, gpu_ms=d2h)] if d2h else []

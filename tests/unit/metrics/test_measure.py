@@ -21,7 +21,7 @@ def only(timeline: Timeline, step: str | None = "step", **options: int) -> Proce
     return sample
 
 
-EXPOSED = (Metric.H2D_EXPOSED_MS, Metric.NCCL_EXPOSED_MS, Metric.MEMORY_EXPOSED_MS)
+EXPOSED = (Metric.H2D_EXPOSED_MS, Metric.NCCL_EXPOSED_MS, Metric.MEM_EXPOSED_MS)
 BETWEEN = "0.6667 GPU operations per step were launched between the steps: they count to the step before them"
 
 
@@ -523,7 +523,7 @@ def test_other_memory_operations_are_exposed_where_no_kernel_runs() -> None:
         memset            |-s-|              |-t-|              |-u-|
         """)
     )
-    assert sample.values[Metric.MEMORY_EXPOSED_MS] == 6.0
+    assert sample.values[Metric.MEM_EXPOSED_MS] == 6.0
     assert sample.values[Metric.H2D_EXPOSED_MS] == 0.0
 
 
@@ -986,7 +986,7 @@ def test_kernels_of_which_none_was_timed_are_absent_not_zero(at_zero: bool) -> N
         Metric.KERNEL_MS: why,
         Metric.GAP_MS: why,
         Metric.H2D_EXPOSED_MS: why,
-        Metric.MEMORY_EXPOSED_MS: why,
+        Metric.MEM_EXPOSED_MS: why,
         Metric.NCCL_MS: "no NCCL kernels",
         Metric.NCCL_EXPOSED_MS: "no NCCL kernels",
     }

@@ -155,7 +155,7 @@ def slow_reference(steps: list[Range], work: Work, resumes: Sequence[int] = ()) 
     typical = values[Metric.STEP_MS]
     windows = len(window) / typical if kept and typical else len(kept)
     values |= {Metric.GAP_MS: gap / windows if kept else math.nan, Metric.H2D_EXPOSED_MS: h2d_exposed / count}
-    values |= {Metric.NCCL_EXPOSED_MS: nccl_exposed / count, Metric.MEMORY_EXPOSED_MS: memory_exposed / count}
+    values |= {Metric.NCCL_EXPOSED_MS: nccl_exposed / count, Metric.MEM_EXPOSED_MS: memory_exposed / count}
     return values
 
 

@@ -27,7 +27,7 @@ def test_the_unit_is_in_the_name_of_every_clock_and_counts_have_none_but_bytes()
         (Metric.H2D_MS, Basis.STEP, 0.01, 0.003, 0.002),
         (Metric.H2D_EXPOSED_MS, Basis.STEP, 0.01, 0.003, 0.002),
         (Metric.NCCL_EXPOSED_MS, Basis.STEP, 0.02, 0.003, 0.002),
-        (Metric.MEMORY_EXPOSED_MS, Basis.STEP, 0.01, 0.003, 0.002),
+        (Metric.MEM_EXPOSED_MS, Basis.STEP, 0.01, 0.003, 0.002),
     ],
 )
 def test_the_defaults_are_those_of_the_decision(
