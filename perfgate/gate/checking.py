@@ -220,7 +220,7 @@ class _Checking:
             if isinstance(told, Checked):
                 return told
             moved = clock_moved(baseline, self.runs)
-            final = told.verdict.outcome is not Outcome.INCONCLUSIVE or not _clock_open(told.verdict)
+            final = told.verdict.outcome is not Outcome.INCONCLUSIVE or not _open(told.verdict)
             if final and (moved is None or _count_rose(told.verdict)):
                 return self._final(told.verdict, baseline)
             updated = self._other_packages(baseline)
@@ -310,7 +310,7 @@ class _Checking:
                     return self._final(judgement.verdict, baseline)
                 by_anchor = self._wanted_by_anchor(judgement, baseline, plan, most=most)
                 wanted = max(judgement.wanted_runs, by_anchor, len(self.runs))
-            elif self._policy.stops_early and judgement.settled and _count_rose(judgement.verdict):
+            elif self._policy.stops_early and judgement.settled and _exact_count_rose(judgement.verdict):
                 verdict = _without_doubtful_clocks(judgement.verdict, len(self.runs))
                 return self._final(verdict, baseline)
         assert judgement is not None  # at least one run was made, and judged
@@ -379,7 +379,8 @@ class _Checking:
                 alone = self._alone(duel, stored) if plan.in_pairs else None
                 screen_runs = len(self.runs)
                 terms = self._terms(plan, max_runs=most, priors=_priors(plan, screened))
-                terms = replace(terms, runs_before=before, against=duel.revision if stored is None else None)
+                against = duel.revision if stored is None else None
+                terms = replace(terms, runs_before=before, against=against, stored=stored)
                 judgement, reference = self._pairs(duel, terms, stored, alone)
         except (*NO_DUET_BY, _NoDuet) as impossible:
             # Nothing that is judged by other means is of these.
@@ -460,7 +461,7 @@ class _Checking:
                 more = wanted - len(self.reference_runs)
                 if not more or not self._may_spend(2 * more):
                     return judgement, reference
-            elif self._policy.stops_early and judgement.settled and _count_rose(judgement.verdict):
+            elif self._policy.stops_early and judgement.settled and _exact_count_rose(judgement.verdict):
                 verdict = _without_doubtful_clocks(judgement.verdict, len(self.reference_runs))
                 return replace(judgement, verdict=verdict), reference
 
@@ -736,10 +737,11 @@ def _too_noisy(screened: Judgement) -> bool:
     )
 
 
-def _clock_open(verdict: Verdict) -> bool:
-    """Whether there is a clock that a duet could settle."""
+def _open(verdict: Verdict) -> bool:
+    """Whether there is a clock, or a count that varies, that a duet or more runs could settle."""
     return any(
-        row.outcome is Outcome.INCONCLUSIVE and METRICS[row.metric].kind is Kind.CLOCK for row in verdict.metrics
+        row.outcome is Outcome.INCONCLUSIVE and (METRICS[row.metric].kind is Kind.CLOCK or not row.exact)
+        for row in verdict.metrics
     )
 
 
@@ -777,7 +779,8 @@ def _check_reference(reference: Run, expectation: Expectation, stored: Baseline 
         raise _NoDuet(f"the baseline gates {listed(list(lacking))}, which a run of its commit did not measure here")
     for metric, value in reference.counts().items():
         blessed = stored.values(metric)
-        if blessed and not min(blessed) <= value <= max(blessed):
+        spread = max(blessed) - min(blessed) if blessed else 0.0
+        if blessed and not min(blessed) - spread <= value <= max(blessed) + spread:
             raise _NoDuet(
                 f"the baseline's commit does not do what it did when it was blessed: {metric} was "
                 f"{median(blessed):g} and is {value:g}. Something beside the code has changed"
@@ -822,6 +825,15 @@ def _count_rose(verdict: Verdict) -> bool:
     A clock's word between looks is not taken, neither for nor against: alpha is divided over the planned looks.
     """
     return any(row.outcome is Outcome.REGRESSED and METRICS[row.metric].kind is Kind.COUNT for row in verdict.metrics)
+
+
+def _exact_count_rose(verdict: Verdict) -> bool:
+    """Whether an exact count shuts the gate: the one thing that ends a gate between its looks.
+
+    A clock's word between looks is not taken, neither for nor against, nor that of a count that varies: each further
+    look costs error (DECISION).
+    """
+    return any(row.outcome is Outcome.REGRESSED and row.exact for row in verdict.metrics)
 
 
 def _without_doubtful_clocks(verdict: Verdict, runs: int) -> Verdict:

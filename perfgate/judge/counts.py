@@ -1,4 +1,4 @@
-"""Judges one count: exactly where the baseline was exact, against its blessed maximum where not; knows no clock."""
+"""Judges one count: exactly where the baseline was exact, by how many runs rose where not; knows no clock."""
 
 from __future__ import annotations
 
@@ -7,13 +7,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from perfgate.judge.compare import middle
-from perfgate.judge.words import amount, plural
+from perfgate.judge.words import amount, percent, plural
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.verdict import MetricVerdict
 
 _CONFIRMED = 2
-"""Processes that must show a rise: one may be a fluke of its start."""
+"""Processes that must show a rise of an exact count: one may be a fluke of its start."""
+_CHANCE = 0.005
+"""What a look may spend of alpha, 1 %, on counts that vary: there are up to four, of the same runs and more."""
+_MOST_RUNS = 60
+"""How far to look for a number of runs that would show a rise."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -23,15 +27,30 @@ class CountJudgement:
     row: MetricVerdict
     wants_second_run: bool = False
     """A rise in the only run so far: a second process must confirm it."""
+    shown_by: int | None = None
+    """Of one that varies and rose in every run: how many runs would show it, if those to come rose as well."""
     remark: str | None = None
 
 
-def judge_count(metric: Metric, blessed: Sequence[float], now: Sequence[float], *, max_runs: int) -> CountJudgement:
-    """Judge one count; both sides hold at least one value, one per run."""
-    exact = all(_same(value, blessed[0]) for value in blessed)
+def judge_count(
+    metric: Metric,
+    blessed: Sequence[float],
+    now: Sequence[float],
+    *,
+    max_runs: int,
+    exact: bool,
+    varying: int = 1,
+    in_pairs: bool = False,
+) -> CountJudgement:
+    """Judge one count; both sides hold at least one value, one per run.
+
+    `exact` is one that is known to be the same in every run of `blessed`'s code. Of others, runs of the same code are
+    above all of `blessed` by chance; `varying` such counts are judged together. `in_pairs` says that each further run
+    brings one more of `blessed`.
+    """
     limit = max(blessed)
-    risen = [value for value in now if value > limit and not _same(value, limit)]
-    fallen = [value for value in now if exact and value < limit and not _same(value, limit)]
+    risen = [value for value in now if value > limit and not same((value, limit))]
+    fallen = [value for value in now if exact and value < limit and not same((value, limit))]
     bound = "exact" if exact else f"not exact: {amount(min(blessed))} to {amount(limit)} in the baseline"
     runs = len(now)
 
@@ -48,8 +67,8 @@ def judge_count(metric: Metric, blessed: Sequence[float], now: Sequence[float], 
             reason=reason,
         )
 
-    if risen:
-        rise = f"rose from {amount(limit)} to {amount(middle(risen))} per step ({bound})"
+    rise = f"rose from {amount(limit)} to {amount(middle(risen))} per step ({bound})" if risen else ""
+    if risen and exact:
         if len(risen) >= _CONFIRMED:
             return CountJudgement(row=row(Outcome.REGRESSED, rise, risen))
         if runs == 1 and max_runs < _CONFIRMED:
@@ -59,6 +78,17 @@ def judge_count(metric: Metric, blessed: Sequence[float], now: Sequence[float], 
             return CountJudgement(row=row(Outcome.INCONCLUSIVE, asked, risen), wants_second_run=True)
         once = f"{rise} in 1 of {plural(runs, 'run')}, not confirmed"
         return CountJudgement(row=row(Outcome.PASSED, once), remark=f"{metric} {once}")
+    if risen:
+        chance = _chance(len(risen), of=runs, blessed=len(blessed))
+        if chance * varying <= _CHANCE:
+            return CountJudgement(row=row(Outcome.REGRESSED, rise, risen))
+        told = (
+            f"{rise} in {len(risen)} of {plural(runs, 'run')}, as chance alone has it in {percent(chance)} % of gates"
+        )
+        if len(risen) == runs:
+            shown_by = _shown_by(runs, len(blessed), varying=varying, in_pairs=in_pairs)
+            return CountJudgement(row=row(Outcome.INCONCLUSIVE, told, risen), shown_by=shown_by)
+        return CountJudgement(row=row(Outcome.PASSED, told), remark=f"{metric} {told}")
     if len(fallen) == runs:
         fall = f"fell from {amount(limit)} to {amount(middle(fallen))} per step ({bound})"
         return CountJudgement(row=row(Outcome.IMPROVED, fall))
@@ -68,6 +98,22 @@ def judge_count(metric: Metric, blessed: Sequence[float], now: Sequence[float], 
     return CountJudgement(row=row(Outcome.PASSED, "unchanged (exact)" if exact else f"within its maximum ({bound})"))
 
 
-def _same(one: float, other: float) -> bool:
-    """Counts are medians over steps, so x.5 occurs; only the last bits are forgiven."""
-    return math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-9)
+def same(values: Sequence[float]) -> bool:
+    """Whether a count is one: they are medians over steps, so x.5 occurs; only the last bits are forgiven."""
+    return all(math.isclose(value, values[0], rel_tol=1e-9, abs_tol=1e-9) for value in values)
+
+
+def _chance(risen: int, *, of: int, blessed: int) -> float:
+    """How probable it is that the `risen` highest of `of` runs and `blessed` ones of the same code are all runs."""
+    return math.comb(of, risen) / math.comb(of + blessed, risen)
+
+
+def _shown_by(runs: int, blessed: int, *, varying: int, in_pairs: bool) -> int | None:
+    return next(
+        (
+            wanted
+            for wanted in range(runs + 1, _MOST_RUNS + 1)
+            if varying * _chance(wanted, of=wanted, blessed=blessed + (wanted - runs) * in_pairs) <= _CHANCE
+        ),
+        None,
+    )

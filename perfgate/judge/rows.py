@@ -8,17 +8,19 @@ from dataclasses import dataclass, field, replace
 
 from perfgate.judge.clocks import ClockJudgement, ClockRule, judge_clock
 from perfgate.judge.compare import Prior, middle
-from perfgate.judge.counts import CountJudgement, judge_count
+from perfgate.judge.counts import CountJudgement, judge_count, same
 from perfgate.judge.stages import STORED_PLAN, Plan
 from perfgate.judge.words import plural
-from perfgate.model.baseline import Baseline
-from perfgate.model.metric import GATED_CLOCKS, METRICS, Basis, ClockSpec, Metric
+from perfgate.model.baseline import Baseline, BlessedRun
+from perfgate.model.metric import COUNTS, GATED_CLOCKS, METRICS, Basis, ClockSpec, Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import NO_NCCL, Run
 from perfgate.model.verdict import MetricVerdict
 
 _OCCASIONS_TO_KNOW = 2
 """Over fewer, a calibration has measured nothing of what occasions differ by."""
+_RUNS_TO_BE_EXACT = 3
+"""Of the other commit's runs, in a duet: over fewer, any count is the same in all of them."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,6 +39,8 @@ class Terms:
     """Runs that the gate has made before the pairs of a duet: those of the screen, and of either side alone."""
     against: str | None = None
     """The revision that a user compares with, in a duet without a screen; None of a stored baseline's gate."""
+    stored: Baseline | None = None
+    """What is blessed, in a duet: which counts are exact its runs know better than the few of the other commit."""
 
 
 @dataclass(kw_only=True, slots=True)
@@ -52,26 +56,61 @@ class Rows:
         return [row for row in self.rows if row.outcome is outcome]
 
 
-def _judge_count(metric: Metric, baseline: Baseline, runs: Sequence[Run], terms: Terms) -> CountJudgement:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Place:
+    """A count of the processes that have most of it, of those that have the next most, and so on: one value per run."""
+
+    blessed: Sequence[float]
+    now: Sequence[float]
+    exact: bool
+
+
+def _places(metric: Metric, baseline: Baseline, runs: Sequence[Run], terms: Terms) -> list[_Place]:
+    """A count by processes, in the order of their counts; of the one that has most where the runs' do not match."""
+    then, stored = (() if of is None else _by_process(metric, of.runs) for of in (baseline, terms.stored))
+    now = [run.by_process(metric) for run in runs]
+    number = len(now[0]) if all(len(one) == len(now[0]) for one in (*then, *now)) else 1
+    found: list[_Place] = []
+    for place in range(number):
+        blessed, known = ([one[place] for one in of if place < len(one)] for of in (then, stored))
+        enough = not terms.plan.is_duet or len(blessed) >= _RUNS_TO_BE_EXACT
+        exact = same(blessed) and (same(known) if known else enough)
+        found.append(_Place(blessed=blessed, now=[one[place] for one in now], exact=exact))
+    return found
+
+
+def _by_process(metric: Metric, runs: Sequence[BlessedRun]) -> Sequence[tuple[float, ...]]:
+    """A count of each blessed run, the most first; none where one has none."""
+    if any(metric not in run.values for run in runs):
+        return ()
+    return [run.counts.get(metric) or (run.values[metric],) for run in runs]
+
+
+def _judge_count(metric: Metric, places: Sequence[_Place], terms: Terms, *, varying: int) -> CountJudgement:
     """Judge a count by the process that has most of it and, if that has no more than it had, by each of the others.
 
     They are compared in the order of their counts: a slip that one rank has always made and all make now is a rise.
     """
-    then, now = [run.counts.get(metric, ()) for run in baseline.runs], [run.by_process(metric) for run in runs]
-    most = judge_count(metric, baseline.values(metric), [one[0] for one in now], max_runs=terms.max_runs)
-    number = len(now[0])
-    if most.row.outcome in _RISEN or any(len(one) != number for one in (*then, *now)):
-        return most
-    for place in range(1, number):
-        other = judge_count(metric, [one[place] for one in then], [one[place] for one in now], max_runs=terms.max_runs)
-        if other.row.outcome in _RISEN:
-            reason = f"{other.row.reason}, in a process that had less of it than the most of the {number}"
-            return replace(other, row=other.row.model_copy(update={"reason": reason}))
-    return most
-
-
-_RISEN = (Outcome.REGRESSED, Outcome.INCONCLUSIVE)
-"""What a count comes to that rose, whether it is confirmed or not."""
+    judged = [
+        judge_count(
+            metric,
+            one.blessed,
+            one.now,
+            max_runs=terms.max_runs,
+            exact=one.exact,
+            varying=varying,
+            in_pairs=terms.plan.is_duet,
+        )
+        for one in places
+    ]
+    for outcome in (Outcome.REGRESSED, Outcome.INCONCLUSIVE):
+        for place, count in enumerate(judged):
+            if count.row.outcome is outcome and place == 0:
+                return count
+            if count.row.outcome is outcome:
+                reason = f"{count.row.reason}, in a process that had less of it than the most of the {len(places)}"
+                return replace(count, row=count.row.model_copy(update={"reason": reason}))
+    return judged[0]
 
 
 def judge_rows(baseline: Baseline, runs: Sequence[Run], terms: Terms) -> Rows:
@@ -82,6 +121,12 @@ def judge_rows(baseline: Baseline, runs: Sequence[Run], terms: Terms) -> Rows:
     sharing = sum(bool(baseline.values(metric)) for metric in GATED_CLOCKS)
     steps = baseline.values(Metric.STEP_MS)
     step_ms = middle(steps) if steps else None
+    counted = {
+        metric: _places(metric, baseline, runs, terms)
+        for metric in COUNTS
+        if baseline.values(metric) and all(run.value(metric) is not None for run in runs)
+    }
+    varying = sum(not place.exact for places in counted.values() for place in places)
     for metric, spec in METRICS.items():
         blessed = baseline.values(metric)
         found = [value for run in runs if (value := _value(run, metric, blessed)) is not None]
@@ -96,7 +141,7 @@ def judge_rows(baseline: Baseline, runs: Sequence[Run], terms: Terms) -> Rows:
             row = MetricVerdict(metric=metric, outcome=Outcome.NOT_MEASURED, baseline=middle(blessed), reason=reason)
             judged.rows.append(row)
         elif spec.clock is None:
-            count = _judge_count(metric, baseline, runs, terms)
+            count = _judge_count(metric, counted[metric], terms, varying=varying)
             judged.counts.append(count)
             judged.rows.append(count.row)
         else:

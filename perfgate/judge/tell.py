@@ -146,6 +146,15 @@ def _tell_not_measured(judged: Rows, runs: Sequence[Run], bless: str) -> tuple[s
 def _tell_inconclusive(judged: Rows, baseline: Baseline, runs: Sequence[Run], terms: Terms) -> tuple[str, str]:
     """Say how small a change this workload can show, and how many runs more would do."""
     worst, plan = _worst(judged.of(Outcome.INCONCLUSIVE)), terms.plan
+    varies = next((count for count in judged.counts if count.row is worst and not count.wants_second_run), None)
+    if varies is not None and varies.shown_by is not None and varies.shown_by <= plan.most_runs:
+        more = f"Allow {_runs(varies.shown_by, plan)}: {_allowing(varies.shown_by, terms)}"
+        return f"{worst.metric} {worst.reason}.", more
+    if varies is not None:
+        return (
+            f"{worst.metric} {worst.reason}.",
+            "Fix what makes it vary from run to run: seeds, shapes, batch lengths.",
+        )
     if len(runs) < plan.fewest_to_fail:
         return (
             f"{worst.metric} {worst.reason}: {_runs(len(runs), plan)} can pass a clock, never fail it.",

@@ -794,12 +794,54 @@ def test_how_many_runs_would_do_counts_those_that_the_screen_takes(runs: int, mo
     assert int(told[2]) == 2 * int(told[1]) + runs > most
 
 
-def test_against_a_commit_a_count_that_rose_ends_it_after_two_pairs() -> None:
+def test_against_a_commit_a_count_that_rose_ends_it_once_it_is_known_to_be_exact() -> None:
     other = Recorded([slower(0)], [records.run({Metric.SYNCS: 2})])
     checked = check(expect(None), Policy(), screen(0.0), other, against=True)
-    assert outcome_of(checked) == (Outcome.REGRESSED, Stage.DUET, 2, 2)
+    assert outcome_of(checked) == (Outcome.REGRESSED, Stage.DUET, 3, 3)
+
+
+def test_in_a_duet_a_count_that_rose_and_was_blessed_as_exact_ends_it_after_two_pairs() -> None:
+    risen = [slower(30, number) for number in range(2)]
+    risen = [
+        one.model_copy(update={"processes": (records.process({**records.VALUES, Metric.SYNCS: 2.0}),)}) for one in risen
+    ]
+    other = Recorded([slower(0)], risen)
+    checked = gated(Candidate(*(slower(1.9, number) for number in range(3))), other)
+    assert outcome_of(checked) == (Outcome.REGRESSED, Stage.DUET, 5, 2)
     clocks = [row for row in checked.verdict.metrics if METRICS[row.metric].kind is Kind.CLOCK and row.outcome is None]
     assert {row.reason for row in clocks} <= {"not judged: a count settled the gate after 2 runs"}
+
+
+def copying(*sizes: int) -> list[Run]:
+    return [records.run({Metric.H2D_BYTES: size}) for size in sizes]
+
+
+COPIED = (1000, 1010, 990, 1005, 995)
+
+
+def copied() -> Baseline:
+    return records.baseline([{Metric.H2D_BYTES: size} for size in COPIED])
+
+
+def test_a_varying_count_that_the_screen_leaves_open_goes_on_to_a_duet() -> None:
+    other = Recorded(copying(*COPIED), copying(1008, 992, 1001))
+    checked = gated(Candidate(*copying(1011, 1012, 1013)), other, baseline=copied())
+    assert outcome_of(checked) == (Outcome.PASSED, Stage.DUET, 6, 3)
+    more = Recorded(copying(*COPIED), copying(1100, 1110, 1090, 1105, 1095))
+    checked = gated(Candidate(*copying(1100, 1110, 1090)), more, baseline=copied())
+    assert outcome_of(checked) == (Outcome.REGRESSED, Stage.DUET, 8, 5)
+    alone = check(expect(copied()), Policy(), Candidate(*copying(1100, 1110, 1090, 1105, 1095)))
+    assert outcome_of(alone) == (Outcome.REGRESSED, Stage.STORED, 5, 0)
+
+
+@pytest.mark.parametrize(("there", "stage"), [(1025, Stage.DUET), (980, Stage.DUET), (1031, Stage.STORED)])
+def test_a_varying_count_of_the_commit_may_differ_from_the_blessed_ones_by_their_spread(
+    there: int, stage: Stage
+) -> None:
+    other = Recorded(copying(there), copying(there))
+    checked = gated(Candidate(*copying(1011, 1012, 1013, 1000)), other, baseline=copied())
+    assert checked.verdict.stage is stage
+    assert checked.verdict.outcome is Outcome.PASSED
 
 
 def test_a_loss_against_a_commit_says_where() -> None:

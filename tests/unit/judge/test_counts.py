@@ -1,16 +1,19 @@
-"""Counts: exact where the baseline was, confirmed by a second process."""
+"""Counts: exact where the baseline was, confirmed by a second process; of others, beyond what chance makes."""
 
 from __future__ import annotations
 
 import pytest
 
-from perfgate.judge.counts import CountJudgement, judge_count
+from perfgate.judge.counts import CountJudgement, judge_count, same
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
 
 
 def judged(blessed: list[float], now: list[float], max_runs: int = 10) -> CountJudgement:
-    return judge_count(Metric.SYNCS, blessed, now, max_runs=max_runs)
+    return judge_count(Metric.SYNCS, blessed, now, max_runs=max_runs, exact=same(blessed))
+
+
+VARYING = [4.0, 6.0, 5.0, 4.0, 5.0]
 
 
 @pytest.mark.parametrize(
@@ -25,7 +28,14 @@ def judged(blessed: list[float], now: list[float], max_runs: int = 10) -> CountJ
         ([1, 1], [1, 2, 1, 2], Outcome.REGRESSED, "rose from 1 to 2 per step (exact)"),
         ([2, 2], [1, 1, 1], Outcome.IMPROVED, "fell from 2 to 1 per step (exact)"),
         ([2, 2], [1], Outcome.IMPROVED, "fell from 2 to 1 per step (exact)"),
-        ([4, 6], [7, 8], Outcome.REGRESSED, "rose from 6 to 7.5 per step (not exact: 4 to 6 in the baseline)"),
+        (VARYING, [7, 8] * 3, Outcome.REGRESSED, "rose from 6 to 7.5 per step (not exact: 4 to 6 in the baseline)"),
+        (
+            VARYING,
+            [7, 8] * 4 + [5],
+            Outcome.REGRESSED,
+            "rose from 6 to 7.5 per step (not exact: 4 to 6 in the baseline)",
+        ),
+        (VARYING * 2, [7] * 3, Outcome.REGRESSED, "rose from 6 to 7 per step (not exact: 4 to 6 in the baseline)"),
         ([4, 6], [6, 5], Outcome.PASSED, "within its maximum (not exact: 4 to 6 in the baseline)"),
         ([4, 6], [1, 1], Outcome.PASSED, "within its maximum (not exact: 4 to 6 in the baseline)"),
     ],
@@ -75,6 +85,45 @@ def test_a_rise_from_zero_has_no_relative_change() -> None:
 
 def test_a_varying_count_is_marked_as_not_exact() -> None:
     assert judged([4, 6], [5]).row.exact is False
+
+
+@pytest.mark.parametrize(
+    ("now", "chance", "shown_by"),
+    [([7.0], "16.7", 5), ([7.0, 8.0], "4.8", 5), ([7.0] * 3, "1.8", 5), ([7.0] * 4, "0.79", 5)],
+)
+def test_a_varying_count_that_rose_in_every_run_is_open_while_chance_makes_that(
+    now: list[float], chance: str, shown_by: int
+) -> None:
+    found = judged(VARYING, now, max_runs=1)
+    assert found.row.outcome is Outcome.INCONCLUSIVE
+    assert found.row.reason.endswith(
+        f" in {len(now)} of {len(now)} run{'s' * (len(now) > 1)}, as chance alone has it in {chance} % of gates"
+    )
+    assert (found.shown_by, found.wants_second_run, found.remark) == (shown_by, False, None)
+
+
+def test_a_varying_count_that_rose_in_some_runs_is_remarked_on_with_its_spread() -> None:
+    found = judged(VARYING, [7.0, 6.0, 8.0])
+    told = (
+        "rose from 6 to 7.5 per step (not exact: 4 to 6 in the baseline) in 2 of 3 runs, "
+        "as chance alone has it in 10.7 % of gates"
+    )
+    assert (found.row.outcome, found.row.reason, found.remark) == (Outcome.PASSED, told, f"syncs {told}")
+
+
+def test_several_varying_counts_share_the_error() -> None:
+    def of(runs: int, varying: int, *, in_pairs: bool = False) -> tuple[Outcome | None, int | None]:
+        found = judge_count(
+            Metric.SYNCS, VARYING, [7.0] * runs, max_runs=10, exact=False, varying=varying, in_pairs=in_pairs
+        )
+        return found.row.outcome, found.shown_by
+
+    assert of(5, 1) == (Outcome.REGRESSED, None)
+    assert of(5, 2) == (Outcome.INCONCLUSIVE, 6)
+    assert of(5, 2, in_pairs=True) == (Outcome.INCONCLUSIVE, 6)
+    assert of(5, 100) == (Outcome.INCONCLUSIVE, 16)
+    assert of(5, 100, in_pairs=True) == (Outcome.INCONCLUSIVE, 9)
+    assert of(5, 10**9) == (Outcome.INCONCLUSIVE, None)
 
 
 def test_a_change_beyond_doubles_is_left_out() -> None:

@@ -403,6 +403,73 @@ def test_a_baseline_that_does_not_have_each_ranks_counts_is_judged_by_the_most()
     assert row.outcome is Outcome.PASSED
 
 
+def test_a_varying_count_of_one_rank_does_not_hide_an_exact_one_of_another() -> None:
+    then = tuple(BlessedRun.of(of_ranks(4.0 + n % 2, 0.0)) for n in range(5))
+    baseline = BASELINE.model_copy(update={"occasions": (Occasion(measured_at=MOMENT, runs=then),)})
+    row = judge(baseline, [of_ranks(6.0, 1.0)] * 3, Terms()).verdict.of(M.SYNCS)
+    assert row is not None
+    told = "rose from 0 to 1 per step (exact), in a process that had less of it than the most of the 2"
+    assert (row.outcome, row.reason) == (Outcome.REGRESSED, told)
+
+
+VARYING: Columns = {**BASE, M.SYNCS: [4.0, 5.0] * 5}
+
+
+def test_what_a_varying_count_leaves_open_more_runs_settle() -> None:
+    few = blessed({metric: values[:5] for metric, values in VARYING.items()})
+    rise = (
+        "syncs rose from 5 to 6 per step (not exact: 4 to 5 in the baseline) in 3 of 3 runs, "
+        "as chance alone has it in 1.8 % of gates"
+    )
+    now = measured(columns(syncs=[6.0] * 3))
+    assert told(judge(few, now, Terms())) == (
+        Outcome.INCONCLUSIVE,
+        5,
+        f"Not settled by 3 runs: {rise}.",
+        "Measure up to 5 runs and judge again.",
+    )
+    assert told(judge(few, now, Terms(max_runs=3))) == (
+        Outcome.INCONCLUSIVE,
+        3,
+        f"{rise}.",
+        "Allow 5 runs: pytest --perfgate --perfgate-max-runs=5",
+    )
+    assert told(judge(few, measured(columns(5, syncs=[6.0] * 5)), Terms()))[0] is Outcome.REGRESSED
+    assert told(judge(few, measured(columns(5, syncs=[6.0] * 4 + [5.0])), Terms()))[:2] == (Outcome.PASSED, 5)
+    assert told(judge(blessed(VARYING), now, Terms()))[0] is Outcome.REGRESSED
+
+
+def test_what_no_number_of_runs_of_one_gate_can_show_of_a_varying_count_is_said() -> None:
+    one = blessed({metric: values[:2] for metric, values in VARYING.items()})
+    verdict = judge(one, measured(columns(10, syncs=[6.0] * 10)), Terms()).verdict
+    assert verdict.outcome is Outcome.INCONCLUSIVE
+    assert verdict.next_step == "Fix what makes it vary from run to run: seeds, shapes, batch lengths."
+
+
+@pytest.mark.parametrize(
+    ("there", "stored", "exact"),
+    [
+        ([1.0, 1.0], None, False),
+        ([1.0, 1.0, 1.0], None, True),
+        ([1.0, 1.0], [1.0] * 5, True),
+        ([1.0, 1.0, 1.0], [1.0, 1.0, 2.0, 1.0, 1.0], False),
+        ([1.0, 1.0, 2.0], [1.0] * 5, False),
+        ([1.0, 1.0, 1.0], [None] * 5, True),
+    ],
+)
+def test_in_a_duet_a_count_is_exact_by_what_is_blessed_or_by_three_runs(
+    there: list[float], stored: list[float | None] | None, exact: bool
+) -> None:
+    def of(syncs: Sequence[float | None]) -> Columns:
+        return {M.STEP_MS: [10.0] * len(syncs), M.SYNCS: syncs}
+
+    terms = Terms(plan=DUET_PLAN, stored=None if stored is None else blessed(of(stored)))
+    row = judge(blessed(of(there)), measured(of([3.0] * len(there))), terms).verdict.of(M.SYNCS)
+    assert row is not None
+    assert row.exact is exact
+    assert row.outcome is (Outcome.REGRESSED if exact else Outcome.INCONCLUSIVE)
+
+
 def test_runs_and_drops_are_counted() -> None:
     verdict = judged({**columns(4), M.STEP_MS: [10.0, 13.0, 10.0, 10.01]}).verdict
     assert (verdict.runs, verdict.baseline_runs) == (4, 10)
