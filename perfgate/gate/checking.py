@@ -820,10 +820,7 @@ def _as_baseline(expectation: Expectation, runs: Sequence[Run], stored: Baseline
 
 
 def _count_rose(verdict: Verdict) -> bool:
-    """Whether a count shuts the gate: the one thing that ends a gate between its looks.
-
-    A clock's word between looks is not taken, neither for nor against: alpha is divided over the planned looks.
-    """
+    """Whether a count shuts the gate."""
     return any(row.outcome is Outcome.REGRESSED and METRICS[row.metric].kind is Kind.COUNT for row in verdict.metrics)
 
 
@@ -831,7 +828,7 @@ def _exact_count_rose(verdict: Verdict) -> bool:
     """Whether an exact count shuts the gate: the one thing that ends a gate between its looks.
 
     A clock's word between looks is not taken, neither for nor against, nor that of a count that varies: each further
-    look costs error (DECISION).
+    look costs error.
     """
     return any(row.outcome is Outcome.REGRESSED and row.exact for row in verdict.metrics)
 

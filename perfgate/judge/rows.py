@@ -20,7 +20,7 @@ from perfgate.model.verdict import MetricVerdict
 _OCCASIONS_TO_KNOW = 2
 """Over fewer, a calibration has measured nothing of what occasions differ by."""
 _RUNS_TO_BE_EXACT = 3
-"""Of the other commit's runs, in a duet: over fewer, any count is the same in all of them."""
+"""Runs of either side, in a duet, that must agree: over fewer, any count is the same in all of them."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -73,9 +73,9 @@ def _places(metric: Metric, baseline: Baseline, runs: Sequence[Run], terms: Term
     found: list[_Place] = []
     for place in range(number):
         blessed, known = ([one[place] for one in of if place < len(one)] for of in (then, stored))
-        enough = not terms.plan.is_duet or len(blessed) >= _RUNS_TO_BE_EXACT
-        exact = same(blessed) and (same(known) if known else enough)
-        found.append(_Place(blessed=blessed, now=[one[place] for one in now], exact=exact))
+        here = [one[place] for one in now]
+        enough = not terms.plan.is_duet or (len(blessed) >= _RUNS_TO_BE_EXACT and same(here))
+        found.append(_Place(blessed=blessed, now=here, exact=same(blessed) and (same(known) if known else enough)))
     return found
 
 

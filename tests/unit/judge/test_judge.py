@@ -447,24 +447,25 @@ def test_what_no_number_of_runs_of_one_gate_can_show_of_a_varying_count_is_said(
 
 
 @pytest.mark.parametrize(
-    ("there", "stored", "exact"),
+    ("there", "here", "stored", "exact"),
     [
-        ([1.0, 1.0], None, False),
-        ([1.0, 1.0, 1.0], None, True),
-        ([1.0, 1.0], [1.0] * 5, True),
-        ([1.0, 1.0, 1.0], [1.0, 1.0, 2.0, 1.0, 1.0], False),
-        ([1.0, 1.0, 2.0], [1.0] * 5, False),
-        ([1.0, 1.0, 1.0], [None] * 5, True),
+        ([1.0, 1.0], [3.0, 3.0], None, False),
+        ([1.0, 1.0, 1.0], [3.0, 3.0, 3.0], None, True),
+        ([1.0, 1.0, 1.0], [3.0, 3.0, 4.0], None, False),
+        ([1.0, 1.0], [3.0, 4.0], [1.0] * 5, True),
+        ([1.0, 1.0, 1.0], [3.0, 3.0, 3.0], [1.0, 1.0, 2.0, 1.0, 1.0], False),
+        ([1.0, 1.0, 2.0], [3.0, 3.0, 3.0], [1.0] * 5, False),
+        ([1.0, 1.0, 1.0], [3.0, 3.0, 3.0], [None] * 5, True),
     ],
 )
 def test_in_a_duet_a_count_is_exact_by_what_is_blessed_or_by_three_runs(
-    there: list[float], stored: list[float | None] | None, exact: bool
+    there: list[float], here: list[float], stored: list[float | None] | None, exact: bool
 ) -> None:
     def of(syncs: Sequence[float | None]) -> Columns:
         return {M.STEP_MS: [10.0] * len(syncs), M.SYNCS: syncs}
 
     terms = Terms(plan=DUET_PLAN, stored=None if stored is None else blessed(of(stored)))
-    row = judge(blessed(of(there)), measured(of([3.0] * len(there))), terms).verdict.of(M.SYNCS)
+    row = judge(blessed(of(there)), measured(of(here)), terms).verdict.of(M.SYNCS)
     assert row is not None
     assert row.exact is exact
     assert row.outcome is (Outcome.REGRESSED if exact else Outcome.INCONCLUSIVE)
