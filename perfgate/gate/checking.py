@@ -430,6 +430,7 @@ class _Checking:
         pair = self._guarded(INTERLEAVED_PLAN, duel.alone)
         self._take(pair.candidate)
         _check_reference(pair.reference, self._expectation, stored, pair.candidate)
+        _check_steps([pair.reference], [pair.candidate], stored)
         then = _steps([pair.reference])
         if stored is not None and why_no_screen(stored, self._series.machine) is None:
             then = (*then, *stored.values(Metric.STEP_MS))
@@ -448,6 +449,7 @@ class _Checking:
             self.reference_runs.append(pair.reference)
             self._take(pair.candidate, own)
             _check_reference(pair.reference, self._expectation, stored, pair.candidate)
+            _check_steps(self.reference_runs, own[before:], stored)
             _check_alike(self.reference_runs)
             if alone is not None:
                 alone.check(_steps(self.reference_runs), _steps(own))
@@ -761,8 +763,6 @@ def _check_reference(reference: Run, expectation: Expectation, stored: Baseline 
         raise _NoDuet(f"a run of the other commit does not count: {'; '.join(told)}")
     if stored is not None and (differs := other_steps(stored.runs, reference, whose="the baseline")) is not None:
         raise _NoDuet(f"in the baseline's commit, {differs}")
-    if (differs := other_steps([BlessedRun.of(reference)], candidate, whose="the other commit")) is not None:
-        raise _OtherSteps(differs, stored=stored is not None)
     if len(reference.processes) != len(candidate.processes):
         there, here = _processes(len(reference.processes)), _processes(len(candidate.processes))
         raise _NoDuet(f"steps of {there} were found in the other commit, of {here} in the candidate")
@@ -785,6 +785,20 @@ def _check_reference(reference: Run, expectation: Expectation, stored: Baseline 
                 f"the baseline's commit does not do what it did when it was blessed: {metric} was "
                 f"{median(blessed):g} and is {value:g}. Something beside the code has changed"
             )
+
+
+def _check_steps(references: Sequence[Run], candidates: Sequence[Run], stored: Baseline | None) -> None:
+    """Hold the names of the candidate's steps against those of all runs of the other commit, and of what is blessed.
+
+    Raises:
+        _OtherSteps: they are other steps.
+    """
+    then = [BlessedRun.of(run) for run in references]
+    if stored is not None and all(run.step_names for run in stored.runs):
+        then += stored.runs
+    for run in candidates:
+        if (differs := other_steps(then, run, whose="the other commit")) is not None:
+            raise _OtherSteps(differs, stored=stored is not None)
 
 
 def _check_alike(references: Sequence[Run]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
@@ -19,6 +20,8 @@ from perfgate.model.workload import Workload
 
 MOST_OTHERS: Final = 0.2
 """Share of the steps whose names the other side does not know, from which they are no longer its steps."""
+FEWEST_TO_RECUR: Final = 2
+"""Runs of the other side that tell names of steps from data in them."""
 MOST_NAMES: Final = 5
 LONGEST_NAME: Final = 80
 """Names of steps that are told, and characters of each."""
@@ -82,12 +85,12 @@ def why_no_screen(baseline: Baseline, machine: Machine) -> str | None:
 def other_steps(then: Sequence[BlessedRun], run: Run, *, whose: str) -> str | None:
     """Say that other ranges are steps of a run than were of `whose`; None where they are the same, or not known.
 
-    A few of other names are work of another kind, now and then; `MOST_OTHERS` of them are another step. Where the runs
-    of the other side have no name in common, names are data.
+    A few of other names are work of another kind, now and then; `MOST_OTHERS` of them are another step. Names that
+    differ as much among the runs of the other side are data, which one run alone does not show.
     """
     blessed = [frozenset(one.step_names) for one in then]
     told = [process.step_names for process in run.processes]
-    if not blessed or not frozenset.intersection(*blessed) or not told or not all(told):
+    if len(blessed) < FEWEST_TO_RECUR or not all(blessed) or not told or not all(told) or _are_data(blessed):
         return None
     before = frozenset.union(*blessed)
     if max(sum(share for name, share in names.items() if name not in before) for names in told) < MOST_OTHERS:
@@ -96,6 +99,13 @@ def other_steps(then: Sequence[BlessedRun], run: Run, *, whose: str) -> str | No
         f"the steps of {whose} are ranges named {_told_names(sorted(before))}, these are "
         f"{_told_names(BlessedRun.of(run).step_names)}. Their times are not comparable."
     )
+
+
+def _are_data(runs: Sequence[frozenset[str]]) -> bool:
+    """Whether in most runs so many of the names are of no other run as make other steps: they hold ids, or texts."""
+    held = Counter(name for names in runs for name in names)
+    own = [sum(held[name] == 1 for name in names) >= MOST_OTHERS * len(names) for names in runs]
+    return 2 * sum(own) > len(runs)
 
 
 def _told_names(names: Sequence[str]) -> str:

@@ -421,7 +421,7 @@ def _kind(text: str) -> str:
     return _LIST.sub("#", template(_AMOUNT.sub("#", _ID.sub("#", bare))))
 
 
-_ID = re.compile(r"\b(?=[0-9a-fA-F]*\d)[0-9a-fA-F]{6,}\b")
+_ID = re.compile(r"\b(?:[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|(?=[0-9a-fA-F]*\d)[0-9a-fA-F]{6,})\b")
 _AMOUNT = re.compile(r"(?<![A-Za-z])[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?(?![A-Za-z])")
 _LIST = re.compile(r"#(?:\s*,\s*#)+")
 

@@ -652,7 +652,24 @@ def test_other_steps_than_those_of_the_commit_that_was_asked_for_are_no_comparis
     assert checked.verdict.next_step == (
         "Correct the pattern of the steps (workloads/mlp.py), so that both sides have the same."
     )
-    assert (len(checked.runs), len(checked.reference_runs)) == (1, 1)
+    assert (len(checked.runs), len(checked.reference_runs)) == (2, 2)
+
+
+def test_names_that_hold_ids_are_no_other_steps() -> None:
+    there, here = (
+        [stepping(slower(0, n), "decode", f"req-{side}{n}a", f"req-{side}{n}b") for n in range(8)] for side in "xy"
+    )
+    checked = check(expect(), Policy(), Candidate(slower(0)), Recorded(there, here), against=True)
+    assert checked.verdict.outcome is Outcome.PASSED
+
+
+def test_steps_of_a_commit_are_known_by_what_is_blessed_from_its_first_run_on() -> None:
+    now = stepping(slower(-24), "half #", "turn #")
+    elsewhere = records.machine(driver="570.86.10")
+    other = Recorded([stepping(slower(0), "turn #")], [now])
+    checked = check(expect(blessed_steps("turn #"), on=elsewhere), Policy(), Candidate(now, on=elsewhere), other)
+    assert (checked.verdict.outcome, checked.verdict.reason) == (Outcome.INCOMPARABLE, OTHER_STEPS)
+    assert len(checked.reference_runs) == 1
 
 
 def test_a_commit_whose_steps_are_not_those_that_were_blessed_ends_the_duet() -> None:

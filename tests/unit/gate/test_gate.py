@@ -452,6 +452,12 @@ def test_a_few_steps_of_another_name_are_work_of_another_kind(share: float, outc
     assert check(expect(baseline), Policy(), Recorded(run)).verdict.outcome is outcome
 
 
+def test_names_that_some_blessed_runs_lack_are_names_all_the_same() -> None:
+    baseline = with_steps(records.baseline(), ("batch", "eval"), ("batch",), ("batch", "save"), ("batch",))
+    run = stepping(records.run(), "batch", "half a batch")
+    assert check(expect(baseline), Policy(), Recorded(run)).verdict.outcome is Outcome.INCOMPARABLE
+
+
 def test_steps_of_many_and_long_names_are_told_shortly() -> None:
     many = stepping(records.run(), *sorted(f"{letter * 200} #" for letter in "abcdefg"))
     reason = check(expect(with_steps(records.baseline(), ("step",))), Policy(), Recorded(many)).verdict.reason
@@ -465,7 +471,8 @@ def test_steps_of_many_and_long_names_are_told_shortly() -> None:
         pytest.param((("step #",),), ("step #",), id="the same"),
         pytest.param(((),), ("other #",), id="the baseline does not know"),
         pytest.param((("step #",),), (), id="the run does not know"),
-        pytest.param((("step a#",), ("step b#",)), ("step c#",), id="names are data"),
+        pytest.param((*((f"step {letter}",) for letter in "abcde"),), ("step f",), id="names are data"),
+        pytest.param((*(("decode", f"req {one}") for one in "abcde"),), ("decode", "req f"), id="some names are data"),
     ],
 )
 def test_steps_that_are_not_known_to_be_others_are_compared(

@@ -1239,7 +1239,12 @@ def test_kernels_without_times_are_a_complaint_unless_they_are_all() -> None:
 
 
 def test_a_sample_tells_the_names_of_its_steps() -> None:
-    named = ["Batch 1 of 3f2b9c1, loss=-0.12", "Batch 20 of 77aa0b2, loss=1e-05", "eval [3, 4]", "eval [3, 4, 5]"]
+    named = [
+        "Batch 1 of 3f2b9c1, loss=-0.12",
+        "Batch 20 of 6f1c2a3b-dead-4bee-8fad-facefeedbeef, loss=1e-05",
+        "eval [3, 4]",
+        "eval [3, 4, 5]",
+    ]
     ranges = [Range(start=t * 100, end=t * 100 + 50, name=name) for t, name in enumerate(named)]
     (sample,) = measure(build(ranges=ranges), step=r".*", is_pattern=True, steps=4)
     assert sample.step_names == {"Batch # of #, loss=#": 0.5, "eval [#]": 0.5}
