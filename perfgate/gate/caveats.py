@@ -7,7 +7,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from perfgate.judge.words import listed
+from perfgate.model.metric import GATED_CLOCKS
 from perfgate.model.sample import Run
+from perfgate.model.verdict import Verdict
 
 ROUTINE: Final = re.compile(
     "the CPU runs ahead of the GPU: .*|no GPU operation was launched in the steps: step_ms is CPU time only",
@@ -45,3 +48,17 @@ def caveats(remarks: Iterable[str]) -> tuple[str, ...]:
 def asides(remarks: Iterable[str]) -> tuple[str, ...]:
     """Those that explain the numbers, of which nothing is missing."""
     return tuple(one for one in remarks if COUNTED.fullmatch(one))
+
+
+def unjudged(verdict: Verdict, runs: Sequence[Run]) -> tuple[str, ...]:
+    """The clocks that would be gated, had either side measured them, with the reason; none where none is compared."""
+    lacking: dict[str, list[str]] = {}
+    for metric in GATED_CLOCKS if verdict.stage is not None else ():
+        row = verdict.of(metric)
+        why = next((told for run in runs if (told := run.why_absent(metric)) is not None), None)
+        if why is not None and (row is None or row.now is row.baseline is None):
+            lacking.setdefault(why, []).append(metric)
+    return tuple(
+        f"not judged, as neither side measured {'it' if len(clocks) == 1 else 'them'}: {listed(clocks)} ({why})"
+        for why, clocks in lacking.items()
+    )

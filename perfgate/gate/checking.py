@@ -14,7 +14,7 @@ from perfgate.explain.breakdown import breakdown_of
 from perfgate.explain.ranks import told_ranks
 from perfgate.explain.sides import side_of_runs
 from perfgate.explain.where import where
-from perfgate.gate.caveats import asides, caveats, shared
+from perfgate.gate.caveats import asides, caveats, shared, unjudged
 from perfgate.gate.comparable import other_steps, parts_of, verdict_of, why_incomparable, why_no_screen
 from perfgate.gate.spending import known_noisy
 from perfgate.gate.terms import (
@@ -661,9 +661,11 @@ class _Checking:
         made = self.interleaved_runs or self.runs
         # Of INVALID ones the last is the one that does not count, and its remarks say why.
         remarks = shared(made[-1:] if verdict.outcome is Outcome.INVALID else made)
+        # Of a machine without a GPU nobody expects them.
+        lacking = unjudged(verdict, made) if self._series.machine.gpus else ()
         told = {
             "ranks": told_ranks(made),
-            "caveats": caveats(remarks),
+            "caveats": (*lacking, *caveats(remarks)),
             "remarks": (*verdict.remarks, *asides(remarks)),
         }
         return Checked(

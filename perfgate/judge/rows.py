@@ -23,6 +23,10 @@ _RUNS_TO_BE_EXACT = 3
 """Runs of either side, in a duet, that must agree: over fewer, any count is the same in all of them."""
 
 
+_CALLS = (Metric.LAUNCHES, Metric.GRAPH_LAUNCHES, Metric.SYNCS)
+"""Counts of what the CPU calls, which say nothing of what ran on a GPU."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Terms:
     """What a gate is judged by beside its runs."""
@@ -127,13 +131,19 @@ def judge_rows(baseline: Baseline, runs: Sequence[Run], terms: Terms) -> Rows:
         if baseline.values(metric) and all(run.value(metric) is not None for run in runs)
     }
     varying = sum(not place.exact for places in counted.values() for place in places)
+    # Of a loop that is known to use no GPU, or whose GPU was not traced, each row would say the same.
+    on_gpu = any(one.values.keys() - {Metric.STEP_MS, *_CALLS} for run in runs for one in run.processes)
     for metric, spec in METRICS.items():
         blessed = baseline.values(metric)
         found = [value for run in runs if (value := _value(run, metric, blessed)) is not None]
         missing = len(found) < len(runs)
         if not blessed:
+            why = next((told for run in runs if (told := run.why_absent(metric)) is not None), None)
             if found or any(metric in run.values for run in baseline.runs):
                 judged.rows.append(_new(metric, baseline, found))
+            elif on_gpu and spec.gated and why is not None:
+                reason = f"not measured on either side: {why}"
+                judged.rows.append(MetricVerdict(metric=metric, outcome=None, reason=reason))
         elif not spec.gated:
             judged.rows.append(_shown(metric, blessed, found, why=_why_missing(metric, runs) if missing else None))
         elif missing:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 from support import records
 from support.timelines import draw
@@ -9,7 +11,8 @@ from support.timelines import draw
 from perfgate.gate import Expectation, Policy, check
 from perfgate.gate.caveats import asides, caveats, shared
 from perfgate.metrics.measure import measure
-from perfgate.model.baseline import Baseline
+from perfgate.model.baseline import Baseline, BlessedRun
+from perfgate.model.metric import METRICS, Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import Run
 from perfgate.model.verdict import Verdict
@@ -115,6 +118,52 @@ def test_a_verdict_bears_the_caveats_of_its_runs(outcome: Outcome) -> None:
 def test_an_ordinary_verdict_bears_none() -> None:
     verdict = judged(remarking(AHEAD), baseline=records.baseline())
     assert (verdict.outcome, verdict.caveats, verdict.remarks) == (Outcome.PASSED, (), ())
+
+
+MERGED = "the capture does not say which GPU each of its 2 processes used"
+
+
+def without(*metrics: Metric, why: str = MERGED, values: Mapping[Metric, float] = records.VALUES) -> Run:
+    left = {metric: value for metric, value in values.items() if metric not in metrics}
+    return records.run(processes=(records.process(left, absent=dict.fromkeys(metrics, why)),))
+
+
+def blessed_as(run: Run) -> Baseline:
+    baseline = records.baseline()
+    occasion = baseline.occasions[0].model_copy(update={"runs": (BlessedRun.of(run),) * 5})
+    return baseline.model_copy(update={"occasions": (occasion,)})
+
+
+def test_what_neither_side_measured_is_named_by_a_verdict_that_passes() -> None:
+    run = without(Metric.GAP_MS, Metric.H2D_EXPOSED_MS, Metric.PAGEABLE_COPIES, Metric.NCCL_MS)
+    verdict = judged(run, baseline=blessed_as(run))
+    told = f"not judged, as neither side measured them: gap_ms and h2d_exposed_ms ({MERGED})"
+    assert (verdict.outcome, verdict.caveats) == (Outcome.PASSED, (told,))
+    assert {row.metric: (row.outcome, row.reason) for row in verdict.metrics if row.outcome is None} == dict.fromkeys(
+        (Metric.GAP_MS, Metric.H2D_EXPOSED_MS, Metric.PAGEABLE_COPIES),
+        (None, f"not measured on either side: {MERGED}"),
+    )
+    one = without(Metric.GAP_MS)
+    told = f"not judged, as neither side measured it: gap_ms ({MERGED})"
+    assert judged(one, baseline=blessed_as(one)).caveats == (told,)
+
+
+@pytest.mark.parametrize("has_gpu", [True, False])
+def test_a_loop_that_used_no_gpu_passes_and_says_once_what_that_leaves_out(*, has_gpu: bool) -> None:
+    gone = [metric for metric in METRICS if metric is not Metric.STEP_MS]
+    run = without(*gone, why="the capture holds no GPU operations")
+    machine = records.machine() if has_gpu else records.machine().model_copy(update={"gpus": ()})
+    baseline = blessed_as(run).model_copy(update={"machine": machine})
+    series = Recorded(run)
+    series.machine = machine
+    verdict = check(Expectation(workload=records.workload(), machine=machine, baseline=baseline), Policy(), series)
+    told = (
+        "not judged, as neither side measured them: kernel_ms, gap_ms, h2d_ms and h2d_exposed_ms "
+        "(the capture holds no GPU operations)"
+    )
+    assert verdict.verdict.outcome is Outcome.PASSED
+    assert [row.metric for row in verdict.verdict.metrics] == [Metric.STEP_MS]
+    assert verdict.verdict.caveats == ((told,) if has_gpu else ())
 
 
 def test_a_run_that_does_not_count_tells_what_explains_it() -> None:
