@@ -56,6 +56,7 @@ def bless(
     at: datetime,
     commit: Commit | None,
     code_now: Mapping[str, str],
+    budgets: Mapping[Metric, float] | None = None,
     accept_regression: bool = False,
     in_ci: bool = False,
     allow_ci: bool = False,
@@ -78,6 +79,7 @@ def bless(
         at: when, aware.
         commit: where the repository stands now.
         code_now: SHA-256 by path of the files as they are now; only the paths of `Result.code` are looked up.
+        budgets: the project's and the workload's, as fractions, for what no gate has judged.
         accept_regression: bless a loss beyond budget; the best ever blessed is then forgotten.
         in_ci: whether this runs in CI, where nobody reads what is blessed.
         allow_ci: bless there nevertheless.
@@ -95,7 +97,8 @@ def bless(
     _refuse_uneven(newest)
     if not accept_regression:
         _refuse_judged_loss(newest)
-    joined = _joined(results, accept_regression=accept_regression)
+    budgets = newest.workload.budgets if budgets is None else budgets
+    joined = _joined(results, budgets, accept_regression=accept_regression)
     runs = [run for result in joined for run in result.runs]
     if len(runs) < FEWEST_RUNS:
         occasions = len(_occasions(joined))
@@ -120,7 +123,7 @@ def bless(
         calibration={} if like is None else like.calibration,
     )
     if like is not None and not accept_regression:
-        _refuse_loss(newest, like, new)
+        _refuse_loss(newest, like, new, budgets)
     return new.model_copy(update={"anchor": _anchor(like, new, commit=newest.commit, accepted=accept_regression)})
 
 
@@ -416,7 +419,7 @@ def _refuse_judged_loss(result: Result) -> None:
         raise _loss(result, f"it REGRESSED: {verdict.reason.rstrip('.')}" if verdict.reason else "it REGRESSED")
 
 
-def _refuse_loss(result: Result, old: Baseline, new: Baseline) -> None:
+def _refuse_loss(result: Result, old: Baseline, new: Baseline, budgets: Mapping[Metric, float]) -> None:
     """Refuse a loss against what is blessed now, which may be another baseline than the result was judged by."""
     for row in differences(old, new):
         if row.baseline is None or row.now is None:
@@ -428,7 +431,7 @@ def _refuse_loss(result: Result, old: Baseline, new: Baseline) -> None:
                 if after > before:
                     raise _loss(result, f"{name} rises from {before:g} to {after:g} per step")
             case Kind.CLOCK:
-                budget = _budget(result, name)
+                budget = _budget(result, name, budgets)
                 if budget is not None and row.change is not None and row.change >= budget:
                     whole = " of a step" if row.basis is Basis.STEP else ""
                     rises = f"{name} rises by {_percent(row.change)}{whole} over what is blessed now"
@@ -445,20 +448,20 @@ def _loss(result: Result, fact: str) -> BlessRefused:
     )
 
 
-def _budget(result: Result, metric: Metric) -> float | None:
+def _budget(result: Result, metric: Metric, budgets: Mapping[Metric, float]) -> float | None:
     judged = result.verdict.of(metric)
     if judged is not None and judged.budget is not None:
         return judged.budget
     clock = METRICS[metric].clock
-    return result.workload.budgets.get(metric, clock.budget if clock else None)
+    return budgets.get(metric, clock.budget if clock else None)
 
 
-def _joined(results: Sequence[Result], *, accept_regression: bool) -> list[Result]:
+def _joined(results: Sequence[Result], budgets: Mapping[Metric, float], *, accept_regression: bool) -> list[Result]:
     """Return the newest result and those that may be joined to it, newest first, up to the most runs of a baseline."""
     newest = results[0]
     joined, runs = [newest], len(newest.runs)
     for result in results[1:]:
-        if not _joins(result, newest, accept_regression=accept_regression):
+        if not _joins(result, newest, budgets, accept_regression=accept_regression):
             continue
         runs += len(result.runs)
         if runs > MOST_RUNS:
@@ -467,7 +470,7 @@ def _joined(results: Sequence[Result], *, accept_regression: bool) -> list[Resul
     return joined
 
 
-def _joins(result: Result, newest: Result, *, accept_regression: bool) -> bool:
+def _joins(result: Result, newest: Result, budgets: Mapping[Metric, float], *, accept_regression: bool) -> bool:
     """Whether a result is a further measurement of the same thing: code, workload, and machine down to the driver.
 
     Nobody knows all that makes a loop's speed (data, settings, packages), so it must be of the same speed as well.
@@ -491,11 +494,11 @@ def _joins(result: Result, newest: Result, *, accept_regression: bool) -> bool:
             _refuse_judged_loss(result)
     except BlessRefused:
         return False
-    return not any(_plainly_differ(metric, result, newest) for metric in GATED_CLOCKS)
+    return not any(_plainly_differ(metric, result, newest, budgets) for metric in GATED_CLOCKS)
 
 
-def _plainly_differ(metric: Metric, result: Result, newest: Result) -> bool:
-    spec, budget = METRICS[metric].clock, _budget(newest, metric)
+def _plainly_differ(metric: Metric, result: Result, newest: Result, budgets: Mapping[Metric, float]) -> bool:
+    spec, budget = METRICS[metric].clock, _budget(newest, metric, budgets)
     one, other, steps = (
         [value for run in of.runs if (value := run.value(which)) is not None]
         for of, which in ((result, metric), (newest, metric), (newest, Metric.STEP_MS))

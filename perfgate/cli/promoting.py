@@ -78,6 +78,7 @@ def bless(workloads: tuple[str, ...], reason: str, *, accept_regression: bool, o
             at=at,
             commit=commit,
             code_now=code_now(results[0].code, here.root),
+            budgets=budgets[name],
             accept_regression=accept_regression,
             in_ci=in_ci,
             allow_ci=allow_ci,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -67,12 +67,15 @@ def plan(
     wish: Wish,
     here: Checkout,
     *,
+    budgets: Mapping[Metric, float],
     by: str,
     at: datetime,
     run_url: str,
     runner: str | None,
 ) -> tuple[Planned, ...]:
     """Return the baselines that are to be committed: by the rules of `perfgate bless`, all of them or none.
+
+    `budgets` are the project's, as fractions.
 
     Raises:
         ResultMissing: the gate has kept nothing of the workload.
@@ -101,6 +104,7 @@ def plan(
                 at=at,
                 commit=here.commit,
                 code_now=here.code_now(results[0].code),
+                budgets={**budgets, **results[0].workload.budgets},
                 accept_regression=wish.accept_regression,
                 in_ci=True,
                 allow_ci=True,

@@ -245,6 +245,20 @@ def test_too_few_runs_make_no_baseline(here: Project) -> None:
     )
 
 
+def test_what_no_gate_has_judged_is_held_to_the_budgets_of_the_project(here: Project) -> None:
+    measure(here)
+    (occasion,) = (faster := here.baseline()).occasions
+    runs = tuple(run.model_copy(update={"values": {**run.values, Metric.STEP_MS: 12.16}}) for run in occasion.runs)
+    here.bless(faster.model_copy(update={"occasions": (occasion.model_copy(update={"runs": runs}),)}))
+    here.write("pyproject.toml", "[tool.perfgate]\nbudgets = { step_ms = 0.01 }\n")
+    told, status = refused(here, "loop", "--reason", "first")
+    assert told.startswith(
+        "perfgate: loop: step_ms rises by 1.5 % over what is blessed now, its budget is 1.0 %. "
+        "A loss beyond budget is not blessed by the way.\n"
+    )
+    assert status == 22
+
+
 def test_a_regression_is_blessed_only_when_it_is_called_one(here: Project) -> None:
     measure(here)
     here.perfgate("bless", "loop", "--reason", "first")

@@ -45,6 +45,7 @@ def bless(
     in_ci: bool = False,
     allow_ci: bool = False,
     at: datetime = LATER,
+    budgets: Mapping[Metric, float] | None = None,
 ) -> Baseline:
     return blessing.bless(
         results or (records.result(),),
@@ -54,6 +55,7 @@ def bless(
         at=at,
         commit=records.COMMIT,
         code_now=code_now,
+        budgets=budgets,
         accept_regression=accept_regression,
         in_ci=in_ci,
         allow_ci=allow_ci,
@@ -391,6 +393,19 @@ def test_budget_of_the_verdict_comes_before_that_of_the_workload_and_the_default
     assert len(bless(records.result(judged=records.verdict(metrics=[wide])), old=old).runs) == 5
     generous = records.workload(budgets={Metric.STEP_MS: 0.05})
     assert len(bless(records.result(of=generous), old=old).runs) == 5
+
+
+def test_what_no_gate_has_judged_is_held_to_the_budgets_of_the_project() -> None:
+    old, lost = bless(records.result(measured=records.runs(*[12.16] * 5))), records.result(Outcome.NO_BASELINE)
+    assert bless(lost, old=old).anchor is not None
+    with pytest.raises(BlessRefused, match=r"step_ms rises by 1\.5 % over what is blessed now, its budget is 1\.0 %"):
+        bless(lost, old=old, budgets={Metric.STEP_MS: 0.01})
+    more = records.result(Outcome.NO_BASELINE, measured=records.runs(*[12.64] * 5))
+    assert bless(more, old=old, budgets={Metric.STEP_MS: 0.05}).anchor is not None
+    apart = records.result(
+        Outcome.NO_BASELINE, at=records.NOON - timedelta(hours=1), measured=records.runs(*[13.5] * 5)
+    )
+    assert [len(bless(lost, apart, budgets={Metric.STEP_MS: wide}).runs) for wide in (0.02, 0.2)] == [5, 10]
 
 
 def test_nccl_time_has_no_budget_to_lose() -> None:

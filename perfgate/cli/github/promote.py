@@ -53,6 +53,7 @@ def _promoted(context: Context, repository: Repository, request: Request) -> pro
         held,
         wish,
         checkout,
+        budgets=here.settings.budgets,
         by=by,
         at=datetime.now(UTC),
         run_url=context.page_of_run(held.run.id),

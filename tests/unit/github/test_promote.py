@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -42,10 +42,13 @@ def scene(tmp_path: Path, hub: GitHub) -> Scene:
     return Scene(tmp_path / "project", hub)
 
 
-def planned(scene: Scene, repository: Repository, wish: Wish = WISH) -> tuple[Planned, ...]:
+def planned(
+    scene: Scene, repository: Repository, wish: Wish = WISH, *, budgets: Mapping[Metric, float] | None = None
+) -> tuple[Planned, ...]:
     branch = Branch(name=scene.branch, head_sha=scene.head)
     kept = kept_by_gate(repository, branch, asked_at=None)
-    return plan(kept, wish, scene.checkout, by=BY, at=AT, run_url=f"{RUN_URL}/{kept.run.id}", runner="h200-a")
+    run_url = f"{RUN_URL}/{kept.run.id}"
+    return plan(kept, wish, scene.checkout, budgets=budgets or {}, by=BY, at=AT, run_url=run_url, runner="h200-a")
 
 
 def promote(scene: Scene, repository: Repository, wish: Wish = WISH) -> Promotion:
@@ -90,6 +93,15 @@ def test_a_workload_that_was_not_kept_is_told_beside_those_that_were(scene: Scen
     assert message_of(ResultMissing, lambda: planned(scene, repository, Wish(workload="lmp", reason="why"))) == (
         f"lmp: the gate of this commit has kept no result of it. Kept are: {listed} and 2 more.\nName one of these."
     )
+
+
+def test_what_no_gate_has_judged_is_held_to_the_budgets_of_the_project(scene: Scene, repository: Repository) -> None:
+    scene.bless(scene.baseline(12.16, 12.16, 12.16, 12.16, 12.16))
+    scene.gate(scene.result(outcome=Outcome.NO_BASELINE))
+    assert message_of(BlessRefused, lambda: planned(scene, repository, budgets={Metric.STEP_MS: 0.01})).startswith(
+        "mlp: step_ms rises by 1.5 % over what is blessed now, its budget is 1.0 %. "
+    )
+    assert len(planned(scene, repository)) == 1
 
 
 def test_a_loss_is_blessed_only_when_it_is_called_one(scene: Scene, repository: Repository) -> None:
