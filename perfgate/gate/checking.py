@@ -67,7 +67,6 @@ SLOWER_ON_ONE_CORE = 1.1
 
 Launch-bound loops are faster there (`benchmarks/moods`: 17 %), since their threads take turns anyway.
 """
-_ENDED_BY_TIME = "The time budget ended"
 _FOLLOW_CLOCK = (Metric.STEP_MS, Metric.KERNEL_MS)
 """Of which all, or nearly all, may take longer at a lower SM clock; copies and the host do not."""
 _INTERLEAVED_PRIORS = {metric: Prior(sd=sd) for metric, sd in INTERLEAVED_SDS.items()}
@@ -166,6 +165,7 @@ class _Checking:
         self._affords = affords
         self._own_environment = own_environment
         self._remarks: list[str] = []
+        self._ended_by_time = False
         self.runs: list[Run] = []
         self.reference_runs: list[Run] = []
         self.interleaved_runs: list[Run] = []
@@ -506,8 +506,9 @@ class _Checking:
         made = [run.wall_s for run in (*self.runs, *self.interleaved_runs, *self.reference_runs)]
         if self._affords(runs, median(made) if made else 0.0):
             return True
-        if not any(map(_ended_by_time, self._remarks)):
-            self._remarks.append(f"{_ENDED_BY_TIME} this after {len(made)} runs")
+        if not self._ended_by_time:
+            self._ended_by_time = True
+            self._remarks.append(f"The time budget ended this after {len(made)} runs")
         return False
 
     def _terms(self, plan: Plan, *, max_runs: int, priors: Mapping[Metric, Prior] | None = None) -> Terms:
@@ -556,7 +557,7 @@ class _Checking:
         if duet is not None and stored is not None and verdict.outcome in (Outcome.PASSED, Outcome.IMPROVED):
             shift = self._shift(stored, compared)
             verdict = verdict.model_copy(update={"reason": f"{verdict.reason}{shift}"})
-        if verdict.outcome is Outcome.INCONCLUSIVE and any(map(_ended_by_time, self._remarks)):
+        if verdict.outcome is Outcome.INCONCLUSIVE and self._ended_by_time:
             verdict = verdict.model_copy(update={"next_step": "Allow more time: --perfgate-time-budget"})
         if stored is not None and verdict.outcome is not Outcome.REGRESSED and (crept is None or not crept.shown):
             unknown = self._creep_unknown(stored, reference, crept)
@@ -713,10 +714,6 @@ class _Alone:
 
 def _steps(runs: Sequence[Run]) -> tuple[float, ...]:
     return tuple(value for run in runs if (value := run.value(Metric.STEP_MS)) is not None)
-
-
-def _ended_by_time(remark: str) -> bool:
-    return remark.startswith(_ENDED_BY_TIME)
 
 
 def _too_noisy(screened: Judgement) -> bool:
