@@ -9,7 +9,7 @@ from typing import Final
 
 from perfgate.judge.words import listed
 from perfgate.model.metric import GATED_CLOCKS
-from perfgate.model.sample import Run
+from perfgate.model.sample import NO_NCCL, Run
 from perfgate.model.verdict import Verdict
 
 ROUTINE: Final = re.compile(
@@ -56,7 +56,7 @@ def unjudged(verdict: Verdict, runs: Sequence[Run]) -> tuple[str, ...]:
     for metric in GATED_CLOCKS if verdict.stage is not None else ():
         row = verdict.of(metric)
         why = next((told for run in runs if (told := run.why_absent(metric)) is not None), None)
-        if why is not None and (row is None or row.now is row.baseline is None):
+        if why is not None and not why.startswith(NO_NCCL) and (row is None or row.now is row.baseline is None):
             lacking.setdefault(why, []).append(metric)
     return tuple(
         f"not judged, as neither side measured {'it' if len(clocks) == 1 else 'them'}: {listed(clocks)} ({why})"

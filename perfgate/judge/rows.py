@@ -141,7 +141,7 @@ def judge_rows(baseline: Baseline, runs: Sequence[Run], terms: Terms) -> Rows:
             why = next((told for run in runs if (told := run.why_absent(metric)) is not None), None)
             if found or any(metric in run.values for run in baseline.runs):
                 judged.rows.append(_new(metric, baseline, found))
-            elif on_gpu and spec.gated and why is not None:
+            elif on_gpu and spec.gated and why is not None and not why.startswith(NO_NCCL):
                 reason = f"not measured on either side: {why}"
                 judged.rows.append(MetricVerdict(metric=metric, outcome=None, reason=reason))
         elif not spec.gated:

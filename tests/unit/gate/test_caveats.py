@@ -14,7 +14,7 @@ from perfgate.metrics.measure import measure
 from perfgate.model.baseline import Baseline, BlessedRun
 from perfgate.model.metric import METRICS, Metric
 from perfgate.model.outcome import Outcome
-from perfgate.model.sample import Run
+from perfgate.model.sample import NO_NCCL, Run
 from perfgate.model.verdict import Verdict
 
 AHEAD = "the CPU runs ahead of the GPU: the step range lasts 5 ms, a step takes 12 ms"
@@ -148,6 +148,12 @@ def test_what_neither_side_measured_is_named_by_a_verdict_that_passes() -> None:
     assert judged(one, baseline=blessed_as(one)).caveats == (told,)
 
 
+def test_that_no_nccl_kernels_ran_is_no_caveat() -> None:
+    run = without(Metric.NCCL_MS, Metric.NCCL_EXPOSED_MS, why=NO_NCCL)
+    verdict = judged(run, baseline=blessed_as(run))
+    assert (verdict.outcome, verdict.caveats, verdict.of(Metric.NCCL_EXPOSED_MS)) == (Outcome.PASSED, (), None)
+
+
 @pytest.mark.parametrize("has_gpu", [True, False])
 def test_a_loop_that_used_no_gpu_passes_and_says_once_what_that_leaves_out(*, has_gpu: bool) -> None:
     gone = [metric for metric in METRICS if metric is not Metric.STEP_MS]
@@ -158,8 +164,8 @@ def test_a_loop_that_used_no_gpu_passes_and_says_once_what_that_leaves_out(*, ha
     series.machine = machine
     verdict = check(Expectation(workload=records.workload(), machine=machine, baseline=baseline), Policy(), series)
     told = (
-        "not judged, as neither side measured them: kernel_ms, gap_ms, h2d_ms and h2d_exposed_ms "
-        "(the capture holds no GPU operations)"
+        "not judged, as neither side measured them: kernel_ms, gap_ms, h2d_ms, h2d_exposed_ms, nccl_exposed_ms and "
+        "mem_exposed_ms (the capture holds no GPU operations)"
     )
     assert verdict.verdict.outcome is Outcome.PASSED
     assert [row.metric for row in verdict.verdict.metrics] == [Metric.STEP_MS]
