@@ -210,6 +210,21 @@ def prefix(root: Path, *, env: Mapping[str, str] | None = None) -> PurePath:
     return PurePath(told.removesuffix("\n"))
 
 
+def is_same_repository(one: Path, other: Path, *, env: Mapping[str, str] | None = None) -> bool:
+    """Whether two folders lie in working trees or clones of one repository: of clones, by their first commits.
+
+    Raises:
+        RepositoryUnreadable: no git, no repository, no commit, or git refuses.
+    """
+    shared = (Path(_ask(folder, env, "rev-parse", "--git-common-dir").removesuffix("\n")) for folder in (one, other))
+    of_one, of_other = (os.path.realpath(folder / told) for folder, told in zip((one, other), shared, strict=True))
+    if of_one == of_other:
+        return True
+    # By first parents: a library that was merged with its history has brought its own first commit.
+    first = (_ask(folder, env, "rev-list", "--max-parents=0", "--first-parent", "HEAD") for folder in (one, other))
+    return len(set(first)) == 1
+
+
 def default_branch(root: Path, *, env: Mapping[str, str] | None = None) -> str | None:
     """Return the branch that others branch from: origin's HEAD, else main or master, else the current one, if any.
 

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePath
-from typing import Final
+from typing import Final, TypeVar
 
 from packaging.utils import canonicalize_name
 
@@ -39,6 +39,9 @@ _VERSION_LINE: Final = re.compile(rb"^[ \t]*__version\w*[ \t]*[:=].*$", re.MULTI
 """What tools write a version into while they build: it differs in every fresh copy."""
 
 
+AnyPath = TypeVar("AnyPath", bound=PurePath)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Loaded:
     """One module that came from outside the project."""
@@ -48,6 +51,8 @@ class Loaded:
     """As it was found, so perhaps through a link."""
     site: Path
     """The folder of the path that it was found in."""
+    twin: Path | None = None
+    """The project's file of the same place, where it lies in another working tree or clone of the repository."""
 
     @property
     def inner(self) -> PurePath:
@@ -62,7 +67,8 @@ def hold_to_project(
 
     ```
     the same file below the root or `src`, with other content           stale, where it was installed as the project, or
-                                                                        lies in a clone of it
+                                                                        lies in a project of its name
+    the same place in another working tree or clone of the repository   stale
     installed from a folder of the repository, or by the name of a      stale
     project in it that has the same file in any layout
     equal; not in the project; generated (git ignores it); compiled     none of it
@@ -86,10 +92,12 @@ def hold_to_project(
             raise CodeStale(
                 subject=workload.id,
                 fact=f"{loaded.name} was loaded from {loaded.file}, which differs from the project's "
-                f"{own[0].relative_to(project.root).as_posix()}",
+                f"{project.from_root(own[0])}",
                 expectation="A gate measures what is in the project",
                 next_step="Install it so that its own files are loaded (pip install -e .), "
-                "or install it again (pip install .).",
+                "or install it again (pip install .)."
+                if loaded.twin is None
+                else "Let PYTHONPATH lead to this working tree, and install from it (pip install -e .).",
             )
     ignored = project.ignored(equal)
     return {path: hashlib.sha256(file.read_bytes()).hexdigest() for path, file in equal.items() if path not in ignored}
@@ -112,6 +120,8 @@ class _Project:
         self._libraries = [prefix / name for prefix in prefixes for name in ("lib", "lib64")]
         self._environments = [prefix for prefix in prefixes if self.root in prefix.parents]
         self._env = env
+        self._trees: dict[Path, Path | None] = {}
+        self._is_ours: dict[Path, bool] = {}
         self._local: dict[Path, tuple[Distribution, ...]] = {}
         self._all: dict[Path, tuple[Distribution, ...]] = {}
 
@@ -122,19 +132,44 @@ class _Project:
     def foreign(self, modules: Iterable[tuple[str, str]]) -> Iterator[Loaded]:
         """Those modules, of Python code, that are not the project's but might be a copy of its files."""
         for name, told in modules:
-            file = Path(told)
-            site = _site(name, file)
-            if file.suffix != ".py" or site is None or name.partition(".")[0] in _NEVER:
+            file, real = Path(told), Path(os.path.realpath(told))
+            if file.suffix != ".py" or name.partition(".")[0] in _NEVER:
+                continue
+            if real.is_relative_to(PACKAGE) or real.is_relative_to(self.root / ".perfgate"):
+                continue
+            site, twin = _site(name, file), self._twin(real)
+            if twin is not None:
+                yield Loaded(name=name, file=file, site=site or file.parent, twin=twin)
+            if twin is not None or site is None:
                 continue
             loaded = Loaded(name=name, file=file, site=site)
             if loaded.inner.parts[0].removesuffix(".py") not in self._tops and not self._from_here(site):
                 continue
-            real = Path(os.path.realpath(told))
             is_library = not is_installed(file) and any(real.is_relative_to(library) for library in self._libraries)
-            if is_library or real.is_relative_to(PACKAGE) or real.is_relative_to(self.root / ".perfgate"):
-                continue
-            if self._is_elsewhere(real):
+            if not is_library and self._is_elsewhere(real):
                 yield loaded
+
+    def _twin(self, file: Path) -> Path | None:
+        """The same place here of a file in another working tree or clone of the repository; None of any other."""
+        folder = file.parent
+        if folder not in self._trees:
+            self._trees[folder] = self._other_tree(folder)
+        tree = self._trees[folder]
+        return None if tree is None else self._top / file.relative_to(tree)
+
+    def _other_tree(self, folder: Path) -> Path | None:
+        """The top of the other working tree or clone around a folder."""
+        if is_installed(folder) or folder.is_relative_to(self.root):
+            return None
+        tops = [above for above in (folder, *folder.parents) if os.access(above / ".git", os.F_OK)]
+        if not tops or folder.is_relative_to(self._top):
+            return None
+        for top in tops:  # more than one: a submodule has a repository of its own
+            if top not in self._is_ours:
+                self._is_ours[top] = False
+                with suppress(RepositoryUnreadable):
+                    self._is_ours[top] = git.is_same_repository(self.root, top, env=self._env)
+        return next((top for top in tops if self._is_ours[top]), None)
 
     def _is_elsewhere(self, file: Path) -> bool:
         """Whether a file is outside the root or below it in an environment; vendored folders are looked at later."""
@@ -153,12 +188,10 @@ class _Project:
 
     def sources(self, loaded: Loaded) -> list[Path]:
         """The project's files that a module would be a copy of; they may be missing."""
+        if loaded.twin is not None:
+            return _forms(loaded.twin)
         inner = loaded.inner
-        forms = [inner]  # a module that has become a package since, or the other way round
-        if inner.name == "__init__.py" and len(inner.parts) > 1:
-            forms.append(inner.parent.with_suffix(".py"))
-        elif inner.name != "__init__.py":
-            forms.append(inner.with_suffix("") / "__init__.py")
+        forms = _forms(inner)
         found = [self.root / layout / form for layout in LAYOUTS for form in forms]
         if not any(file.is_file() for file in found):
             found = [
@@ -191,6 +224,10 @@ class _Project:
 
     def is_meant(self, loaded: Loaded, own: Sequence[Path]) -> bool:
         """Whether a module was to be the project's, though its file is none of these, as far as they can be read."""
+        if self.ignored([self.from_root(own[0])]):
+            return False  # generated
+        if loaded.twin is not None:
+            return True
         real = Path(os.path.realpath(loaded.file))
         if real.is_relative_to(self._top):
             inner = real.relative_to(self._top)
@@ -198,8 +235,6 @@ class _Project:
                 return False  # a neighbour in a monorepo: the working tree as well
             if any(inner.is_relative_to(folder) for folder in self._vendored):
                 return False
-        if self.ignored([own[0].relative_to(self.root).as_posix()]):
-            return False  # generated
         owners = [one for one in self._installed_in(loaded.site) if one.holds(loaded.inner)]
         if any(_read(file) is None for file in (loaded.file, *own)):
             return any(one.has_record and self._is_installed_as(one, own) for one in owners)
@@ -218,6 +253,10 @@ class _Project:
         if one.source is not None and self._holds(one.source):
             return True
         return any(self._is_source(one, file) for file in own)
+
+    def from_root(self, file: Path) -> str:
+        """A file of the repository, from the root."""
+        return os.path.relpath(file, self.root)
 
     def ignored(self, paths: Mapping[str, Path] | Sequence[str]) -> set[str]:
         """Those of some paths that git ignores; none where it does not say."""
@@ -247,9 +286,9 @@ class _Project:
 
     @cached_property
     def _listed(self) -> tuple[Path, ...]:
-        """The Python files that git tracks below the root; none where it does not say."""
+        """The Python files that git tracks in the repository; none where it does not say."""
         with suppress(RepositoryUnreadable):
-            return tuple(self.root / name for name in git.tracked_python_files(self.root, env=self._env))
+            return tuple(self._top / name for name in git.tracked_python_files(self._top, env=self._env))
         return ()
 
     @cached_property
@@ -286,6 +325,13 @@ def _site(name: str, file: Path) -> Path | None:
         if file.parts[-len(parts) :] == parts:
             return Path(*file.parts[: -len(parts)])
     return next((above for above in file.parents if above.name in INSTALLED), None)
+
+
+def _forms(file: AnyPath) -> list[AnyPath]:
+    """A file, and what it is where the module has become a package since, or the other way round."""
+    if file.name != "__init__.py":
+        return [file, file.with_suffix("") / "__init__.py"]
+    return [file, file.parent.with_suffix(".py")] if file.parent.name else [file]
 
 
 def _is_same(copy: Path, own: Path) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -138,6 +138,78 @@ def test_another_clone_is_stale_and_another_project_on_the_path_is_not(repositor
         held(repository, tmp_path, {"proj.core": "clone/src/proj/core.py"})
     installed(tmp_path, {"helpers.py": OLD, "pyproject.toml": '[project]\nname = "shared"\n'}, "shared")
     assert held(repository, tmp_path, {"helpers": "shared/helpers.py"}) == {}
+
+
+def linked(repository: Repository, tmp_path: Path) -> Repository:
+    """Another working tree, as `git worktree add` makes it."""
+    repository.git("worktree", "add", "--quiet", "-b", "feature", str(tmp_path / "linked"))
+    return beside(repository, tmp_path / "linked")
+
+
+def cloned(repository: Repository, tmp_path: Path) -> Repository:
+    repository.git("clone", "--quiet", str(repository.top), str(tmp_path / "clone"))
+    return beside(repository, tmp_path / "clone")
+
+
+def beside(repository: Repository, root: Path) -> Repository:
+    made = Repository.__new__(Repository)
+    made.__dict__.update({**repository.__dict__, "top": root, "root": root})
+    return made
+
+
+@pytest.mark.parametrize("other", [linked, cloned])
+@pytest.mark.parametrize("file", ["src/proj/core.py", "python/odd/core.py", "train.py"])
+def test_code_of_another_working_tree_or_clone_is_stale_in_any_layout_and_under_any_name(
+    repository: Repository, tmp_path: Path, other: Callable[[Repository, Path], Repository], file: str
+) -> None:
+    repository.commit({file: OLD, "pyproject.toml": "[tool.perfgate]\n"})
+    here = other(repository, tmp_path)
+    for name in ("odd.core", "__main__"):
+        assert held(here, tmp_path, {name: f"project/{file}"}) == {file: sha(OLD)}
+    here.write({file: NEW})
+    for name in ("odd.core", "__main__"):
+        with pytest.raises(CodeStale) as caught:
+            held(here, tmp_path, {name: f"project/{file}"})
+    assert str(caught.value) == (
+        f"mlp: __main__ was loaded from {tmp_path}/project/{file}, which differs from the project's {file}. "
+        "A gate measures what is in the project.\n"
+        "Let PYTHONPATH lead to this working tree, and install from it (pip install -e .)."
+    )
+
+
+def test_of_another_working_tree_only_counterparts_of_files_that_git_does_not_ignore_are_stale(
+    repository: Repository, tmp_path: Path
+) -> None:
+    here = linked(repository, tmp_path)
+    here.write({"x_gen.py": NEW, "helpers.py": NEW, "conftest.py": NEW})
+    site = "project/.venv/lib/python3.11/site-packages"
+    repository.write({"x_gen.py": OLD, "conftest.py": OLD, "scratch.py": OLD})
+    installed(tmp_path, {"helpers.py": OLD}, site)
+    modules = {name: f"project/{name}.py" for name in ("x_gen", "conftest", "scratch")}
+    assert held(here, tmp_path, {**modules, "helpers": f"{site}/helpers.py"}) == {}
+
+
+def test_a_project_that_was_merged_into_a_repository_is_no_clone_of_it(repository: Repository, tmp_path: Path) -> None:
+    library = Repository(tmp_path / "library")
+    library.commit({"tools.py": OLD})
+    repository.git("fetch", "--quiet", str(library.root), "main")
+    repository.git("merge", "--quiet", "--allow-unrelated-histories", "-m", "a library", "FETCH_HEAD")
+    repository.commit({"tools.py": NEW})
+    assert held(repository, tmp_path, {"tools": "library/tools.py"}) == {}
+    assert held(library, tmp_path, {"tools": "project/tools.py"}) == {}
+
+
+def test_a_stale_library_of_a_monorepo_is_told_from_the_root_of_its_service(tmp_path: Path) -> None:
+    service = Repository(tmp_path / "project", within="apps/train")
+    library = "libs/core/src/corelib/core.py"
+    service.commit({"train.py": NEW, f"../../{library}": NEW})
+    note = distribution("corelib", "corelib/core.py", source=service.top / "libs" / "core")
+    installed(tmp_path, {"corelib/core.py": NEW, **note})
+    modules = {"corelib.core": f"{SITE}/corelib/core.py"}
+    assert held(service, tmp_path, modules) == {}
+    installed(tmp_path, {"corelib/core.py": OLD})
+    with pytest.raises(CodeStale, match=rf"differs from the project's \.\./\.\./{library}\."):
+        held(service, tmp_path, modules)
 
 
 @pytest.mark.parametrize("layout", ["python", "lib/inner"])
