@@ -552,7 +552,7 @@ def _ordered(
         check_there(workload, bench.tree, bench.env)
         given = _environment_there(bench, bench.tree, workload, given, witnesses)
         workload = workload_there(workload, bench.tree)
-    elif workload.form == "command":
+    else:
         given = _watched(given, witnesses.absolute())
     order = _order(workload, bench.root, folder / ACCOUNT, bouts).model_copy(
         update={
@@ -776,7 +776,7 @@ def _check_existed(
 
 
 def _watched(env: Mapping[str, str], witnesses: Path) -> dict[str, str]:
-    """The environment of a command in the project, in which its Python processes say at their end what they loaded."""
+    """The environment of a run in the project, in which its Python processes say at their end what they loaded."""
     inherited = [env["PYTHONPATH"]] if env.get("PYTHONPATH") else []
     return {**env, "PYTHONPATH": os.pathsep.join((str(witnesses), *inherited)), FOLDER: str(witnesses)}
 

@@ -145,7 +145,10 @@ def hand_over() -> None:
             return path
 
     here = os.path.dirname(absolute(__file__))  # noqa: PTH120
-    others = [entry for entry in sys.path if absolute(entry) != here]
+    paths = [absolute(entry) for entry in sys.path]
+    # Only behind it: before it may be that of another gate, inside whose run this is, and which hands over to this one.
+    behind = paths.index(here) + 1 if here in paths else 0
+    others = [entry for entry in sys.path[behind:] if absolute(entry) != here]
     spec = PathFinder.find_spec("sitecustomize", others)
     if spec is not None and spec.loader is not None:
         module = module_from_spec(spec)

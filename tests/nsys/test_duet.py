@@ -373,6 +373,23 @@ def test_the_candidate_is_what_is_in_the_project_or_is_not_measured(
 
 
 @pytest.mark.parametrize("repository", ["src"], indirect=True)
+def test_a_process_that_a_decorated_workload_starts_is_held_to_the_project_too(
+    nsys_tool: NsysTool, repository: Repository, tmp_path: Path
+) -> None:
+    site = tmp_path / "site-packages"
+    child = "import subprocess, sys\nsubprocess.run([sys.executable, '-c', 'import proj.core'], check=True)\n"
+    repository.write(
+        {"workloads/loops.py": child + LOOP.replace("from proj import core\n", "").replace("core.WORD", "1")}
+    )
+    installed_copy(repository, site, "HEAD")
+    bench = bench_of(repository, nsys_tool, env={"PYTHONPATH": f"{site}:{PERFGATE}"})
+    measured(bench, function(), tmp_path / "fresh")
+    repository.write({"src/proj/core.py": OLD})
+    with pytest.raises(CodeStale, match=r"proj\.core was loaded from"):
+        outlasting_crashes(lambda fresh: measure_run(bench, function(), fresh(tmp_path / "stale")))
+
+
+@pytest.mark.parametrize("repository", ["src"], indirect=True)
 @pytest.mark.parametrize("workload", [function(), COMMAND], ids=["function", "command"])
 def test_a_fresh_copy_of_the_project_is_measured_as_what_its_commits_checkout_is(
     nsys_tool: NsysTool, repository: Repository, tmp_path: Path, workload: Workload

@@ -250,20 +250,18 @@ def test_pwd_is_the_folder_that_it_runs_in(tmp_path: Path, folder: str | None) -
 
 
 @pytest.mark.parametrize("given", [None, "", "/lib"])
-def test_a_command_in_the_project_says_what_it_loads(tmp_path: Path, given: str | None) -> None:
+@pytest.mark.parametrize("workload", [command("python"), records.workload()], ids=["command", "function"])
+def test_what_runs_in_the_project_says_what_it_loads(tmp_path: Path, workload: Workload, given: str | None) -> None:
     tool = NsysTool(path=Path("nsys"), version=NsysVersion(2024, 2, 3), env={})
     env = {"PATH": "/usr/bin"} | ({} if given is None else {"PYTHONPATH": given})
     bench = Bench(root=tmp_path, settings=Settings(), tool=tool, machine=Machine(), env=env, python="/bin/python")
     witnesses = tmp_path / "run" / "witnesses"
-    with runner._ordered(bench, command("python"), tmp_path / "run", run_id="r") as ordered:
+    with runner._ordered(bench, workload, tmp_path / "run", run_id="r") as ordered:
         assert ordered.spec.env["PYTHONPATH"] == f"{witnesses}:/lib" if given else str(witnesses)
         assert ordered.spec.env["PERFGATE_WITNESS"] == str(witnesses)
         assert "PERFGATE_WITNESS_WHOLE" not in ordered.spec.env
         assert (witnesses / "sitecustomize.py").is_file()
     assert not witnesses.exists()
-    with runner._ordered(bench, records.workload(), tmp_path / "other", run_id="r") as ordered:
-        assert ordered.spec.env.get("PYTHONPATH") == given
-        assert "PERFGATE_WITNESS" not in ordered.spec.env
 
 
 # What the worker tells

@@ -131,6 +131,15 @@ def test_the_users_own_sitecustomize_runs_and_is_the_one_that_is_loaded(env: Map
     assert only(tmp_path).modules["sitecustomize"] == str(tmp_path / "users" / "sitecustomize.py")
 
 
+def test_inside_the_run_of_another_gate_both_witnesses_hand_over(env: Mapping[str, str], tmp_path: Path) -> None:
+    shutil.copytree(tmp_path / "pin", tmp_path / "outer")
+    (tmp_path / "users").mkdir()
+    (tmp_path / "users" / "sitecustomize.py").write_text("print('from the user')\n")
+    paths = (env["PYTHONPATH"], str(tmp_path / "outer"), str(tmp_path / "users"))
+    assert run("", {**env, "PYTHONPATH": os.pathsep.join(paths)}, tmp_path) == "from the user\n"
+    assert {one.modules["__main__"] for one in read_witnesses(tmp_path / "witnesses")} == {str(tmp_path / "script.py")}
+
+
 def test_in_a_folder_that_was_deleted_the_users_own_sitecustomize_runs_too(
     env: Mapping[str, str], tmp_path: Path
 ) -> None:
