@@ -34,7 +34,7 @@ from perfgate.duet.environment import (
     pin,
     workload_there,
 )
-from perfgate.duet.proof import Witness, prove_command, prove_worker, read_witnesses
+from perfgate.duet.proof import Witness, prove_command, prove_measured, prove_worker, read_witnesses
 from perfgate.duet.witness import FOLDER
 from perfgate.duet.worktree import Worktree, worktree
 from perfgate.machine import RankWatch, Sampler
@@ -424,7 +424,11 @@ class _Ordered:
         return dict(sorted({**copied, **code}.items()))
 
     def measured(self, ran: _Ran, conditions: Conditions, *, on_tick: Callable[[], None] | None = None) -> Measured:
-        """Read its captures, and keep of them what may leave the machine."""
+        """Read its captures, and keep of them what may leave the machine.
+
+        Raises:
+            CodeUnproven: it was to be of a commit, which is not shown of the process that took its steps.
+        """
         bench, workload, raw = self.bench, self.workload, self.spec.folder
         captures, account = ran.outcome.captures, ran.account
         of_captures = [_measure_capture(workload, bench.tool, captured, raw, on_tick) for captured in captures]
@@ -437,6 +441,9 @@ class _Ordered:
                 expectation=missing.expectation,
                 next_step=missing.next_step,
             )
+        if bench.tree is not None and workload.form == "command":
+            witnesses = read_witnesses(self.folder / WITNESSES)
+            prove_measured(workload, bench.tree, witnesses, measured=[process.pid for process in processes])
         _keep_exports(captures, raw, self.folder)
         run = Run(
             started_at=ran.started_at,

@@ -17,7 +17,7 @@ from perfgate.duet.witness import FOLDER, ON_SIGTERM, WHOLE
 from perfgate.duet.worktree import Worktree
 from perfgate.model.errors import ConfigInvalid, RepositoryUnreadable, RevisionMissing, WorktreeFailed
 from perfgate.model.settings import Settings
-from perfgate.model.workload import CaptureWindow, Workload
+from perfgate.model.workload import Workload
 from perfgate.workload_file import read_workload_file
 
 PACKAGE: Final = Path(__file__).resolve().parents[1]
@@ -254,7 +254,7 @@ def environment_there(
         FOLDER: str(witnesses),
         WHOLE: "1",
     }
-    if isinstance(workload.capture, CaptureWindow):
+    if workload.command is not None:
         told[ON_SIGTERM] = "1"
     if python is not None:
         told["PATH"] = os.pathsep.join((str(python.parent), told.get("PATH", os.defpath)))

@@ -17,6 +17,7 @@ from typing import Final
 
 from perfgate.duet.environment import PACKAGE
 from perfgate.duet.installed import distribution_at, name_of, origin_of
+from perfgate.duet.witness import namespace
 from perfgate.duet.worktree import Worktree
 from perfgate.model.errors import CodeUnproven
 from perfgate.model.order import INSTALLED
@@ -37,6 +38,8 @@ class Witness:
     """The file of each loaded module by name, extension modules and `__main__` included."""
     executed: tuple[str, ...] = ()
     """Files that were executed as modules or by `runpy`, whether or not they are loaded modules; where it was asked."""
+    namespace: str = ""
+    """What `pid` is of."""
 
     @cached_property
     def files(self) -> Mapping[str, Path]:
@@ -61,6 +64,7 @@ def read_witnesses(folder: Path) -> tuple[Witness, ...]:
                     prefixes=tuple(told["prefixes"]),
                     modules=dict(told["modules"]),
                     executed=tuple(told.get("executed", ())),
+                    namespace=str(told.get("namespace", "")),
                 )
             )
     return tuple(found)
@@ -105,6 +109,24 @@ def prove_command(workload: Workload, tree: Worktree, witnesses: Sequence[Witnes
         file = Path(os.path.realpath(tree.root / (workload.cwd or ".") / word))
         if word.endswith(".py") and file.is_relative_to(tree.top) and file.is_file() and file not in loaded:
             raise _unproven(workload, tree, f"no process said that it ran {file.relative_to(tree.root)}", SILENCE)
+
+
+def prove_measured(
+    workload: Workload, tree: Worktree, witnesses: Sequence[Witness], *, measured: Collection[int]
+) -> None:
+    """Hold the processes of a command whose steps were `measured`, by their ids, to having been among those that spoke.
+
+    None of them is a mere fork, which nsys does not trace. Ids of several namespaces cannot be compared.
+
+    Raises:
+        CodeUnproven: another process spoke, and not the measured one.
+    """
+    if {witness.namespace for witness in witnesses} != {namespace()}:
+        return
+    spoke = {witness.pid for witness in witnesses}
+    for pid in measured:
+        if pid and pid not in spoke:
+            raise _unproven(workload, tree, f"process {pid}, which took the steps, did not say what it loaded", SILENCE)
 
 
 SILENCE: Final = (

@@ -17,7 +17,7 @@ WHOLE = "PERFGATE_WITNESS_WHOLE"
 """Set where a process must not keep silent: then forks are asked as well, and files that are executed are noted.
 Without it a process says at its own end what it has loaded, and nothing else of it is touched."""
 ON_SIGTERM = "PERFGATE_WITNESS_SIGTERM"
-"""Set where the run is ended by a signal, so that there is no end of the interpreter's own."""
+"""Set where a process may be ended by a signal, so that there is no end of the interpreter's own."""
 
 
 def account(cwd: str, executed: list[str]) -> str:
@@ -36,7 +36,16 @@ def account(cwd: str, executed: list[str]) -> str:
             files[str(name)] = os.path.join(cwd, file)  # noqa: PTH118 - no pathlib: it imports half a library
     prefixes = sorted({sys.prefix, sys.base_prefix, sys.exec_prefix})
     paths = sorted({os.path.join(cwd, path) for path in executed})  # noqa: PTH118
-    return json.dumps({"pid": os.getpid(), "prefixes": prefixes, "modules": files, "executed": paths})
+    told = {"pid": os.getpid(), "prefixes": prefixes, "modules": files, "executed": paths}
+    return json.dumps(dict(told, namespace=namespace()))
+
+
+def namespace() -> str:
+    """The one that this process's id is of; nothing where the system does not say."""
+    try:
+        return os.readlink("/proc/self/ns/pid")  # noqa: PTH115
+    except OSError:
+        return ""
 
 
 def note_executed(noted: list[str]) -> None:

@@ -254,6 +254,40 @@ def test_a_command_without_a_witness_is_unproven(
 
 
 @pytest.mark.parametrize("repository", ["flat"], indirect=True)
+def test_another_process_than_the_measured_one_proves_nothing(
+    bench: Bench, repository: Repository, tmp_path: Path
+) -> None:
+    alone = SCRIPT.replace("from proj import core\n", "").replace("core.WORD", "1")
+    here = f'python prepare.py\nexec python {{}} "{repository.root}/train.py"\n'
+    files = {"train.py": alone, "prepare.py": "import proj.core\n", "run.sh": here.format("-E")}
+    sha = repository.commit(files)
+    error = refused(bench, command("sh", "run.sh"), tmp_path / "run", "HEAD")
+    assert str(error).startswith(f"train at commit {sha[:12]}: process ")
+    assert "which took the steps, did not say what it loaded. A program that is not Python" in str(error)
+
+
+SPAWNS = """\
+import multiprocessing
+def main():
+    import body
+if __name__ == "__main__":
+    process = multiprocessing.get_context("spawn").Process(target=main)
+    process.start()
+    process.join()
+"""
+
+
+@pytest.mark.parametrize("repository", ["flat"], indirect=True)
+def test_a_child_that_takes_the_steps_is_a_witness_of_its_own(
+    bench: Bench, repository: Repository, tmp_path: Path
+) -> None:
+    repository.commit({"train.py": SPAWNS, "body.py": SCRIPT})
+    with at_commit(bench, "HEAD") as there:
+        said, of_then = measured(there, COMMAND, tmp_path / "run")
+    assert (said, len(of_then.run.processes)) == ("proj says new", 1)
+
+
+@pytest.mark.parametrize("repository", ["flat"], indirect=True)
 def test_every_process_of_a_run_is_a_witness(bench: Bench, repository: Repository, tmp_path: Path) -> None:
     stray = tmp_path / "project" / "proj"
     launcher = f"""\

@@ -24,7 +24,7 @@ from perfgate.duet.environment import (
 from perfgate.duet.worktree import Worktree, worktree
 from perfgate.model.errors import RevisionMissing, WorktreeFailed
 from perfgate.model.settings import Settings
-from perfgate.model.workload import CaptureWindow, Workload
+from perfgate.model.workload import Workload
 from perfgate.nsys.process import run_process
 from perfgate.workload_file import read_workload_file
 
@@ -132,9 +132,10 @@ def test_a_command_gets_no_perfgate_but_its_own(tree: Worktree) -> None:
     assert told["PYTHONPATH"].split(":") == [str(tree.home / "witness"), str(tree.root), str(tree.root / "src")]
 
 
-def test_a_window_by_the_clock_ends_by_a_signal(tree: Worktree) -> None:
-    timed = command("python").model_copy(update={"capture": CaptureWindow(delay=1, duration=1)})
-    assert environment_there({}, tree, workload=timed, witnesses=WITNESSES)["PERFGATE_WITNESS_SIGTERM"] == "1"
+def test_a_process_of_a_command_may_end_by_a_signal(tree: Worktree) -> None:
+    """As a window by the clock does, and a server that its client takes down."""
+    told = environment_there({}, tree, workload=command("python"), witnesses=WITNESSES)
+    assert told["PERFGATE_WITNESS_SIGTERM"] == "1"
 
 
 def test_editable_installations_by_path_lead_into_the_checkout(

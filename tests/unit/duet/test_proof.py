@@ -11,7 +11,8 @@ from pathlib import Path, PurePath
 import pytest
 
 from perfgate.duet.environment import PACKAGE
-from perfgate.duet.proof import Witness, prove_command, prove_worker, strays
+from perfgate.duet.proof import Witness, prove_command, prove_measured, prove_worker, strays
+from perfgate.duet.witness import namespace
 from perfgate.duet.worktree import Worktree
 from perfgate.model.errors import CodeUnproven
 from perfgate.model.workload import Workload
@@ -287,6 +288,24 @@ def test_a_module_that_is_run_by_name_is_proven_by_its_file(tree: Worktree, tmp_
 def test_a_command_that_nobody_spoke_for_is_unproven(tree: Worktree) -> None:
     fact = "no Python process of its command said which code it loaded"
     assert unproven(tree, workload=COMMAND) == f"train {AT}: {fact}. {SILENCE}"
+
+
+@pytest.mark.parametrize(
+    ("measured", "elsewhere", "is_proven"),
+    [((2,), "", True), ((1, 2), "", True), ((2, 3), "", False), ((0,), "", True), ((3,), "pid:[1]", True)],
+    ids=["it spoke", "both", "a silent one", "unknown", "in a container"],
+)
+def test_the_process_that_took_the_steps_must_have_spoken(
+    tree: Worktree, measured: tuple[int, ...], elsewhere: str, is_proven: bool
+) -> None:
+    spoke = [Witness(pid=pid, prefixes=(), modules={}, namespace=elsewhere or namespace()) for pid in (1, 2)]
+    if is_proven:
+        prove_measured(COMMAND, tree, spoke, measured=measured)
+        return
+    with pytest.raises(CodeUnproven) as caught:
+        prove_measured(COMMAND, tree, spoke, measured=measured)
+    fact = "process 3, which took the steps, did not say what it loaded"
+    assert str(caught.value) == f"train {AT}: {fact}. {SILENCE}"
 
 
 @pytest.mark.parametrize("file", ["usr/bin/torchrun", f"{CHECKOUT}/.venv/lib/python3/site-packages/x.py"])
