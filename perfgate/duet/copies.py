@@ -69,6 +69,7 @@ def hold_to_project(
     the same file below the root or `src`, with other content           stale, where it was installed as the project, or
                                                                         lies in a project of its name
     the same place in another working tree or clone of the repository   stale
+    the same file in what a build has left below the root (`build/lib`)  stale
     installed from a folder of the repository, or by the name of a      stale
     project in it that has the same file in any layout
     equal; not in the project; generated (git ignores it); compiled     none of it
@@ -146,7 +147,7 @@ class _Project:
             if loaded.inner.parts[0].removesuffix(".py") not in self._tops and not self._from_here(site):
                 continue
             is_library = not is_installed(file) and any(real.is_relative_to(library) for library in self._libraries)
-            if not is_library and self._is_elsewhere(real):
+            if not is_library and (self._is_elsewhere(real) or self._is_built(loaded)):
                 yield loaded
 
     def _twin(self, file: Path) -> Path | None:
@@ -158,24 +159,32 @@ class _Project:
         return None if tree is None else self._top / file.relative_to(tree)
 
     def _other_tree(self, folder: Path) -> Path | None:
-        """The top of the other working tree or clone around a folder."""
-        if is_installed(folder) or folder.is_relative_to(self.root):
-            return None
-        tops = [above for above in (folder, *folder.parents) if os.access(above / ".git", os.F_OK)]
-        if not tops or folder.is_relative_to(self._top):
-            return None
-        for top in tops:  # more than one: a submodule has a repository of its own
+        """The top of the other working tree or clone around a folder, which may lie below the root."""
+        for top in () if is_installed(folder) else (folder, *folder.parents):
+            if not os.access(top / ".git", os.F_OK):
+                continue
+            if top in (self.root, self._top):
+                return None
             if top not in self._is_ours:
                 self._is_ours[top] = False
                 with suppress(RepositoryUnreadable):
                     self._is_ours[top] = git.is_same_repository(self.root, top, env=self._env)
-        return next((top for top in tops if self._is_ours[top]), None)
+            if self._is_ours[top]:  # else perhaps a submodule, with the tree around it
+                return top
+        return None
 
     def _is_elsewhere(self, file: Path) -> bool:
         """Whether a file is outside the root or below it in an environment; vendored folders are looked at later."""
         if not file.is_relative_to(self.root) or is_installed(file.relative_to(self.root)):
             return True
         return any(file.is_relative_to(environment) for environment in self._environments)
+
+    def _is_built(self, loaded: Loaded) -> bool:
+        """Whether a module is of the copy that building the project leaves in it."""
+        folder = loaded.site.resolve()
+        if folder.parent != self.root / "build" or folder.name.partition(".")[0] != "lib":
+            return False
+        return bool(self.ignored([self.from_root(folder / loaded.inner)]))
 
     @cached_property
     def _tops(self) -> frozenset[str]:
@@ -226,7 +235,7 @@ class _Project:
         """Whether a module was to be the project's, though its file is none of these, as far as they can be read."""
         if self.ignored([self.from_root(own[0])]):
             return False  # generated
-        if loaded.twin is not None:
+        if loaded.twin is not None or self._is_built(loaded):
             return True
         real = Path(os.path.realpath(loaded.file))
         if real.is_relative_to(self._top):

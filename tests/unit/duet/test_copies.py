@@ -189,6 +189,32 @@ def test_of_another_working_tree_only_counterparts_of_files_that_git_does_not_ig
     assert held(here, tmp_path, {**modules, "helpers": f"{site}/helpers.py"}) == {}
 
 
+def test_a_working_tree_inside_another_is_another_too(repository: Repository, tmp_path: Path) -> None:
+    repository.git("worktree", "add", "--quiet", "-b", "feature", "lib/feature")
+    inner = beside(repository, repository.root / "lib" / "feature")
+    inner.write({"helpers.py": OLD})
+    for of, file in ((repository, "project/lib/feature/helpers.py"), (inner, "project/helpers.py")):
+        with pytest.raises(CodeStale):
+            held(of, tmp_path, {"helpers": file})
+    for of, file in ((inner, "project/lib/feature/helpers.py"), (repository, "project/helpers.py")):
+        assert held(of, tmp_path, {"helpers": file}) == {}
+
+
+@pytest.mark.parametrize("folder", ["build/lib", "build/lib.linux-x86_64-cpython-311"])
+def test_what_building_the_project_left_in_it_is_a_copy(repository: Repository, tmp_path: Path, folder: str) -> None:
+    repository.write({".gitignore": "/build/\n/third_party/\n", f"{folder}/proj/core.py": NEW})
+    modules = {"proj.core": f"project/{folder}/proj/core.py"}
+    assert held(repository, tmp_path, modules) == {"src/proj/core.py": sha(NEW)}
+    repository.write({f"{folder}/proj/core.py": OLD})
+    with pytest.raises(CodeStale, match=r"src/proj/core\.py"):
+        held(repository, tmp_path, modules)
+    repository.write({"third_party/helpers.py": OLD, f"{folder}/other.py": OLD})
+    files = {"helpers": "project/third_party/helpers.py", "other": f"project/{folder}/other.py"}
+    assert held(repository, tmp_path, files) == {}
+    repository.write({".gitignore": ""})
+    assert held(repository, tmp_path, modules) == {}
+
+
 def test_a_project_that_was_merged_into_a_repository_is_no_clone_of_it(repository: Repository, tmp_path: Path) -> None:
     library = Repository(tmp_path / "library")
     library.commit({"tools.py": OLD})
