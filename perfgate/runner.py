@@ -22,7 +22,7 @@ from typing import Final, Literal, TypeVar, assert_never
 from uuid import uuid4
 
 from perfgate import git
-from perfgate.duet.copies import hold_to_project, project_code
+from perfgate.duet.copies import executed_code, hold_to_project, project_code
 from perfgate.duet.environment import (
     PACKAGE,
     check_there,
@@ -35,7 +35,7 @@ from perfgate.duet.environment import (
     workload_there,
 )
 from perfgate.duet.proof import Witness, prove_command, prove_measured, prove_worker, read_witnesses
-from perfgate.duet.witness import FOLDER
+from perfgate.duet.witness import EXECUTED, FOLDER
 from perfgate.duet.worktree import Worktree, worktree
 from perfgate.machine import RankWatch, Sampler
 from perfgate.metrics.measure import measure
@@ -420,8 +420,11 @@ class _Ordered:
         else:
             copied = hold_to_project(workload, bench.root, witnesses, env=bench.env)
             loaded = project_code(bench.root, witnesses, env=bench.env) if account is None else ()
-        code = account.code if account is not None else command_code(workload, bench.root, loaded, bench.began_at)
-        return dict(sorted({**copied, **code}.items()))
+        if account is None:
+            return dict(sorted({**copied, **command_code(workload, bench.root, loaded, bench.began_at)}.items()))
+        own = [witness for witness in witnesses if witness.pid == account.pid]
+        executed = {file for witness in own for file in executed_code(bench.root, witness, env=bench.env)}
+        return dict(sorted({**copied, **_digests(executed, bench.root), **account.code}.items()))
 
     def measured(self, ran: _Ran, conditions: Conditions, *, on_tick: Callable[[], None] | None = None) -> Measured:
         """Read its captures, and keep of them what may leave the machine.
@@ -560,7 +563,7 @@ def _ordered(
         given = _environment_there(bench, bench.tree, workload, given, witnesses)
         workload = workload_there(workload, bench.tree)
     else:
-        given = _watched(given, witnesses.absolute())
+        given = _watched(workload, given, witnesses.absolute())
     order = _order(workload, bench.root, folder / ACCOUNT, bouts).model_copy(
         update={
             "vendored": _vendored(workload, bench),
@@ -736,6 +739,11 @@ def command_code(
         files |= {(root / path).resolve() for path in git.tracked_python_files(root)}
     except RepositoryUnreadable:
         files |= {path for path in loaded if path.is_file() and path.stat().st_mtime <= began_at}
+    return _digests(files, root)
+
+
+def _digests(files: Collection[Path], root: Path) -> dict[str, str]:
+    """SHA-256 by path of those of some files that lie below the root."""
     return {
         path.relative_to(root.resolve()).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in sorted(files)
@@ -782,10 +790,14 @@ def _check_existed(
             raise missing_there(workload, tree, f"{workload.source} holds no {workload.id}")
 
 
-def _watched(env: Mapping[str, str], witnesses: Path) -> dict[str, str]:
-    """The environment of a run in the project, in which its Python processes say at their end what they loaded."""
+def _watched(workload: Workload, env: Mapping[str, str], witnesses: Path) -> dict[str, str]:
+    """The environment of a run in the project, in which its Python processes say at their end what they loaded.
+
+    Of a command all that git tracks is its code; of a decorated workload, what it loads and executes.
+    """
     inherited = [env["PYTHONPATH"]] if env.get("PYTHONPATH") else []
-    return {**env, "PYTHONPATH": os.pathsep.join((str(witnesses), *inherited)), FOLDER: str(witnesses)}
+    told = {**env, "PYTHONPATH": os.pathsep.join((str(witnesses), *inherited)), FOLDER: str(witnesses)}
+    return told if workload.form == "command" else {**told, EXECUTED: "1"}
 
 
 def _prove(workload: Workload, tree: Worktree, witnesses: tuple[Witness, ...], account: Account | None) -> None:

@@ -112,6 +112,14 @@ def project_code(root: Path, witnesses: Sequence[Witness], *, env: Mapping[str, 
     return {file for file in files if project.is_own(file) and file.is_file()}
 
 
+def executed_code(root: Path, witness: Witness, *, env: Mapping[str, str]) -> set[Path]:
+    """The project's files of Python code that a process has executed and git tracks: others may be generated."""
+    project = _Project(root, [witness], env)
+    files = {Path(os.path.realpath(file)) for file in witness.executed} - set(witness.files.values())
+    own = {file for file in files if project.is_own(file) and not file.is_relative_to(PACKAGE)}
+    return own & set(project.listed) if own else own
+
+
 class _Project:
     """What is to be known of a project, asked for as late as possible: most runs load no copy."""
 
@@ -207,7 +215,7 @@ class _Project:
                 file
                 for one in self._from_here(loaded.site)
                 if one.holds(inner)
-                for file in self._listed
+                for file in self.listed
                 if self._is_source(one, file) and file.parts[-len(inner.parts) :] == inner.parts
             ]
         return found
@@ -294,7 +302,7 @@ class _Project:
             return frozenset()
 
     @cached_property
-    def _listed(self) -> tuple[Path, ...]:
+    def listed(self) -> tuple[Path, ...]:
         """The Python files that git tracks in the repository; none where it does not say."""
         with suppress(RepositoryUnreadable):
             return tuple(self._top / name for name in git.tracked_python_files(self._top, env=self._env))

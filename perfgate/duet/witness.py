@@ -16,6 +16,8 @@ FOLDER = "PERFGATE_WITNESS"
 WHOLE = "PERFGATE_WITNESS_WHOLE"
 """Set where a process must not keep silent: then forks are asked as well, and files that are executed are noted.
 Without it a process says at its own end what it has loaded, and nothing else of it is touched."""
+EXECUTED = "PERFGATE_WITNESS_EXECUTED"
+"""Set where only that is asked beside the modules: files that are executed are noted."""
 ON_SIGTERM = "PERFGATE_WITNESS_SIGTERM"
 """Set where a process may be ended by a signal, so that there is no end of the interpreter's own."""
 
@@ -132,6 +134,7 @@ def watch(folder: str) -> None:
 
     if is_whole:
         os.register_at_fork(after_in_child=forked)
+    if is_whole or os.environ.get(EXECUTED):
         note_executed(executed)
     atexit.register(write)
     os._exit = exit_at_once  # type: ignore[assignment]  # typed as a function that does not return

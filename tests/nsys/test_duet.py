@@ -439,6 +439,21 @@ def test_a_fresh_copy_of_the_project_is_measured_as_what_its_commits_checkout_is
     assert "src/proj/core.py" in now.code
 
 
+@pytest.mark.parametrize("repository", ["flat"], indirect=True)
+def test_a_script_that_a_decorated_workload_executes_is_its_code(
+    bench: Bench, repository: Repository, tmp_path: Path
+) -> None:
+    loop = LOOP.replace("from proj import core\n", "import runpy\nWORD = runpy.run_path('say.py')['WORD']\n")
+    repository.commit({"workloads/loops.py": loop.replace("core.WORD", "WORD"), "say.py": OLD})
+    repository.commit({"say.py": NEW})
+    said, of_now = measured(bench, function(), tmp_path / "now")
+    assert (said, list(of_now.code)) == ("proj says new", ["say.py", "workloads/loops.py"])
+    with at_commit(bench, "HEAD") as there:
+        assert measured(there, function(), tmp_path / "there")[1].code == of_now.code
+    with at_commit(bench, "HEAD~1") as there:
+        assert measured(there, function(), tmp_path / "then")[1].code["say.py"] != of_now.code["say.py"]
+
+
 BY_PATH = """\
 import importlib.util
 spec = importlib.util.spec_from_file_location("core", {path!r})

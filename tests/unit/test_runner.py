@@ -260,6 +260,7 @@ def test_what_runs_in_the_project_says_what_it_loads(tmp_path: Path, workload: W
         assert ordered.spec.env["PYTHONPATH"] == f"{witnesses}:/lib" if given else str(witnesses)
         assert ordered.spec.env["PERFGATE_WITNESS"] == str(witnesses)
         assert "PERFGATE_WITNESS_WHOLE" not in ordered.spec.env
+        assert ("PERFGATE_WITNESS_EXECUTED" in ordered.spec.env) == (workload.form != "command")
         assert (witnesses / "sitecustomize.py").is_file()
     assert not witnesses.exists()
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from support.repository import Repository
 
-from perfgate.duet.copies import hold_to_project, project_code
+from perfgate.duet.copies import executed_code, hold_to_project, project_code
 from perfgate.duet.environment import PACKAGE
 from perfgate.duet.proof import Witness
 from perfgate.model.errors import CodeStale
@@ -413,6 +413,16 @@ def test_a_note_of_an_editable_installation_is_no_copy(repository: Repository, t
     installed(tmp_path, {"odd/core.py": OLD, **note})
     repository.commit({"python/odd/core.py": NEW})
     assert held(repository, tmp_path, {"odd.core": f"{SITE}/odd/core.py"}) == {}
+
+
+def test_executed_code_is_what_git_tracks_below_the_root_and_is_no_module(tmp_path: Path) -> None:
+    service = Repository(tmp_path / "project", within="apps/train")
+    names = ("train.py", "model.py", "unread.py", "../../libs/core.py", "vendor/site-packages/a.py")
+    service.commit(dict.fromkeys(names, ""))
+    service.write({"generated.py": ""})
+    files = [str(service.root / name) for name in (*names, "generated.py", "gone.py") if name != "unread.py"]
+    witness = Witness(pid=1, prefixes=(), modules={"model": str(service.root / "model.py")}, executed=tuple(files))
+    assert executed_code(service.root, witness, env=service.env) == {service.root / "train.py"}
 
 
 def test_the_code_of_a_project_is_its_python_files_that_are_not_installed_in_it(tmp_path: Path) -> None:

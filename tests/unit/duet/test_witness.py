@@ -245,6 +245,10 @@ def test_of_what_may_keep_silent_nothing_is_touched_before_its_end(env: Mapping[
     assert run(code, {**env, "PYTHONUNBUFFERED": "1"}, tmp_path).split() == ["False", "SIG_DFL"]
     told = only(tmp_path)
     assert (told.modules["helper"], told.executed) == (str(tmp_path / "helper.py"), ())
+    shutil.rmtree(tmp_path / "witnesses")
+    env = {**env, witness.EXECUTED: "1", "PYTHONUNBUFFERED": "1"}
+    assert run(code, env, tmp_path).split() == ["True", "SIG_DFL"]
+    assert str(tmp_path / "helper.py") in only(tmp_path).executed
 
 
 def test_accounts_that_are_none_are_passed_over(tmp_path: Path) -> None:
