@@ -30,6 +30,7 @@ from perfgate.duet.installed import (
     project_names,
 )
 from perfgate.duet.proof import Witness
+from perfgate.duet.trees import OtherTrees
 from perfgate.model.errors import CodeStale, RepositoryUnreadable
 from perfgate.model.order import INSTALLED, is_installed
 from perfgate.model.workload import Workload
@@ -129,8 +130,6 @@ class _Project:
         self._libraries = [prefix / name for prefix in prefixes for name in ("lib", "lib64")]
         self._environments = [prefix for prefix in prefixes if self.root in prefix.parents]
         self._env = env
-        self._trees: dict[Path, Path | None] = {}
-        self._is_ours: dict[Path, bool] = {}
         self._local: dict[Path, tuple[Distribution, ...]] = {}
         self._all: dict[Path, tuple[Distribution, ...]] = {}
 
@@ -158,28 +157,14 @@ class _Project:
             if not is_library and (self._is_elsewhere(real) or self._is_built(loaded)):
                 yield loaded
 
+    @cached_property
+    def _others(self) -> OtherTrees:
+        return OtherTrees(self._top, self.root, env=self._env)
+
     def _twin(self, file: Path) -> Path | None:
         """The same place here of a file in another working tree or clone of the repository; None of any other."""
-        folder = file.parent
-        if folder not in self._trees:
-            self._trees[folder] = self._other_tree(folder)
-        tree = self._trees[folder]
-        return None if tree is None else self._top / file.relative_to(tree)
-
-    def _other_tree(self, folder: Path) -> Path | None:
-        """The top of the other working tree or clone around a folder, which may lie below the root."""
-        for top in () if is_installed(folder) else (folder, *folder.parents):
-            if not os.access(top / ".git", os.F_OK):
-                continue
-            if top in (self.root, self._top):
-                return None
-            if top not in self._is_ours:
-                self._is_ours[top] = False
-                with suppress(RepositoryUnreadable):
-                    self._is_ours[top] = git.is_same_repository(self.root, top, env=self._env)
-            if self._is_ours[top]:  # else perhaps a submodule, with the tree around it
-                return top
-        return None
+        inner = self._others.inner(file)
+        return None if inner is None else self._top / inner
 
     def _is_elsewhere(self, file: Path) -> bool:
         """Whether a file is outside the root or below it in an environment; vendored folders are looked at later."""

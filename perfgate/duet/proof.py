@@ -17,6 +17,7 @@ from typing import Final
 
 from perfgate.duet.environment import PACKAGE
 from perfgate.duet.installed import distribution_at, name_of, origin_of
+from perfgate.duet.trees import OtherTrees
 from perfgate.duet.witness import namespace
 from perfgate.duet.worktree import Worktree
 from perfgate.model.errors import CodeUnproven
@@ -165,6 +166,8 @@ def strays(witness: Witness, tree: Worktree, *, own: Path | None) -> tuple[str, 
     elsewhere, and the checkout has a module of that name                             a copy in site-packages
     elsewhere, and installed from a folder of the repository, or as one of its        the same, in any layout
     projects by name
+    elsewhere, in another working tree or clone, and the checkout has another file     an editable installation of that
+    there
     ```
 
     Args:
@@ -198,8 +201,9 @@ def strays(witness: Witness, tree: Worktree, *, own: Path | None) -> tuple[str, 
     ]
     names = _modules_at((tree.root, tree.root / "src", tree.top, tree.top / "src"), elsewhere)
     local = _installed_from(tree, {site for file in elsewhere.values() if (site := _site_of(file)) is not None})
+    others = OtherTrees(tree.top)
     for name, file in elsewhere.items():
-        if name in names or (_site_of(file), name.partition(".")[0]) in local:
+        if name in names or (_site_of(file), name.partition(".")[0]) in local or _differs(file, tree, others):
             found.append(f"{name} from {file}")
     return tuple(found)
 
@@ -207,6 +211,14 @@ def strays(witness: Witness, tree: Worktree, *, own: Path | None) -> tuple[str, 
 def _is_of_project(file: Path, tree: Worktree) -> bool:
     """Whether a file lies below the repository proper, and not among installed packages; the checkout may as well."""
     return file.is_relative_to(tree.origin_top) and not tree.is_installed(file.relative_to(tree.origin_top))
+
+
+def _differs(file: Path, tree: Worktree, others: OtherTrees) -> bool:
+    """Whether a file of another working tree or clone is not what the checkout has there."""
+    inner = others.inner(file)
+    with suppress(OSError):
+        return inner is not None and (tree.top / inner).read_bytes() != file.read_bytes()
+    return False
 
 
 def _own(witness: Witness, tree: Worktree) -> Iterator[Path]:

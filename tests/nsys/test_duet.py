@@ -454,6 +454,20 @@ def test_a_script_that_a_decorated_workload_executes_is_its_code(
         assert measured(there, function(), tmp_path / "then")[1].code["say.py"] != of_now.code["say.py"]
 
 
+def test_an_editable_installation_of_another_clone_is_not_the_commits_code(nsys_tool: NsysTool, tmp_path: Path) -> None:
+    """Both sides load the clone's, and the candidate's is equal to it."""
+    repository = Repository(tmp_path / "project")
+    core = "python/proj/core.py"
+    repository.commit({**PROJECT, "python/proj/__init__.py": "", core: OLD})
+    repository.commit({core: NEW})
+    repository.git("clone", "--quiet", str(repository.top), str(tmp_path / "clone"))
+    bench = bench_of(repository, nsys_tool, env={"PYTHONPATH": f"{tmp_path / 'clone' / 'python'}:{PERFGATE}"})
+    assert measured(bench, function(), tmp_path / "now")[1].code[core]
+    with at_commit(bench, "HEAD") as there:
+        assert measured(there, function(), tmp_path / "there")[0] == "proj says new"
+    assert f"(proj.core from {tmp_path / 'clone' / core})" in str(refused(bench, function(), tmp_path / "then"))
+
+
 BY_PATH = """\
 import importlib.util
 spec = importlib.util.spec_from_file_location("core", {path!r})
