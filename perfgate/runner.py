@@ -409,7 +409,7 @@ class _Ordered:
 
         Raises:
             CodeUnproven: it was to be of a commit, which is not shown.
-            CodeStale: it was to be of what is in the project, and loaded an installed copy that is another.
+            CodeStale: it was to be of what is in the project, and loaded a copy that is another.
         """
         bench, workload, account = self.bench, self.workload, self.account
         witnesses = read_witnesses(self.folder / WITNESSES)
