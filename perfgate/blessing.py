@@ -212,13 +212,17 @@ def why_not_alike(baseline: Baseline, result: Result) -> tuple[str, ...]:
     return tuple(found)
 
 
-def why_no_duet(baseline: Baseline) -> str:
-    """Say in a sentence why its code cannot, or may not, be run again beside a candidate; empty where it can."""
+def why_no_duet(baseline: Baseline, *, uncommitted: Sequence[str] = ()) -> str:
+    """Say in a sentence why its code cannot, or may not, be run again beside a candidate; empty where it can.
+
+    `uncommitted` are the first paths that no commit holds, as far as they are known.
+    """
     commits = [occasion.commit for occasion in baseline.occasions if occasion.commit is not None]
     if not commits:
         return "It was not measured at a commit, so no gate can run it again: there will be no duet with it."
     if all(commit.dirty for commit in commits):
-        return "It was measured with uncommitted changes, which no commit holds: there will be no duet with it."
+        named = f" ({', '.join(uncommitted)})" if uncommitted else ""
+        return f"It was measured with uncommitted changes{named}, which no commit holds: there will be no duet with it."
     return ""
 
 

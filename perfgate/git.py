@@ -97,15 +97,12 @@ def require_commit(root: Path, *, env: Mapping[str, str] | None = None, baseline
 
     `dirty` means that what was measured is not what the commit holds: any change to a tracked file of the whole
     repository, or any file neither tracked nor ignored. Files in the folder `baselines` (relative to `root`) do not
-    count, since blessing writes them after the measurement.
+    count, since blessing writes them after the measurement, nor does what Python keeps in a `__pycache__`.
 
     Raises:
         RepositoryUnreadable: no git, no repository, no commit, or git refuses (another owner's repository).
     """
-    folder = PurePath(baselines)
-    inside = not folder.is_absolute() and ".." not in folder.parts  # git refuses to exclude what lies elsewhere
-    excluded = [f":(exclude,literal){folder.as_posix()}"] if inside else []
-    where = ("--", ":(top)", *excluded)
+    where = _where(baselines)
     question = ("status", "--porcelain=v2", "--branch", "-z", "--untracked-files=normal", _SUBMODULES, *where)
     told = _ask(root, env, *question, settings=_LOOK_YOURSELF)
     headers: dict[str, str] = {}
@@ -375,18 +372,27 @@ def changed_since(root: Path, revision: str, path: str, *, env: Mapping[str, str
     return {name: status != "D" for status, name in zip(tokens[::2], tokens[1::2], strict=False)}
 
 
-def changes(root: Path, *, env: Mapping[str, str] | None = None) -> tuple[str, ...]:
+def changes(root: Path, *, env: Mapping[str, str] | None = None, baselines: str | None = None) -> tuple[str, ...]:
     """Return the paths from the top whose files are not as HEAD has them, or that are neither tracked nor ignored.
 
-    Also of files that git was told not to look at.
+    Also of files that git was told not to look at; but for what `require_commit` passes over.
 
     Raises:
         RepositoryUnreadable: no git, no repository, or git refuses.
     """
-    words = ("status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=normal", _SUBMODULES, "--", ":(top)")
+    where = _where(baselines)
+    words = ("status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=normal", _SUBMODULES, *where)
     told = [entry[3:] for entry in _ask(root, env, *words, settings=_LOOK_YOURSELF).split("\0") if entry]
-    told += [name for name in _unwatched(root, env, "--", ":(top)") if name not in told]
+    told += [name for name in _unwatched(root, env, *where) if name not in told]
     return tuple(map(_text, told))
+
+
+def _where(baselines: str | None) -> tuple[str, ...]:
+    """Where a change counts: in the whole repository, but not in the folder of the baselines and in Python's own."""
+    folder = PurePath(".." if baselines is None else baselines)
+    inside = not folder.is_absolute() and ".." not in folder.parts  # git refuses to exclude what lies elsewhere
+    excluded = [f":(exclude,literal){folder.as_posix()}"] if inside else []
+    return ("--", ":(top)", ":(top,exclude,glob)**/__pycache__/**", *excluded)
 
 
 _SUBMODULES: Final = "--ignore-submodules=none"

@@ -52,6 +52,7 @@ def bless(workloads: tuple[str, ...], reason: str, *, accept_regression: bool, o
     in_ci = os.environ.get("CI", "").lower() in {"1", "true", "yes"}
 
     budgets: dict[str, Mapping[Metric, float]] = {}
+    uncommitted: dict[str, Sequence[str]] = {}
 
     def plan(name: str) -> tuple[Baseline | None, Baseline]:
         results = _blessable(here.store, name)
@@ -64,6 +65,7 @@ def bless(workloads: tuple[str, ...], reason: str, *, accept_regression: bool, o
                 "pytest --perfgate",
             )
         budgets[name] = {**here.settings.budgets, **results[0].workload.budgets}
+        uncommitted[name] = results[0].uncommitted
         old = here.store.load_baseline(results[0].machine.slug, name)
         at = datetime.now(UTC)
         if occasion:
@@ -97,7 +99,7 @@ def bless(workloads: tuple[str, ...], reason: str, *, accept_regression: bool, o
                 width=width,
                 colour=colour,
                 costs=costs,
-                remark=blessing.why_no_duet(new),
+                remark=blessing.why_no_duet(new, uncommitted=uncommitted[new.workload]),
                 path=shown,
             )
         )

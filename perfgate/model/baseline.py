@@ -171,6 +171,8 @@ class Result(Record):
     workload: Workload
     machine: Machine
     commit: Commit | None
+    uncommitted: tuple[str, ...] = ()
+    """The first paths, from the repository's top, that made the commit dirty."""
     measured_at: datetime
     code: Mapping[str, str]
     """SHA-256 by path (POSIX, relative to the root) of the project's files that the workload loaded."""

@@ -49,6 +49,9 @@ quiet one half of it is, and as much belongs to the two processes (`benchmarks/m
 and to end, and 0.1 s a bout.
 """
 
+MOST_UNCOMMITTED: Final = 3
+"""Paths that are kept of what no commit holds."""
+
 
 def steps_in_bouts(step_ms: float | None) -> int:
     """How many steps a side of an interleaved duet takes, in whole bouts and at least three of them."""
@@ -384,10 +387,12 @@ class PytestGate:
         started_at: datetime,
     ) -> None:
         # Kept without runs as well: bless must not take an older result for this one.
+        commit = self._commit_measured()
         result = Result(
             workload=workload,
             machine=series.machine,
-            commit=self._commit_measured(),
+            commit=commit,
+            uncommitted=self._uncommitted() if commit is not None and commit.dirty else (),
             measured_at=started_at,
             code=series.code,
             runs=checked.runs,
@@ -572,6 +577,12 @@ class PytestGate:
         if began is None or now is None:
             return now
         return began if (now.sha, now.dirty) == (began.sha, False) else began.model_copy(update={"dirty": True})
+
+    def _uncommitted(self) -> tuple[str, ...]:
+        try:
+            return git.changes(self.root, baselines=self.settings.baselines)[:MOST_UNCOMMITTED]
+        except PerfgateError:
+            return ()
 
     @property
     def shelf(self) -> Shelf:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -251,6 +252,34 @@ def test_what_was_measured_is_what_was_checked_out_when_the_gate_began(
     kept = repository.store.latest_result("loop")
     assert kept is not None
     assert kept.result.commit == began.model_copy(update={"dirty": True})
+
+
+def test_what_python_leaves_while_it_collects_is_no_change(
+    repository: Project, ran: Callable[..., list[Path]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (repository.root / ".gitignore").unlink()
+    git(repository.root, "add", "-A")
+    git(repository.root, "commit", "-q", "-m", "as it is without a .gitignore")
+    ran(reference=0.0, candidate=0.0)
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    repository.gate()
+    assert list(repository.root.rglob("__pycache__/*.pyc"))
+    kept = repository.store.latest_result("loop")
+    assert kept is not None
+    assert kept.result.commit is not None
+    assert not kept.result.commit.dirty
+
+
+def test_a_result_names_the_first_changes_that_no_commit_holds(
+    repository: Project, ran: Callable[..., list[Path]]
+) -> None:
+    ran(reference=0.0, candidate=0.0)
+    for name in ("a", "b", "c", "d"):
+        repository.write(f"{name}.json", "{}")
+    repository.gate()
+    kept = repository.store.latest_result("loop")
+    assert kept is not None
+    assert kept.result.uncommitted == ("a.json", "b.json", "c.json")
 
 
 def test_a_commit_whose_code_is_not_what_was_blessed_is_no_other_side(

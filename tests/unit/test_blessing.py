@@ -160,6 +160,15 @@ def test_a_baseline_that_no_gate_can_run_again_says_so(commits: Sequence[Commit 
     assert blessing.why_no_duet(made.model_copy(update={"occasions": occasions})) == told
 
 
+def test_a_baseline_of_uncommitted_changes_names_them() -> None:
+    made = records.baseline()
+    dirty = made.occasions[0].model_copy(update={"commit": Commit(sha="a" * 40, dirty=True)})
+    told = blessing.why_no_duet(made.model_copy(update={"occasions": (dirty,)}), uncommitted=("a.py", "b/"))
+    assert told == (
+        "It was measured with uncommitted changes (a.py, b/), which no commit holds: there will be no duet with it."
+    )
+
+
 def test_throttled_run_is_refused_whatever_the_verdict_says() -> None:
     throttled = records.run(throttled=["thermal slowdown"])
     result = records.result(Outcome.NO_BASELINE, measured=[*records.runs(), throttled])

@@ -64,6 +64,9 @@ def test_a_detached_head_has_no_branch(root: Path, env: Env) -> None:
         (".perfgate/result.json", False),
         ("baselines/nvidia-h200/mlp.json", False),
         ("workloads/baselines.py", True),
+        ("workloads/__pycache__/mlp.cpython-311.pyc", False),
+        ("of another branch/__pycache__/gone.cpython-311.pyc", False),
+        ("mlp.pyc", True),
     ],
 )
 def test_whatever_the_commit_does_not_hold_makes_it_dirty_but_for_baselines(
@@ -72,6 +75,7 @@ def test_whatever_the_commit_does_not_hold_makes_it_dirty_but_for_baselines(
     (root / path).parent.mkdir(parents=True, exist_ok=True)
     (root / path).write_text("changed\n")
     assert git.require_commit(root, env=env).dirty is dirty
+    assert bool(git.changes(root, env=env, baselines="baselines")) is dirty
 
 
 @pytest.mark.parametrize("flag", ["--assume-unchanged", "--skip-worktree"])
