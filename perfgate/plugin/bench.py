@@ -279,6 +279,7 @@ class PytestGate:
     def _beside(self, bench: runner.Bench, commit: str) -> runner.Bench:
         """The bench of another commit, checked out once for all workloads of this gate."""
         if commit not in self._worktrees:
+            git.resolve(self.root, commit, env=bench.env)
             self._progress.say(f"  checking out {commit[:SHOWN_SHA]} beside the project")
             self._worktrees[commit] = self._held.enter_context(
                 runner.at_commit(bench, commit, on_line=lambda line: self._progress.say(f"  duet_setup: {line}"))
@@ -300,12 +301,13 @@ class PytestGate:
     ) -> None:
         """Say before it is spent what is to be spent, and what that can show."""
         last = self._last_run_s(expectation)
-        none = ""
+        none = commit = ""
         if self._against is None and expectation.baseline is not None and (alternate or interleaved):
             try:
-                _blessed_at(expectation.baseline)
-            except RevisionMissing as missing:
-                none = missing.fact
+                commit = _blessed_at(expectation.baseline).commit
+                git.resolve(self.root, commit, env=self._worker_env)
+            except PerfgateError as missing:
+                none = f"commit {commit[:SHOWN_SHA]}: {missing.fact}" if commit else missing.fact
         lines = gate.forecast(
             expectation,
             policy,

@@ -310,10 +310,12 @@ def test_a_commit_that_is_not_in_the_clone_is_told_with_the_way_to_get_it(
 ) -> None:
     blessed(repository, sha="0123456789abcdef0123456789abcdef01234567")
     ran(reference=0.0, candidate=2.5)
-    assert (
-        "No duet: commit 0123456789abcdef0123456789abcdef01234567: it is not in this clone."
-        in repository.gate().failures
-    )
+    seen = repository.gate()
+    assert "No duet: commit 0123456789abcdef0123456789abcdef01234567: it is not in this clone." in seen.failures
+    # Nothing is announced that cannot be.
+    assert "pair" not in seen.out.partition("loop run 1")[0]
+    assert "  loop: no duet: commit 0123456789ab: it is not in this clone\n" in seen.out
+    assert "checking out" not in seen.out
 
 
 def test_duets_can_be_switched_off(repository: Project, ran: Callable[..., list[Path]]) -> None:
