@@ -662,7 +662,7 @@ __ ERROR collecting workloads/broken.py __
 workloads/broken.py:1: in <module>
     raise RuntimeError("no such data set")
 E   RuntimeError: no such data set
-GATE SHUT: files that cannot be collected, see above
+GATE SHUT: files that cannot be collected: workloads/broken.py
 """,
     ),
     Case(
@@ -675,7 +675,7 @@ workloads/broken.py:1: in <module>
     raise RuntimeError("no such data set")
 E   RuntimeError: no such data set
 PASSED  loop  Within budget: 1 clock and 1 count, 3 runs against 5 blessed.
-GATE SHUT: pytest failed beside the workloads, see above (exit status 1)
+GATE SHUT: files that cannot be collected: workloads/broken.py
 """,
     ),
     Case(

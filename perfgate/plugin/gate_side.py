@@ -51,8 +51,8 @@ SKIPPED_FILES = pytest.StashKey[dict[str, str]]()
 """Files that skipped themselves while they were imported, and why: they hide their workloads."""
 HIDDEN = pytest.StashKey[list[str]]()
 """Workloads whose failure pytest does not show: those marked xfail."""
-BROKEN = pytest.StashKey[bool]()
-"""Whether files could not be collected."""
+BROKEN = pytest.StashKey[list[str]]()
+"""Files that could not be collected."""
 
 SELECTING = ("lf", "ignore", "ignore_glob")
 """Options that leave workloads out without a word to `pytest_deselected`."""
@@ -85,6 +85,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     config.stash[HIDDEN] = []
     config.stash[COLLECTED] = {}
     config.stash[SKIPPED], config.stash[SKIPPED_FILES] = {}, {}
+    config.stash[BROKEN] = []
     config.stash[GATE] = PytestGate(
         root=config.rootpath,
         settings=settings,
@@ -283,8 +284,10 @@ def pytest_collect_file(
 def pytest_make_collect_report(
     collector: pytest.Collector,
 ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-    """Note files that skip themselves."""
+    """Note files that skip themselves, and those that cannot be collected."""
     report = yield
+    if report.failed:
+        collector.config.stash[BROKEN].append(collector.nodeid.encode(errors="replace").decode())
     if report.skipped:
         collector.config.stash[SKIPPED_FILES][collector.nodeid] = why_skipped(report)
     return report
@@ -350,7 +353,6 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     dropped = [workload for name, workload in session.config.stash[COLLECTED].items() if name not in kept]
     session.config.stash[EXPECTED] = (*expected, *dropped)
     session.config.stash[GATE].expect(session.config.stash[EXPECTED], elsewhere=session.config.stash[ELSEWHERE])
-    session.config.stash[BROKEN] = bool(session.testsfailed)
     # A file that cannot be collected hides its workloads; they are not gone.
     session.config.stash[WHOLE] &= not session.testsfailed
     if session.testsfailed:
@@ -410,7 +412,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         whole=config.stash[WHOLE] and asks,
         named=config.stash[NAMED] if asks else (),
     )
-    closing = with_exit_status(closing, session.exitstatus)
+    closing = with_exit_status(closing, session.exitstatus, broken=config.stash[BROKEN])
     ended = int(session.exitstatus)
 
     def documented(told: Closing) -> GateDocument:
@@ -425,8 +427,10 @@ def asks_for_orphans(shard: Shard | None) -> bool:
     return shard is None or shard.index == 1
 
 
-def with_exit_status(closing: Closing, status: int) -> Closing:
+def with_exit_status(closing: Closing, status: int, *, broken: Sequence[str] = ()) -> Closing:
     """A gate does not open where pytest itself failed: at a file that it cannot collect, or in another plugin."""
+    if why := why_ended(status, broken=broken) or uncollected(broken):
+        return Closing(opens=False, shut_by=(why, *closing.shut_by))
     if not closing.opens or status == pytest.ExitCode.OK:
         return closing
     return Closing(opens=False, shut_by=(f"pytest failed beside the workloads, see above (exit status {int(status)})",))
@@ -439,9 +443,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, exitstatu
         return
     terminalreporter.write_sep("=", "perfgate")
     hidden = config.stash.get(HIDDEN, [])
-    told = config.stash[GATE].told(
-        closing, hidden=hidden, why=why_ended(exitstatus, broken=config.stash.get(BROKEN, False))
-    )
+    told = config.stash[GATE].told(closing, hidden=hidden, why=why_ended(exitstatus, broken=config.stash[BROKEN]))
     told = skipped_text(unmeasured(config), width=terminalreporter._tw.fullwidth) + told
     for line in told.splitlines():
         terminalreporter.write_line(line)
@@ -454,11 +456,16 @@ def unmeasured(config: pytest.Config) -> dict[str, str]:
     return files | {name: why for name, why in workloads.items() if name not in judged}
 
 
-def why_ended(status: int, *, broken: bool) -> str:
+def uncollected(broken: Sequence[str]) -> str:
+    """Name the files that cannot be collected; empty where all can."""
+    return f"files that cannot be collected: {', '.join(broken)}" if broken else ""
+
+
+def why_ended(status: int, *, broken: Sequence[str]) -> str:
     """Why pytest ended before it had measured what it should, in a phrase; empty where it did not."""
     match status:
         case pytest.ExitCode.INTERRUPTED:
-            return "files that cannot be collected, see above" if broken else "interrupted"
+            return uncollected(broken) or "interrupted"
         case pytest.ExitCode.USAGE_ERROR:
             return "pytest did not start, see its error"
         case pytest.ExitCode.INTERNAL_ERROR:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import textwrap
 from collections.abc import Sequence
@@ -10,7 +11,9 @@ import pytest
 from support import records
 from support.project import LOOP, Project
 
+from perfgate.gate import Closing
 from perfgate.model.metric import Metric
+from perfgate.plugin.gate_side import with_exit_status
 
 PARAMETRISED = """\
 import pytest
@@ -454,7 +457,25 @@ def test_a_broken_yaml_workload_is_an_error_of_collection(project: Project, text
     seen = project.gate()
     assert seen.status == 2
     assert seen.failures == f"__ ERROR collecting workloads/train.yaml __\n{says}\n"
-    assert seen.summary == "GATE SHUT: files that cannot be collected, see above\n"
+    assert seen.summary == "GATE SHUT: files that cannot be collected: workloads/train.yaml\n"
+
+
+def test_documents_name_the_files_that_cannot_be_collected_before_what_they_kept_from_being_measured(
+    project: Project,
+) -> None:
+    project.workload(LOOP)
+    project.workload("def broken(:\n", file="cc.py")
+    project.gate("--perfgate-json=verdicts.json", "--perfgate-markdown=verdicts.md")
+    told = ["files that cannot be collected: workloads/cc.py", "loop: it was expected, and not measured"]
+    assert json.loads((project.root / "verdicts.json").read_text())["shut_by"] == told
+    lines = (project.root / "verdicts.md").read_text().replace("\\", "").splitlines()
+    assert [line for line in lines if line.startswith("- ")] == [f"- {one}" for one in told]
+
+
+def test_an_interrupted_gate_is_told_before_what_it_did_not_measure() -> None:
+    shut = Closing(opens=False, shut_by=("loop: it was expected, and not measured",))
+    told = with_exit_status(shut, pytest.ExitCode.INTERRUPTED)
+    assert told == Closing(opens=False, shut_by=("interrupted", *shut.shut_by))
 
 
 def test_an_unknown_budget_is_an_error_of_collection(project: Project) -> None:

@@ -174,7 +174,7 @@ def test_a_file_that_cannot_be_collected_shuts_every_shard(five: Project) -> Non
     five.workload("import nowhere_to_be_found\n", file="third.py")
     for index in (1, 2):
         seen = five.gate(f"--perfgate-shard={index}/2")
-        assert (seen.status, seen.summary) == (2, "GATE SHUT: files that cannot be collected, see above\n")
+        assert (seen.status, seen.summary) == (2, "GATE SHUT: files that cannot be collected: workloads/third.py\n")
 
 
 def test_workloads_of_one_name_are_refused_by_every_shard(five: Project) -> None:
