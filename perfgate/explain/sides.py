@@ -25,10 +25,12 @@ NOT_COMPARABLE: Final = "not comparable"
 def side_of_runs(label: str, runs: Sequence[Run]) -> Side:
     """Take runs, of which nothing else is known."""
     measured = [run.measured() for run in runs]
+    reasons = {metric: next(filter(None, (run.why_absent(metric) for run in runs)), None) for metric in METRICS}
     return Side(
         label=label,
         values={m: tuple(run[m] for run in measured) if all(m in run for run in measured) else () for m in METRICS},
         breakdown=breakdown_of(runs),
+        absent={metric: why for metric, why in reasons.items() if why is not None},
     )
 
 
@@ -41,13 +43,8 @@ def side_of_result(label: str, result: Result) -> Side:
 def side_of_samples(label: str, samples: Sequence[ProcessSample], *, missing: Mapping[str, str] | None = None) -> Side:
     """Take one capture: the worst value of its processes, and what the most telling of them is made of."""
     run = Run(started_at=datetime.now(UTC), wall_s=0.0, processes=tuple(samples))
-    reasons = {metric: run.why_absent(metric) for metric in METRICS}
     return side_of_runs(label, [run]).model_copy(
-        update={
-            "missing": missing or {},
-            "absent": {metric: why for metric, why in reasons.items() if why is not None},
-            "complaints": complaints_of(samples),
-        }
+        update={"missing": missing or {}, "complaints": complaints_of(samples)}
     )
 
 

@@ -37,7 +37,7 @@ class Side(Record):
     missing: Mapping[str, str] = {}
     """Of a capture: what it lacks and why, as `Timeline.missing` says."""
     absent: Mapping[Metric, str] = {}
-    """Of a capture: why a metric could not be measured, from the first of its processes that says so."""
+    """Why a metric could not be measured, from the first process that says so; empty of a baseline."""
     complaints: tuple[str, ...] = ()
     """Of a capture: why a gate would not count it as a run; each once."""
 

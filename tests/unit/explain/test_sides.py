@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from support import records
 
-from perfgate.explain.sides import complaints_of, side_of_samples
+from perfgate.explain.rules import why_blind
+from perfgate.explain.sides import complaints_of, side_of_result, side_of_samples
 from perfgate.model.metric import Metric
 
 LOST = "of 20 kernel launches in the steps the capture lacks 2 kernels"
@@ -16,6 +17,13 @@ def test_a_capture_says_what_it_lacks() -> None:
     assert (told.missing, told.complaints) == ({"ranges": "none were recorded"}, (LOST,))
     assert told.absent[Metric.NCCL_MS] == "no NCCL kernels"
     assert Metric.STEP_MS not in told.absent
+
+
+def test_a_result_says_what_its_captures_lack() -> None:
+    none = {Metric.KERNEL_MS: "the capture holds no GPU operations"}
+    told = side_of_result("x", records.result(measured=[records.run(), records.run(absent=none)]))
+    assert told.absent == none
+    assert why_blind(told) == "lacks kernels"
 
 
 def test_what_all_processes_complain_of_is_told_once() -> None:
