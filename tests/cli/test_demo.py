@@ -12,6 +12,7 @@ from perfgate.demo.record import MANIFEST, Manifest, unpack
 from perfgate.demo.replay import play, play_recorded
 from perfgate.model.errors import StoreFailed
 
+ROOT = Path(__file__).parents[2]
 CAPTURES = Path(replay.__file__).parent / "captures"
 
 
@@ -37,14 +38,25 @@ def test_the_unchanged_loop_passes_and_the_slip_is_caught_where_it_is() -> None:
     assert "mlp: NO_BASELINE (5 runs)" in text
     assert "mlp: PASSED (3 runs against 5 blessed)" in text
     assert "mlp: REGRESSED (5 runs against 5 blessed)" in text
-    assert "pageable_copies         0       1  +1                        exact  REGRESSED" in text
+    assert "pageable_copies           0       1  +1                        exact  REGRESSED" in text
     # The advice and the table tell of the same runs: those that were not set aside.
-    assert "h2d_share        14.0 %  41.3 %" in text
+    assert "h2d_share          14.0 %  41.3 %" in text
     assert "under copy: 2.331 ms, 41.3 % of the step." in " ".join(text.split())
-    assert "syncs                   0       1  +1                        exact  REGRESSED" in text
+    assert "syncs                     0       1  +1                        exact  REGRESSED" in text
     assert "where       syncs: +1: +1 under log" in text
     assert "where       pageable_copies: +1: +1 under copy" in text
     assert said[-1] == "The unchanged loop is PASSED, the loop with the slip is REGRESSED: the gate works as it should."
+
+
+@pytest.mark.parametrize("page", ["bless.md", "first-workload.md"])
+def test_what_the_pages_quote_of_the_demo_is_what_it_prints(page: str) -> None:
+    said: list[str] = []
+    play(said.append, width=120, colour=False)
+    printed = " ".join("\n".join(said).split())
+    blocks = (ROOT / ".github" / "docs" / page).read_text().split("```")[1::2]
+    (quoted,) = (block for block in blocks if block.startswith("\nmlp: "))
+    lines = [" ".join(line.split()) for line in quoted.splitlines() if line.strip("- ")]
+    assert [line for line in lines if line not in printed] == []
 
 
 def test_no_line_of_the_demo_is_broken_by_a_terminal_of_80_columns() -> None:
