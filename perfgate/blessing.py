@@ -114,6 +114,7 @@ def bless(
         workload=newest.workload.id,
         digest=newest.workload.digest(),
         parameters=newest.workload.comparable_parameters(),
+        has_options=newest.workload.options is not None,
         machine=newest.machine,
         occasions=_occasions(joined),
         blessing=Blessing(by=by, at=at, reason=reason.strip(), commit=commit, run_url=run_url, runner=runner),
@@ -202,8 +203,9 @@ def _within(source: str) -> str | None:
 def why_not_alike(baseline: Baseline, result: Result) -> tuple[str, ...]:
     """Name what forbids to compare a result with a baseline; empty where the new one is measured against the old."""
     found = list(baseline.machine.differences_that_forbid_comparison(result.machine))
-    now = result.workload.comparable_parameters()
-    if baseline.digest != result.workload.digest():
+    workload = baseline.as_noted(result.workload)
+    now = workload.comparable_parameters()
+    if baseline.digest != workload.digest():
         names = sorted(name for name in {*now, *baseline.parameters} if now.get(name) != baseline.parameters.get(name))
         found += [f"{name} was {baseline.parameters.get(name)}, is {now.get(name)}" for name in names]
     then_steps, now_steps = common_step_names(baseline.runs), common_step_names(map(BlessedRun.of, result.runs))

@@ -335,6 +335,7 @@ def refuse_parameters(baseline: Baseline, workload: Workload) -> None:
     Raises:
         CalibrationRefused: the workload's parameters are others than the baseline's.
     """
+    workload = baseline.as_noted(workload)
     if baseline.digest == workload.digest():
         return
     was, now = baseline.parameters, workload.comparable_parameters()

@@ -90,7 +90,7 @@ def why_no_repeat(baseline: Baseline, result: Result) -> str | None:
 
     A result that REGRESSED is: the code is the same, so what moved was the machine.
     """
-    if result.workload.id != baseline.workload or result.workload.digest() != baseline.digest:
+    if result.workload.id != baseline.workload or baseline.as_noted(result.workload).digest() != baseline.digest:
         return "of other parameters"
     if result.verdict.outcome is Outcome.NOT_MEASURED or not result.runs:
         return f"that is {Outcome.NOT_MEASURED}"

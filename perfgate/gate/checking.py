@@ -825,6 +825,7 @@ def _as_baseline(expectation: Expectation, runs: Sequence[Run], stored: Baseline
         workload=workload.id,
         digest=workload.digest(),
         parameters=workload.comparable_parameters(),
+        has_options=workload.options is not None,
         machine=expectation.machine,
         occasions=(occasion,),
         blessing=Blessing(by="nobody", at=datetime.now(UTC), reason="the other side of a duet"),

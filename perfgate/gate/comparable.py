@@ -62,6 +62,7 @@ def why_incomparable(expectation: Expectation) -> Verdict | None:
             f"{'; '.join(differences)}. Their times are not comparable.",
             f"Run as it was blessed, or bless anew: {bless}",
         )
+    workload = baseline.as_noted(workload)
     if baseline.digest != workload.digest():
         return verdict_of(
             expectation,

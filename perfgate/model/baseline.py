@@ -139,6 +139,8 @@ class Baseline(Record):
     workload: str
     digest: str
     parameters: Mapping[str, str]
+    has_options: bool = False
+    """Whether `parameters` has the options of a conftest that were given; else nobody noted them."""
     machine: Machine
     occasions: tuple[Occasion, ...] = Field(min_length=1)
     blessing: Blessing
@@ -155,6 +157,10 @@ class Baseline(Record):
     def runs(self) -> tuple[BlessedRun, ...]:
         """All blessed runs, occasion after occasion."""
         return tuple(run for occasion in self.occasions for run in occasion.runs)
+
+    def as_noted(self, workload: Workload) -> Workload:
+        """A workload with what this baseline can be held against: without options where it has none noted."""
+        return workload if self.has_options else workload.model_copy(update={"options": None})
 
     def values(self, metric: Metric) -> tuple[float, ...]:
         """One metric over all runs; empty unless every run has it."""

@@ -56,6 +56,8 @@ class Workload(Record):
     step: str = STEP_RANGE
     """A decorated workload's range name, or a command's regular expression over range names (`re.fullmatch`)."""
     parameters: Mapping[str, str] = {}
+    options: Mapping[str, str] | None = None
+    """Options that a conftest declares and that were given, by name; None where that was not noted."""
     capture: CaptureMode | CaptureWindow = CaptureMode.CUDA_PROFILER_API
     timeout_s: float = Field(default=600.0, gt=0)
     budgets: Mapping[Metric, float] = {}
@@ -84,6 +86,7 @@ class Workload(Record):
             if isinstance(self.capture, CaptureMode)
             else f"delay {self.capture.delay:g} s, duration {self.capture.duration:g} s",
             **{f"parameter {name}": value for name, value in self.parameters.items()},
+            **{f"option {name}": value for name, value in (self.options or {}).items()},
         }
         if self.command is not None:
             told["command"] = json.dumps(list(self.command))

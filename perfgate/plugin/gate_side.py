@@ -405,6 +405,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         return
     asks = session.exitstatus in COMPLETE and asks_for_orphans(config.stash[SHARD])
     skipped: dict[str, str] = config.stash[SKIPPED]
+    broken: list[str] = config.stash[BROKEN]
     closing = gate.close(
         config.stash.get(EXPECTED, ()),
         skipped=skipped,
@@ -412,7 +413,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         whole=config.stash[WHOLE] and asks,
         named=config.stash[NAMED] if asks else (),
     )
-    closing = with_exit_status(closing, session.exitstatus, broken=config.stash[BROKEN])
+    closing = with_exit_status(closing, session.exitstatus, broken=broken)
     ended = int(session.exitstatus)
 
     def documented(told: Closing) -> GateDocument:
@@ -443,7 +444,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, exitstatu
         return
     terminalreporter.write_sep("=", "perfgate")
     hidden = config.stash.get(HIDDEN, [])
-    told = config.stash[GATE].told(closing, hidden=hidden, why=why_ended(exitstatus, broken=config.stash[BROKEN]))
+    broken: list[str] = config.stash[BROKEN]
+    told = config.stash[GATE].told(closing, hidden=hidden, why=why_ended(exitstatus, broken=broken))
     told = skipped_text(unmeasured(config), width=terminalreporter._tw.fullwidth) + told
     for line in told.splitlines():
         terminalreporter.write_line(line)

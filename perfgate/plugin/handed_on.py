@@ -8,6 +8,7 @@ the configuration file says each worker reads there, since that of another commi
 from __future__ import annotations
 
 import argparse
+import hashlib
 import inspect
 import os
 import shlex
@@ -28,7 +29,7 @@ class Early:
 
     words: tuple[str, ...]
     own: frozenset[str]
-    """Options among them that nobody had declared by then, or a plugin of the project had."""
+    """Options among them, or in `addopts`, that nobody had declared by then, or a plugin of the project had."""
     environment: Mapping[str, str]
     """As it was then: a conftest sets what it sets in each worker anew, and another commit has one of its own."""
     cores: frozenset[int]
@@ -42,10 +43,9 @@ EARLY = pytest.StashKey[Early]()
 def note_early(config: pytest.Config, parser: pytest.Parser, words: Sequence[str]) -> None:
     """Note which options a conftest must know, or a plugin of the project knows. The words of `addopts` come first."""
     given = words[len(config.getini("addopts")) :]
-    own = _own_among(config, parser, given)
     config.stash[EARLY] = Early(
         words=tuple(given),
-        own=own,
+        own=_own_among(config, parser, words),
         environment=dict(os.environ),
         cores=_cores(),
         niceness=os.getpriority(os.PRIO_PROCESS, 0),
@@ -136,17 +136,40 @@ def _of_own_plugins(config: pytest.Config, words: Sequence[str]) -> set[str]:
 
 def _is_option(word: str) -> bool:
     """Whether a word is no value; a negative number is one."""
+    return word.startswith("-") and not _is_number(word)
+
+
+def _is_number(word: str) -> bool:
     try:
         float(word)
     except ValueError:
-        return word.startswith("-")
-    return False
+        return False
+    return True
 
 
 def own_options(config: pytest.Config) -> list[str]:
     """The given words of options that a conftest or a plugin of the project declares, each with its values."""
     early = config.stash.get(EARLY, None)
     return [] if early is None else _with_values(early.words, early.own, files=config.option.file_or_dir)
+
+
+def compared_options(config: pytest.Config) -> dict[str, str]:
+    """The options that `own_options` and `addopts` give, each with its value, or the digest of what may be a secret.
+
+    Where files lie on this machine is no part of what is measured: an option whose value is an absolute path is left
+    out.
+    """
+    early = config.stash.get(EARLY, None)
+    names = sorted({word.partition("=")[0] for word in (() if early is None else early.own)})
+    values = {name: str(config.getoption(name, None)) for name in names}
+    return {name: _without_secrets(value) for name, value in values.items() if not Path(value).is_absolute()}
+
+
+def _without_secrets(value: str) -> str:
+    """A number or a switch as it is, of anything else the first 12 hex digits of its SHA-256."""
+    if value in ("True", "False", "None") or _is_number(value):
+        return value
+    return f"sha256:{hashlib.sha256(value.encode(errors='surrogateescape')).hexdigest()[:12]}"
 
 
 def _with_values(words: Iterable[str], own: frozenset[str], files: Iterable[object] = ()) -> list[str]:

@@ -18,6 +18,7 @@ from perfgate.model.verdict import Verdict
 from perfgate.model.workload import Workload
 from perfgate.plugin.bench import GATE
 from perfgate.plugin.collect import WorkloadModule, parameters_of
+from perfgate.plugin.handed_on import compared_options
 from perfgate.settings import check_budgets, invalid_value
 from perfgate.workload import MARK, declaration_of
 from perfgate.workload_file import read_workload_file
@@ -122,6 +123,7 @@ class GatedModule(WorkloadModule):
                 steps=declared.steps,
                 warmup=declared.warmup,
                 parameters=parameters_of(function),
+                options=compared_options(self.config),
                 timeout_s=declared.timeout_s or self.config.stash[GATE].settings.timeout_s,
                 budgets={Metric(metric): budget for metric, budget in declared.budgets.items()},
                 pass_env=declared.pass_env,

@@ -114,6 +114,44 @@ def test_addopts_is_read_wherever_pytest_reads_it(pytester: pytest.Pytester, nam
     assert pytester.parseconfig("-c", str(file)).getini("addopts") == ["--maxfail", "6"]
 
 
+@pytest.fixture
+def measured(project: Project) -> Project:
+    project.gpus()
+    project.measures(records.run())
+    project.write("conftest.py", CONFTEST)
+    project.workload(LOOP)
+    return project
+
+
+def test_another_value_than_the_blessed_one_is_another_workload(measured: Project) -> None:
+    of = measured.declared().model_copy(update={"options": {"--ms": "8.0"}})
+    measured.bless(records.baseline(of=of, on=measured.machine).model_copy(update={"has_options": True}))
+    assert "PASSED  loop" in measured.gate("--ms=8").out
+    for given, told in (("--ms=4", "option --ms was 8.0 and is 4.0"), ("-q", "option --ms was 8.0 and is gone")):
+        seen = measured.gate(given)
+        assert f"the baseline is of other parameters: {told}." in seen.out
+        assert seen.status == 1
+
+
+def test_a_baseline_that_has_none_noted_is_compared_as_before(measured: Project) -> None:
+    measured.bless(measured.baseline())
+    assert "PASSED  loop" in measured.gate("--ms=8").out
+
+
+def test_what_is_noted_of_them_holds_no_secret_and_no_place_of_this_machine(measured: Project) -> None:
+    more = "".join(f'    parser.addoption("--{name}")\n' for name in ("token", "data", "in-addopts"))
+    measured.write("conftest.py", CONFTEST.replace("    parser.addini", f"{more}    parser.addini"))
+    measured.write("pytest.ini", "[pytest]\naddopts = --in-addopts=3\n")
+    measured.gate("--token", "hunter2", "--data=/scratch", "--twice", "--durations=3")
+    kept = measured.store.latest_result("loop")
+    assert kept is not None
+    assert kept.result.workload.options == {
+        "--in-addopts": "3",
+        "--token": "sha256:f52fbd32b2b3",
+        "--twice": "True",
+    }
+
+
 def test_so_are_those_of_a_plugin_of_the_project(project: Project) -> None:
     options, fixture = CONFTEST.split("@pytest.fixture")
     project.nsys(UNPROFILED)
