@@ -102,6 +102,26 @@ def test_a_varying_count_that_rose_in_every_run_is_open_while_chance_makes_that(
     assert (found.shown_by, found.wants_second_run, found.remark) == (shown_by, False, None)
 
 
+@pytest.mark.parametrize(
+    ("blessed", "now", "outcome"),
+    [
+        pytest.param(VARYING, [10.5, 11.0, 12.0], Outcome.REGRESSED, id="all beyond two spreads"),
+        pytest.param(VARYING, [10.0, 11.0, 12.0], Outcome.INCONCLUSIVE, id="one at two spreads"),
+        pytest.param(VARYING, [20.0, 20.0], Outcome.INCONCLUSIVE, id="two runs"),
+        pytest.param(VARYING[:4], [20.0] * 3, Outcome.INCONCLUSIVE, id="four blessed"),
+    ],
+)
+def test_a_varying_count_that_rose_far_beyond_its_spread_needs_three_runs(
+    blessed: list[float], now: list[float], outcome: Outcome
+) -> None:
+    assert judged(blessed, now).row.outcome is outcome
+
+
+def test_without_a_spread_no_rise_is_far() -> None:
+    few = judge_count(Metric.SYNCS, [4.0] * 5, [20.0] * 3, max_runs=10, exact=False)
+    assert few.row.outcome is Outcome.INCONCLUSIVE
+
+
 def test_a_varying_count_that_rose_in_some_runs_is_remarked_on_with_its_spread() -> None:
     found = judged(VARYING, [7.0, 6.0, 8.0])
     told = (
