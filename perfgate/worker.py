@@ -627,14 +627,15 @@ def digest_of(path: Path) -> str:
 
 
 class ProjectFiles:
-    """Tells which files are the project's: no virtual environment inside it, and not perfgate where it gates itself."""
+    """Tells which files are the project's: no virtual environment inside it, nothing that perfgate keeps there, and not
+    perfgate where it gates itself."""
 
     def __init__(self, root: Path, vendored: Collection[str] = ()) -> None:
         self._root = root.resolve()
         self._vendored = [self._root / folder for folder in vendored]
         prefixes = [Path(prefix).resolve() for prefix in {sys.prefix, sys.base_prefix, sys.exec_prefix}]
         self._foreign = [prefix for prefix in prefixes if prefix.is_relative_to(self._root) and prefix != self._root]
-        self._foreign.append(Path(__file__).resolve().parent)
+        self._foreign += [Path(__file__).resolve().parent, self._root / ".perfgate"]
 
     def relative(self, file: object) -> Path | None:
         """A file's path relative to the project's root; None of one that is not the project's, or of no path."""

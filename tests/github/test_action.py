@@ -323,7 +323,10 @@ def test_a_cancelled_gate_ends_all_that_it_started_and_frees_the_gpu(
     assert processes_of(marked(machine)) == []
     assert done.ending_s < 30
     assert (done.status, done.outputs["outcome"]) == (2, "shut"), done.log
-    assert done.commands == ["::error title=perfgate%3A gate shut::mlp: it was expected, and not measured"]
+    assert done.commands == [
+        "::error title=perfgate%3A gate shut::interrupted",
+        "::error title=perfgate%3A gate shut::mlp: it was expected, and not measured",
+    ]
     assert "gate \u274c shut" in machine.told
     gpus = replayed.MANIFEST_READ.machine.gpus
     with gpu_lock(gpus, timeout_s=0.1, on_wait=pytest.fail, folder=tmp_path / "perfgate-locks"):

@@ -1202,6 +1202,15 @@ def test_loaded_code_is_the_projects_files_among_the_modules(tmp_path: Path, loa
     assert list(loaded_code(tmp_path)) == ["model.py", "workloads/mlp.py"]
 
 
+def test_what_perfgate_keeps_in_a_project_is_not_its_code(tmp_path: Path, load: Load) -> None:
+    kept = tmp_path / ".perfgate" / "results" / "witnesses" / "sitecustomize.py"
+    kept.parent.mkdir(parents=True)
+    kept.write_text("x")
+    load("sitecustomize", str(kept))
+    assert loaded_code(tmp_path) == {}
+    assert loaded_code(kept.parent) == {"sitecustomize.py": sha("x")}
+
+
 def test_loaded_code_is_also_what_is_vendored_in_a_folder_named_as_that_of_installed_packages(
     tmp_path: Path, load: Load
 ) -> None:
