@@ -844,10 +844,12 @@ def test_a_varying_count_that_the_screen_leaves_open_goes_on_to_a_duet() -> None
     other = Recorded(copying(*COPIED), copying(1008, 992, 1001))
     checked = gated(Candidate(*copying(1011, 1012, 1013)), other, baseline=copied())
     assert outcome_of(checked) == (Outcome.PASSED, Stage.DUET, 6, 3)
-    more = Recorded(copying(*COPIED), copying(1100, 1110, 1090, 1105, 1095))
-    checked = gated(Candidate(*copying(1100, 1110, 1090)), more, baseline=copied())
+    more = Recorded(copying(*COPIED), copying(1030, 1032, 1028, 1031, 1029))
+    checked = gated(Candidate(*copying(1030, 1032, 1028)), more, baseline=copied())
     assert outcome_of(checked) == (Outcome.REGRESSED, Stage.DUET, 8, 5)
-    alone = check(expect(copied()), Policy(), Candidate(*copying(1100, 1110, 1090, 1105, 1095)))
+    far = gated(Candidate(*copying(1100, 1110, 1090)), Recorded((), ()), baseline=copied())
+    assert outcome_of(far) == (Outcome.REGRESSED, Stage.SCREEN, 3, 0)
+    alone = check(expect(copied()), Policy(), Candidate(*copying(1030, 1032, 1028, 1031, 1029)))
     assert outcome_of(alone) == (Outcome.REGRESSED, Stage.STORED, 5, 0)
 
 
