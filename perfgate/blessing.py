@@ -32,7 +32,7 @@ from perfgate.model.baseline import (
 from perfgate.model.errors import BlessRefused
 from perfgate.model.metric import GATED_CLOCKS, METRICS, Basis, Kind, Metric
 from perfgate.model.outcome import Outcome
-from perfgate.model.sample import Run
+from perfgate.model.sample import Run, why_absent
 from perfgate.model.verdict import MetricVerdict
 from perfgate.repeats import SAME_OCCASION, is_in, near_occasion, why_no_repeat
 
@@ -409,7 +409,7 @@ def _refuse_uneven(result: Result) -> None:
     for metric in METRICS:
         having = sum(metric in run for run in runs)
         if 0 < having < len(runs):
-            why = next((why for run in result.runs if (why := run.why_absent(metric))), "no reason is known")
+            why = why_absent(result.runs, metric) or "no reason is known"
             raise BlessRefused(
                 subject=told,
                 fact=f"{metric} was measured in {having} of {len(runs)} runs ({why.rstrip('.')})",

@@ -13,7 +13,7 @@ from perfgate.explain.ranks import label as process_label
 from perfgate.explain.traces import incomparable
 from perfgate.model.baseline import Result
 from perfgate.model.metric import METRICS, Basis, Kind, Metric
-from perfgate.model.sample import ProcessSample, Run
+from perfgate.model.sample import ProcessSample, Run, why_absent
 from perfgate.model.side import Side
 from perfgate.model.verdict import Attribution, MetricVerdict
 
@@ -25,7 +25,7 @@ NOT_COMPARABLE: Final = "not comparable"
 def side_of_runs(label: str, runs: Sequence[Run]) -> Side:
     """Take runs, of which nothing else is known."""
     measured = [run.measured() for run in runs]
-    reasons = {metric: next(filter(None, (run.why_absent(metric) for run in runs)), None) for metric in METRICS}
+    reasons = {metric: why_absent(runs, metric) for metric in METRICS}
     return Side(
         label=label,
         values={m: tuple(run[m] for run in measured) if all(m in run for run in measured) else () for m in METRICS},

@@ -7,9 +7,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from perfgate.judge.rows import why_unmeasured
 from perfgate.judge.words import listed
 from perfgate.model.metric import GATED_CLOCKS
-from perfgate.model.sample import NO_NCCL, Run
+from perfgate.model.sample import Run
 from perfgate.model.verdict import Verdict
 
 ROUTINE: Final = re.compile(
@@ -55,8 +56,8 @@ def unjudged(verdict: Verdict, runs: Sequence[Run]) -> tuple[str, ...]:
     lacking: dict[str, list[str]] = {}
     for metric in GATED_CLOCKS if verdict.stage is not None else ():
         row = verdict.of(metric)
-        why = next((told for run in runs if (told := run.why_absent(metric)) is not None), None)
-        if why is not None and not why.startswith(NO_NCCL) and (row is None or row.now is row.baseline is None):
+        why = why_unmeasured(runs, metric)
+        if why is not None and (row is None or row.now is row.baseline is None):
             lacking.setdefault(why, []).append(metric)
     return tuple(
         f"not judged, as neither side measured {'it' if len(clocks) == 1 else 'them'}: {listed(clocks)} ({why})"

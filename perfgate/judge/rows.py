@@ -14,7 +14,7 @@ from perfgate.judge.words import plural
 from perfgate.model.baseline import Baseline, BlessedRun
 from perfgate.model.metric import COUNTS, GATED_CLOCKS, METRICS, Basis, ClockSpec, Metric
 from perfgate.model.outcome import Outcome
-from perfgate.model.sample import NO_NCCL, Run
+from perfgate.model.sample import NO_NCCL, Run, why_absent
 from perfgate.model.verdict import MetricVerdict
 
 _OCCASIONS_TO_KNOW = 2
@@ -138,10 +138,10 @@ def judge_rows(baseline: Baseline, runs: Sequence[Run], terms: Terms) -> Rows:
         found = [value for run in runs if (value := _value(run, metric, blessed)) is not None]
         missing = len(found) < len(runs)
         if not blessed:
-            why = next((told for run in runs if (told := run.why_absent(metric)) is not None), None)
+            why = why_unmeasured(runs, metric)
             if found or any(metric in run.values for run in baseline.runs):
                 judged.rows.append(_new(metric, baseline, found))
-            elif on_gpu and spec.gated and why is not None and not why.startswith(NO_NCCL):
+            elif on_gpu and spec.gated and why is not None:
                 reason = f"not measured on either side: {why}"
                 judged.rows.append(MetricVerdict(metric=metric, outcome=None, reason=reason))
         elif not spec.gated:
@@ -195,6 +195,12 @@ def _budgets(terms: Terms) -> dict[Metric, float]:
     return budgets
 
 
+def why_unmeasured(runs: Sequence[Run], metric: Metric) -> str | None:
+    """Why a metric is not judged that neither side has; None where nobody says, and where there is nothing of it."""
+    why = why_absent(runs, metric)
+    return None if why is None or why.startswith(NO_NCCL) else why
+
+
 def _value(run: Run, metric: Metric, blessed: Sequence[float]) -> float | None:
     """A run's value; of NCCL's clocks, which the baseline has, 0 where it is known that no NCCL kernel ran."""
     value = run.value(metric)
@@ -226,5 +232,5 @@ def _shown(metric: Metric, blessed: Sequence[float], found: Sequence[float], *, 
 
 def _why_missing(metric: Metric, runs: Sequence[Run]) -> str:
     without = [run for run in runs if run.value(metric) is None]
-    why = next((told for run in without if (told := run.why_absent(metric)) is not None), None)
+    why = why_absent(without, metric)
     return f"not measured in {len(without)} of {plural(len(runs), 'run')}" + (f": {why}" if why else "")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Literal
 
@@ -174,3 +174,8 @@ class Run(Record):
     def counts(self) -> dict[Metric, float]:
         """The measured counts."""
         return {metric: value for metric, value in self.measured().items() if METRICS[metric].kind is Kind.COUNT}
+
+
+def why_absent(runs: Iterable[Run], metric: Metric) -> str | None:
+    """Why a metric is missing, from the first of several runs that says so."""
+    return next((told for run in runs if (told := run.why_absent(metric)) is not None), None)
