@@ -1,10 +1,13 @@
-"""What the README says of commands and exit codes, held against the real ones."""
+"""What the README and the pages behind it say of commands, settings and exit codes, held against the real ones."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
+import pytest
+
+from perfgate.cli import COMMANDS
 from perfgate.model import errors
 from perfgate.model.errors import EXIT_OPEN, EXIT_SHUT, EXIT_USAGE, PerfgateError
 from perfgate.model.metric import METRICS
@@ -12,15 +15,20 @@ from perfgate.model.outcome import Outcome
 from perfgate.model.settings import Settings
 from perfgate.plugin import OPTIONS
 
-README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+TOP = Path(__file__).parents[2]
+PAGES = (TOP / "README.md", TOP / "workloads" / "README.md", *sorted((TOP / ".github" / "docs").glob("*.md")))
+README = (TOP / "README.md").read_text(encoding="utf-8")
+REFERENCE = (TOP / ".github" / "docs" / "reference.md").read_text(encoding="utf-8")
 
 
-def section(title: str) -> str:
-    return README.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
+def section(title: str, page: str = README) -> str:
+    found = page.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
+    assert found, title
+    return found
 
 
 def test_the_table_of_exit_codes_is_that_of_the_errors() -> None:
-    told = dict(re.findall(r"^\| (\d+) \| (\w+)", section("Exit codes"), re.MULTILINE))
+    told = dict(re.findall(r"^\| (\d+) \| (\w+)", section("Exit codes", REFERENCE), re.MULTILINE))
     classes = {
         str(found.exit_code): name
         for name, found in vars(errors).items()
@@ -40,7 +48,7 @@ def test_every_metric_is_explained() -> None:
 
 
 def test_the_settings_shown_are_the_defaults() -> None:
-    told = section("Settings")
+    told = section("Settings", REFERENCE)
     defaults = Settings().model_dump(mode="json")
     shown = dict(re.findall(r'^(\w+) = ("[^"]*"|[\w.\[\]]+)', told, re.MULTILINE))
     shown.pop("step_ms")
@@ -58,13 +66,32 @@ def test_the_settings_shown_are_the_defaults() -> None:
 
 
 def test_every_option_is_named() -> None:
-    assert [flag for flag, _ in OPTIONS if flag not in README] == []
+    told = set(re.findall(r"--perfgate(?:-\w+)+", section("Options of a gate", REFERENCE)))
+    assert told == {*(flag for flag, _ in OPTIONS), "--perfgate-keep-captures"}
 
 
-def test_no_section_stands_twice_and_every_page_that_is_named_is_there() -> None:
-    titles = re.findall(r"^## .+$", README, re.MULTILINE)
+def test_every_command_is_named() -> None:
+    rows = re.findall(r"^\| (`.+?) \|", section("Commands", REFERENCE), re.MULTILINE)
+    assert {name for row in rows for name in re.findall(r"`(\w+)`", row)} - {"perfgate"} == set(COMMANDS)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(TOP)))
+def test_no_section_stands_twice_and_every_page_and_heading_that_is_named_is_there(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    titles = re.findall(r"^## .+$", text, re.MULTILINE)
     assert len(set(titles)) == len(titles)
-    top = Path(__file__).parents[2]
-    for page in (top / "README.md", *sorted((top / ".github" / "docs").glob("*.md"))):
-        links = re.findall(r"\]\((?!https?://)([^)#]+)[^)]*\)", page.read_text(encoding="utf-8"))
-        assert [link for link in links if not (page.parent / link).exists()] == []
+    for link, _, heading in (named.partition("#") for named in re.findall(r"\]\(\s*(?!https?://)([^)]+)\)", text)):
+        target = page.parent / link if link else page
+        assert target.exists(), link
+        assert not heading or heading in anchors(target.read_text(encoding="utf-8")), f"{link}#{heading}"
+
+
+def anchors(text: str) -> set[str]:
+    """The names by which GitHub links the headings of a page."""
+    titles = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def test_every_page_is_named_in_the_readme() -> None:
+    links = {(TOP / link).resolve() for link in re.findall(r"\]\(\s*(?!https?://)([^)#]+)[^)]*\)", README)}
+    assert [page for page in PAGES[1:] if page.resolve() not in links] == []
