@@ -33,8 +33,8 @@ from perfgate.ncu.command import OneLaunch, profile_command, read_command
 from perfgate.ncu.log import application_status, trouble
 from perfgate.ncu.reading import read_launches
 from perfgate.ncu.tool import NcuTool
-from perfgate.nsys.process import run_process
 from perfgate.nsys.symbols import kernel_symbols
+from perfgate.process import run_process
 from perfgate.repeats import clean_commits
 
 MOST_KERNELS: Final = 3

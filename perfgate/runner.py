@@ -60,11 +60,11 @@ from perfgate.model.settings import Settings
 from perfgate.model.workload import CaptureMode, CaptureWindow, Workload
 from perfgate.nsys.environment import withhold_secrets, without_profiler
 from perfgate.nsys.output import signal_name
-from perfgate.nsys.process import run_process
 from perfgate.nsys.profile import Captured, ProfileOutcome, ProfileSpec, profile, run_reports
 from perfgate.nsys.scrub import scrub
 from perfgate.nsys.sqlite import read_timeline
 from perfgate.nsys.tool import NsysTool
+from perfgate.process import run_process
 
 ACCOUNT, FIFO, WITNESSES = "account.json", "turn", "witnesses"
 """In the folder of a run, besides what the workload and nsys write: what its processes tell, and in a pair its turn."""

@@ -27,7 +27,7 @@ from perfgate.github.context import Context
 from perfgate.model.errors import EXIT_OPEN, EXIT_SHUT, ActionsContextMissing, ConfigInvalid, PerfgateError, StoreFailed
 from perfgate.model.order import RUN_COOKIE
 from perfgate.model.settings import Settings
-from perfgate.nsys.process import adopting, end_marked, processes_of
+from perfgate.process import adopting, end_marked, processes_of
 from perfgate.pytest_door import gate_command, run_to_end
 from perfgate.render.annotations import command, gate_annotations
 from perfgate.render.document import GateDocument, read_document

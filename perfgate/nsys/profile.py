@@ -22,9 +22,9 @@ from perfgate.nsys.command import OUTPUT, export_command, profile_command, repor
 from perfgate.nsys.environment import for_profile, for_reports
 from perfgate.nsys.files import fault_of_rep, fault_of_sqlite, literal, tables_of, workshop
 from perfgate.nsys.output import PROGRESS, Output, crash, never_started, signal_name
-from perfgate.nsys.process import Finished, run_process
 from perfgate.nsys.reports import read_reports
 from perfgate.nsys.tool import NsysTool
+from perfgate.process import Finished, run_process
 
 LOG: Final = "nsys.log"
 """Everything that the workload and nsys printed, line by line, in the run's folder."""

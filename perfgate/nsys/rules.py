@@ -14,9 +14,9 @@ from perfgate.model.findings import Finding, Findings, RuleName
 from perfgate.nsys.files import fault_of_sqlite, literal, workshop
 from perfgate.nsys.output import signal_name
 from perfgate.nsys.printed import Printed
-from perfgate.nsys.process import Finished
 from perfgate.nsys.profile import EXPORT_TIMEOUT_S, is_excuse, run_quietly
 from perfgate.nsys.tool import NsysTool, NsysVersion
+from perfgate.process import Finished
 
 MOST_ROWS: Final = 10_000
 """Findings read of one rule. nsys lists the longest first, and all of them if asked: one row a copy, call or gap."""

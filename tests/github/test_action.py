@@ -20,7 +20,7 @@ from support.actions import ACTION, Done, Machine, Yaml, condition, filled, load
 
 from perfgate.machine import gpu_lock
 from perfgate.model.order import RUN_COOKIE
-from perfgate.nsys.process import processes_of
+from perfgate.process import processes_of
 from perfgate.render.document import read_document
 
 STEPS = {step["name"]: step for step in load(ACTION)["runs"]["steps"]}

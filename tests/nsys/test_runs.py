@@ -21,9 +21,9 @@ from perfgate.model.reports import ReportName
 from perfgate.model.workload import CaptureMode, CaptureWindow
 from perfgate.nsys import profile as nsys_profile
 from perfgate.nsys.environment import withhold_secrets
-from perfgate.nsys.process import processes_of
 from perfgate.nsys.profile import ProfileOutcome, ProfileSpec, export, run_reports
 from perfgate.nsys.tool import NsysTool
+from perfgate.process import processes_of
 from perfgate.runner import TRIES
 
 pytestmark = pytest.mark.nsys

@@ -22,9 +22,9 @@ from perfgate.demo.record import EXPORT, MANIFEST, Manifest, Recording, unpack
 from perfgate.demo.replay import _measured
 from perfgate.model.machine import Machine
 from perfgate.model.workload import Workload
-from perfgate.nsys.process import run_process
 from perfgate.nsys.tool import NsysTool, NsysVersion
 from perfgate.plugin import bench, series
+from perfgate.process import run_process
 
 WHAT = "PERFGATE_REPLAY"
 CAPTURES = Path(perfgate.__file__).parent / "demo" / "captures"

@@ -32,9 +32,10 @@ DOORS = frozenset({"cli", "plugin", "__main__"})
 MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "perfgate": frozenset({"workload"}),
     "model": frozenset(),
-    "nsight": frozenset({"model"}),
+    **dict.fromkeys(("nsight", "process"), frozenset({"model"})),
     **dict.fromkeys(ROOMS, frozenset({"model"})),
-    **dict.fromkeys(("nsys", "ncu"), frozenset({"model", "nsight"})),
+    "nsys": frozenset({"model", "nsight", "process"}),
+    "ncu": frozenset({"model", "nsight"}),
     "workload": frozenset(),
     "settings": frozenset({"model"}),
     "workload_file": frozenset({"model", "settings"}),
@@ -43,12 +44,12 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "repeats": frozenset({"model"}),
     "blessing": frozenset({"model", "explain", "judge", "repeats"}),  # says what the next gate will: by its own rule
     "duet": frozenset({"model", "git", "workload_file"}),  # of another commit, which declares what is run there
-    "runner": frozenset({"model", "duet", "git", "machine", "metrics", "nsys"}),
+    "runner": frozenset({"model", "duet", "git", "machine", "metrics", "nsys", "process"}),
     "calibration": frozenset({"model", "judge", "blessing", "repeats"}),
     "history": frozenset({"model", "git", "store"}),
     "doctor": frozenset({"model", "git", "machine", "nsys", "workload"}),
     "explaining": frozenset({"model", "explain", "metrics", "nsys", "store"}),
-    "probing": frozenset({"model", "explain", "explaining", "ncu", "nsys", "repeats", "runner"}),
+    "probing": frozenset({"model", "explain", "explaining", "ncu", "nsys", "process", "repeats", "runner"}),
     "pages": frozenset({"model", "explain", "explaining", "history", "metrics", "nsys", "render", "store", "perfgate"}),
     "merging": frozenset({"model", "render", "perfgate"}),
     "demo": frozenset({"model", "metrics", "nsys", "render", "store", "gate", "blessing"}),
@@ -56,7 +57,7 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "selftest": frozenset(
         {"model", "machine", "nsys", "render", "store", "runner", "blessing", "pytest_door", "workload", "perfgate"}
     ),
-    "github": frozenset({"model", "blessing", "duet", "git", "nsys", "pytest_door", "render", "settings", "store"}),
+    "github": frozenset({"model", "blessing", "duet", "git", "process", "pytest_door", "render", "settings", "store"}),
     "__main__": frozenset({"cli"}),
     "scaffold": frozenset({"model", "git", "settings", "workload", "perfgate"}),
     "plugin": frozenset({"model", "worker", *ROOMS, *BORDERS, *HALLS})
@@ -86,7 +87,7 @@ HOMES: Mapping[str, frozenset[str]] = {
     "nvtx": frozenset({"worker", "selftest", "scaffold"}),
     "packaging": frozenset({"duet", "scaffold"}),
     "pandas": frozenset({"nsys"}),
-    "psutil": frozenset({"nsys", "machine"}),
+    "psutil": frozenset({"process", "machine"}),
     "pydantic": frozenset(
         {"model", "settings", "workload_file", "store", "render", "gate", "plugin", "github", "merging"}
     ),
@@ -96,7 +97,7 @@ HOMES: Mapping[str, frozenset[str]] = {
     "rich": frozenset({"render", "plugin"}),
     "scipy": frozenset({"judge"}),
     "sqlite3": frozenset({"nsys"}),
-    "subprocess": frozenset({"nsight", "nsys", "git", "doctor", "pytest_door"}),
+    "subprocess": frozenset({"nsight", "process", "git", "doctor", "pytest_door"}),
     "torch": frozenset({"worker", "selftest", "scaffold"}),
     "urllib3": frozenset({"github"}),
     "yaml": frozenset({"workload_file", "scaffold"}),

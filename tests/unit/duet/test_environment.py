@@ -25,7 +25,7 @@ from perfgate.duet.worktree import Worktree, worktree
 from perfgate.model.errors import RevisionMissing, WorktreeFailed
 from perfgate.model.settings import Settings
 from perfgate.model.workload import Workload
-from perfgate.nsys.process import run_process
+from perfgate.process import run_process
 from perfgate.workload_file import read_workload_file
 
 FUNCTION = Workload(id="mlp", source="workloads/mlp.py", nodeid="workloads/mlp.py::mlp", steps=4, warmup=1)

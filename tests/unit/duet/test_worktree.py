@@ -22,7 +22,7 @@ from perfgate import git
 from perfgate.duet import worktree as room
 from perfgate.duet.worktree import Worktree, worktree
 from perfgate.model.errors import PerfgateError, RepositoryUnreadable, RevisionMissing, WorktreeFailed
-from perfgate.nsys.process import run_process
+from perfgate.process import run_process
 
 
 @pytest.fixture
@@ -419,7 +419,7 @@ HOLDING = """\
 import sys, time
 from pathlib import Path
 from perfgate.duet.worktree import worktree
-from perfgate.nsys.process import run_process
+from perfgate.process import run_process
 env = {env!r}
 with worktree(Path({root!r}), "HEAD", folder=Path({folder!r}), env=env, run=run_process, setup={setup!r},
               on_line=lambda line: print(line, flush=True)):

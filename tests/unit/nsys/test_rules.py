@@ -15,9 +15,9 @@ from pydantic import ValidationError
 from perfgate.model.errors import CaptureUnreadable, LayoutUnknown, PerfgateError, StoreFailed
 from perfgate.model.findings import Finding, Findings, RuleName
 from perfgate.nsys import profile, rules
-from perfgate.nsys.process import Finished
 from perfgate.nsys.rules import NEW_NAMES, OLD_NAMES, analyze_command, parse_rule, rule_names, run_rules
 from perfgate.nsys.tool import NsysTool, NsysVersion
+from perfgate.process import Finished
 
 RECENT = NsysVersion(2024, 2, 3)
 

@@ -16,9 +16,9 @@ import psutil
 import pytest
 from support.processes import is_alive
 
+from perfgate import process as module
 from perfgate.model.order import RUN_COOKIE
-from perfgate.nsys import process as module
-from perfgate.nsys.process import Finished, processes_of, run_process
+from perfgate.process import Finished, processes_of, run_process
 
 ENV = {"PATH": os.environ["PATH"]}
 
