@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from perfgate.metrics.measure import measure
 from perfgate.model.errors import NsysNotFound, NsysUnsupported
-from perfgate.nsys.sqlite import read_timeline
+from perfgate.nsys.export.timeline import read_timeline
 from perfgate.nsys.tool import find_nsys
 
 ROOT = Path(__file__).resolve().parents[1]

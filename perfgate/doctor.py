@@ -23,8 +23,8 @@ from perfgate.model.settings import GraphTrace, Settings
 from perfgate.model.timeline import Timeline
 from perfgate.model.workload import CaptureMode
 from perfgate.nsys.environment import withhold_secrets
+from perfgate.nsys.export.timeline import read_timeline
 from perfgate.nsys.profile import ProfileOutcome, ProfileSpec, profile
-from perfgate.nsys.sqlite import read_timeline
 from perfgate.nsys.tool import NsysTool, find_nsys
 from perfgate.workload import workload_files
 

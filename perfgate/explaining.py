@@ -25,10 +25,10 @@ from perfgate.model.sample import Run
 from perfgate.model.side import Side
 from perfgate.model.timeline import Timeline
 from perfgate.model.workload import Workload
+from perfgate.nsys.export.timeline import read_timeline
 from perfgate.nsys.files import fault_of_rep
 from perfgate.nsys.profile import export
 from perfgate.nsys.rules import run_rules
-from perfgate.nsys.sqlite import read_timeline
 from perfgate.nsys.tool import NsysTool
 from perfgate.store import KeptResult, Store
 

@@ -28,8 +28,8 @@ from perfgate.model.sample import Run
 from perfgate.model.settings import Settings
 from perfgate.model.side import Side
 from perfgate.model.stepview import StepView
-from perfgate.nsys.sqlite import read_timeline
-from perfgate.nsys.window import read_window
+from perfgate.nsys.export.timeline import read_timeline
+from perfgate.nsys.export.window import read_window
 from perfgate.render.document import DocumentRun, DocumentWorkload, GateDocument, declared_at
 from perfgate.render.html import page_data
 from perfgate.store import KeptResult, Store

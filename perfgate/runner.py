@@ -59,10 +59,10 @@ from perfgate.model.sample import ProcessSample, Run
 from perfgate.model.settings import Settings
 from perfgate.model.workload import CaptureMode, CaptureWindow, Workload
 from perfgate.nsys.environment import withhold_secrets, without_profiler
+from perfgate.nsys.export.scrub import scrub
+from perfgate.nsys.export.timeline import read_timeline
 from perfgate.nsys.output import signal_name
 from perfgate.nsys.profile import Captured, ProfileOutcome, ProfileSpec, profile, run_reports
-from perfgate.nsys.scrub import scrub
-from perfgate.nsys.sqlite import read_timeline
 from perfgate.nsys.tool import NsysTool
 from perfgate.process import run_process
 

@@ -26,7 +26,7 @@ from perfgate.model.baseline import BlessedRun
 from perfgate.model.metric import Metric
 from perfgate.model.sample import Run
 from perfgate.nsys import tool
-from perfgate.nsys.sqlite import read_timeline
+from perfgate.nsys.export.timeline import read_timeline
 from perfgate.plugin import bench, outputs, series
 
 SMALL = (Metric.STEP_MS, Metric.H2D_COPIES)

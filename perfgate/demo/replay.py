@@ -20,8 +20,8 @@ from perfgate.model.outcome import Outcome
 from perfgate.model.reports import ReportName
 from perfgate.model.sample import Run
 from perfgate.model.verdict import Verdict
+from perfgate.nsys.export.timeline import read_timeline
 from perfgate.nsys.reports import read_reports
-from perfgate.nsys.sqlite import read_timeline
 from perfgate.render.page import NARROWEST
 from perfgate.render.records import bless_text
 from perfgate.render.text import verdict_table

@@ -253,7 +253,11 @@ def whole_windows(timeline: Timeline, names: Names) -> tuple[Steps, ...]:
     return tuple(found)
 
 
-def _wanted(texts: Sequence[str], step: str, *, is_pattern: bool) -> Flags:
+def matching(texts: Sequence[str], step: str, *, is_pattern: bool) -> Flags:
+    """Which range names are those of steps: `step` itself or, with `is_pattern`, what the regular expression matches.
+
+    Raises ConfigInvalid for what is no regular expression.
+    """
     return np.greater_equal(_cuts(texts, step, is_pattern=is_pattern), 0)
 
 

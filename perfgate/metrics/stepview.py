@@ -11,13 +11,13 @@ import numpy as np
 
 from perfgate.metrics.attribution import Launches, cut
 from perfgate.metrics.intervals import Idle
-from perfgate.metrics.steps import Names, Steps, _wanted, find_steps
-from perfgate.metrics.tally import _UVM, COPY_WORDS, GRAPH_WORDS, MEMSET_WORDS, NCCL_KERNEL, tally
+from perfgate.metrics.steps import Names, Steps, find_steps, matching
+from perfgate.metrics.tally import COPY_WORDS, GRAPH_WORDS, MEMSET_WORDS, NCCL_KERNEL, tally
 from perfgate.metrics.windows import completions, end_periods
 from perfgate.model.errors import StepsNotFound
 from perfgate.model.metric import Metric
 from perfgate.model.stepview import Bar, Lane, StepView
-from perfgate.model.timeline import CopyKind, Flags, Ints, MemoryKind, Ranges, SmallInts, Timeline
+from perfgate.model.timeline import MANAGED_COPIES, CopyKind, Flags, Ints, MemoryKind, Ranges, SmallInts, Timeline
 from perfgate.model.window import NO_STREAM, StreamSpans, WindowOps
 
 _Kind = Literal["range", "kernel", "nccl", "graph", "copy", "memset", "idle"]
@@ -95,7 +95,7 @@ def typical_step(
             expectation=f"There are steps of {', '.join(str(timeline.processes[one.process]) for one in found)}",
             next_step="Ask for a process that has steps.",
         )
-    wanted = _wanted(names.texts, step, is_pattern=is_pattern)
+    wanted = matching(names.texts, step, is_pattern=is_pattern)
     places = [_typical(timeline, names, one, wanted) for one in chosen]
     return max(places, key=lambda told: told[:2])[2]
 
@@ -240,7 +240,7 @@ class _Work:
         self._calls = np.flatnonzero(calls.process == place.process)
         self._call_turn = self._turns.at(calls.start[self._calls])
         self._launches = Launches.from_calls(calls.correlation[self._calls], self._call_turn)
-        by_fault = np.isin(ops.copies.kind, _UVM)
+        by_fault = np.isin(ops.copies.kind, MANAGED_COPIES)
         self._launched_in_step: list[Ints] = []
         self._kernels = self._turn_of(ops.kernels)
         self._graphs = self._turn_of(ops.graphs)

@@ -14,6 +14,7 @@ from perfgate.metrics.intervals import FOREVER, max_by, sum_by
 from perfgate.model.metric import Metric
 from perfgate.model.sample import MEMSETS, WHOLE_GRAPHS
 from perfgate.model.timeline import (
+    MANAGED_COPIES,
     Copies,
     CopyKind,
     Flags,
@@ -49,7 +50,6 @@ _COPIES = re.compile(r"cu(?:da)?Memcpy(?!.*Batch)")
 _RECORDS = re.compile(r"cu(?:da)?StreamBeginCapture")
 _KEYS = 1_000_000
 """Name keys may exceed the number of rows by this much before they are renumbered."""
-_UVM = (CopyKind.UVM_H2D, CopyKind.UVM_D2H, CopyKind.UVM_D2D)
 Operations = Kernels | Copies | Spans
 
 
@@ -419,7 +419,7 @@ def _add_copies(total: Tally, ops: Copies, rows: slice | Ints, segments: Segment
     size = len(segments.step)
     kind = ops.kind[rows]
     # Managed memory moves by page fault, not by call: it belongs to the step in which it began.
-    segment, in_turn = _attribute(total, ops, rows, segments, launches, moved_alone=np.isin(kind, _UVM))
+    segment, in_turn = _attribute(total, ops, rows, segments, launches, moved_alone=np.isin(kind, MANAGED_COPIES))
     start, end, device = ops.start[rows], ops.end[rows], ops.device[rows]
     length, made = end - start, ops.count[rows]
     h2d, d2h = kind == CopyKind.H2D, kind == CopyKind.D2H

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +37,10 @@ class CopyKind(IntEnum):
     UVM_H2D = 11
     UVM_D2H = 12
     UVM_D2D = 13
+
+
+MANAGED_COPIES: Final = (CopyKind.UVM_H2D, CopyKind.UVM_D2H, CopyKind.UVM_D2D)
+"""Of managed memory, which moves by page fault: no call launches it, whatever its correlation says."""
 
 
 class MemoryKind(IntEnum):

@@ -15,6 +15,10 @@ from perfgate.nsys.command import NOT_LITERAL
 
 HEADER_BYTES: Final = 100
 """Of a SQLite file."""
+SQLITE_MAGIC: Final = b"SQLite format 3\0"
+"""The first bytes of one."""
+LFS_POINTER: Final = b"version https://git-lfs"
+"""The first bytes of what Git leaves in place of a large file that was not fetched."""
 
 
 def fault_of_rep(rep: Path) -> CaptureUnreadable | None:
@@ -25,7 +29,7 @@ def fault_of_rep(rep: Path) -> CaptureUnreadable | None:
         return CaptureUnreadable(
             subject=str(rep), fact=f"cannot be read: {error.strerror}", next_step="Check the path and its permissions."
         )
-    if start.startswith(b"version https://git-lfs"):
+    if start.startswith(LFS_POINTER):
         return CaptureUnreadable(
             subject=str(rep),
             fact="is a Git LFS pointer, not the capture itself",
@@ -48,9 +52,9 @@ def fault_of_sqlite(path: Path) -> str | None:
         return f"cannot be read: {error.strerror}"
     if size == 0:
         return "is empty"
-    if header.startswith(b"version https://git-lfs"):
+    if header.startswith(LFS_POINTER):
         return "is a Git LFS pointer, not the export itself"
-    if not header.startswith(b"SQLite format 3\0") or len(header) < HEADER_BYTES:
+    if not header.startswith(SQLITE_MAGIC) or len(header) < HEADER_BYTES:
         return "is no SQLite file"
     if size < declared_size(header):
         return "is cut short"

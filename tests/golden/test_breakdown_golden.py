@@ -10,7 +10,7 @@ import pytest
 from perfgate.metrics.measure import measure
 from perfgate.model.metric import METRICS, Kind, Metric
 from perfgate.model.sample import ProcessSample
-from perfgate.nsys.sqlite import read_timeline
+from perfgate.nsys.export.timeline import read_timeline
 
 CAPTURES = {
     "mlp-h200-nsys2024.2.3": "step",

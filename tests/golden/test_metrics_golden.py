@@ -14,7 +14,7 @@ from perfgate.metrics.measure import measure
 from perfgate.model.metric import Metric
 from perfgate.model.sample import ProcessSample
 from perfgate.model.timeline import Timeline
-from perfgate.nsys.sqlite import read_timeline
+from perfgate.nsys.export.timeline import read_timeline
 
 DATA = Path(__file__).parent / "data"
 CAPTURE = DATA / "mlp-h200-nsys2024.2.3.sqlite.xz"

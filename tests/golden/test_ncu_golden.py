@@ -9,7 +9,7 @@ import pytest
 from perfgate.explain.kernels import limited_by
 from perfgate.model.kernelfigures import LaunchFigures
 from perfgate.ncu.reading import read_launches
-from perfgate.nsys.sqlite import read_timeline
+from perfgate.nsys.export.timeline import read_timeline
 from perfgate.nsys.symbols import kernel_symbols
 
 SOBEL = LaunchFigures(

@@ -15,7 +15,7 @@ import pytest
 from perfgate.metrics.measure import measure
 from perfgate.model.metric import Metric
 from perfgate.model.sample import ProcessSample
-from perfgate.nsys.sqlite import read_timeline
+from perfgate.nsys.export.timeline import read_timeline
 
 
 @pytest.fixture

@@ -15,9 +15,9 @@ import pytest
 from perfgate.model.errors import NsysNotFound
 from perfgate.model.reports import ReportName, TimeRow
 from perfgate.model.timeline import CapturedGpu, CopyKind, Ints, MemoryKind, Timeline
+from perfgate.nsys.export.scrub import scrub
+from perfgate.nsys.export.timeline import read_timeline
 from perfgate.nsys.reports import parse_report
-from perfgate.nsys.scrub import scrub
-from perfgate.nsys.sqlite import read_timeline
 from perfgate.nsys.tool import VARIABLE, find_nsys
 
 Summary = tuple[int, int, int, int, float]

@@ -14,8 +14,8 @@ from perfgate.model.findings import Finding, Findings, PlacedFinding, Placing, R
 from perfgate.model.metric import Metric
 from perfgate.model.sample import ProcessSample
 from perfgate.model.timeline import Timeline
+from perfgate.nsys.export.timeline import read_timeline
 from perfgate.nsys.rules import OLD_NAMES, parse_rule
-from perfgate.nsys.sqlite import read_timeline
 
 VERSIONS = ("2022.4.2", "2023.4.4", "2024.2.3")
 

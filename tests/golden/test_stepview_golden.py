@@ -19,9 +19,9 @@ import pytest
 
 from perfgate.metrics.stepview import FEWEST_BARS, StepPlace, step_view, typical_step
 from perfgate.model.stepview import StepView
-from perfgate.nsys.scrub import scrub
-from perfgate.nsys.sqlite import read_timeline
-from perfgate.nsys.window import read_window
+from perfgate.nsys.export.scrub import scrub
+from perfgate.nsys.export.timeline import read_timeline
+from perfgate.nsys.export.window import read_window
 
 CAPTURES = {
     "mlp-h200-nsys2024.2.3": ("step", "step", 20),

@@ -18,8 +18,8 @@ from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.pagedata import PageData, PageWorkload
 from perfgate.model.stepview import Bar, Lane, StepView
-from perfgate.nsys.sqlite import read_timeline
-from perfgate.nsys.window import read_window
+from perfgate.nsys.export.timeline import read_timeline
+from perfgate.nsys.export.window import read_window
 from perfgate.render.html import page_html
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from support.exports import Copy, Domain, Kernel, Memset, Range, Row, execute, w
 from perfgate.metrics.reconcile import contradictions
 from perfgate.model.workload import CaptureMode
 from perfgate.nsys.environment import withhold_secrets
+from perfgate.nsys.export.timeline import read_timeline
 from perfgate.nsys.profile import ProfileSpec, profile, run_reports
-from perfgate.nsys.sqlite import read_timeline
 from perfgate.nsys.tool import NsysTool
 
 pytestmark = pytest.mark.nsys

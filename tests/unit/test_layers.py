@@ -203,6 +203,18 @@ def test_no_module_imports_itself_by_way_of_others() -> None:
     assert sorted(inner) == []
 
 
+def test_what_another_module_needs_is_public() -> None:
+    private = [
+        f"{module.name} imports {node.module}.{alias.name}"
+        for module in modules()
+        for node in ast.walk(tree_of(module.path))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "perfgate"
+        for alias in node.names
+        if alias.name.startswith("_") and not alias.name.startswith("__")
+    ]
+    assert private == []
+
+
 def test_rooms_return_and_only_doors_print() -> None:
     printing = [
         f"{module.name}:{node.lineno}"

@@ -22,8 +22,8 @@ from perfgate.model.sample import ProcessSample
 from perfgate.model.timeline import Timeline
 from perfgate.model.workload import CaptureMode
 from perfgate.nsys.environment import withhold_secrets
+from perfgate.nsys.export.timeline import read_timeline
 from perfgate.nsys.profile import ProfileSpec, profile
-from perfgate.nsys.sqlite import read_timeline
 from perfgate.nsys.tool import find_nsys
 from perfgate.runner import TRIES
 from perfgate.store import KeptResult, Store

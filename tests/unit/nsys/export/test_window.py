@@ -12,22 +12,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.exports import PID, Call, Copy, Event, Graph, Kernel, Memset, Range, Row, execute, write_export
+from support.refusals import AGAIN
 
 from perfgate.model.errors import CaptureUnreadable, LayoutUnknown
 from perfgate.model.timeline import CopyKind, MemoryKind
 from perfgate.model.window import NO_STREAM, StreamSpans, WindowOps
-from perfgate.nsys import window
-from perfgate.nsys.scrub import scrub
-from perfgate.nsys.sqlite import read_timeline
-from perfgate.nsys.window import read_window
+from perfgate.nsys.export import tables
+from perfgate.nsys.export.scrub import scrub
+from perfgate.nsys.export.timeline import read_timeline
+from perfgate.nsys.export.window import read_window
 
 LAUNCH = "cudaLaunchKernel_v7000"
 TABLES = ("kernels", "copies", "memsets", "graphs")
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "run.sqlite"
 
 
 def kernel_names(ops: WindowOps) -> list[str]:
@@ -246,7 +242,7 @@ def test_tables_are_read_in_parts(path: Path, monkeypatch: pytest.MonkeyPatch, a
     write_export(path, *MANY)
     whole = read_window(path, 200, 400)
     assert whole.kernels.start.tolist() == list(range(200, 500, 10))
-    monkeypatch.setattr(window, "_ROWS_AT_ONCE", at_once)
+    monkeypatch.setattr(tables, "_ROWS_AT_ONCE", at_once)
     same(read_window(path, 200, 400), whole)
 
 
@@ -280,9 +276,6 @@ def test_the_export_is_not_touched(path: Path) -> None:
 def test_a_window_that_ends_before_it_starts(path: Path) -> None:
     with pytest.raises(ValueError, match="the window ends at 5 ns, before it starts at 6 ns"):
         read_window(path, 6, 5)
-
-
-AGAIN = "Export it again: nsys export --type sqlite --force-overwrite true CAPTURE.nsys-rep"
 
 
 def test_what_is_no_export_is_refused(path: Path) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from perfgate.model.errors import StoreFailed
-from perfgate.nsys.layouts import (
+from perfgate.nsys.export.layout import (
     COPIES,
     DIAGNOSTICS,
     DOMAIN_EVENT,
@@ -21,7 +21,7 @@ from perfgate.nsys.layouts import (
     RANGES,
     STRINGS,
 )
-from perfgate.nsys.sqlite import Export, open_export, read_only_uri
+from perfgate.nsys.export.opening import Export, open_export, read_only_uri
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -12,8 +12,8 @@ from support.exports import Call, Copy, Domain, Graph, Kernel, Memset, Range, Ro
 
 from perfgate.model.errors import CaptureUnreadable, StoreFailed
 from perfgate.model.timeline import Timeline
-from perfgate.nsys.scrub import scrub
-from perfgate.nsys.sqlite import read_timeline
+from perfgate.nsys.export.scrub import scrub
+from perfgate.nsys.export.timeline import read_timeline
 
 SECRET = "hunter2-is-no-password"
 ENVIRONMENT = f"HOME=/home/ada\0CI_TOKEN={SECRET}\0TERM=xterm\0"

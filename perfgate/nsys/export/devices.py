@@ -1,0 +1,145 @@
+"""Which physical GPU a process's own number of one means; knows neither kernels nor copies."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+import pandas as pd
+
+from perfgate.model.timeline import CapturedGpu
+from perfgate.nsys.export.cells import text_of, whole_of
+from perfgate.nsys.export.columns import LIMITS, Columns
+from perfgate.nsys.export.layout import CUDA_DEVICES, GPUS
+from perfgate.nsys.export.opening import Export
+
+STRAY: Final = 0.01
+"""Share of a process's operations up to which what ran on a GPU is no use of it."""
+
+_Instance = tuple[int | None, str | None]
+"""nsys's GPU id and the uuid: MIG instances share the id."""
+_Use = tuple[int, int, int]
+"""A process by its index, its pid, and its own number of a GPU on which it ran anything."""
+
+
+def settle_devices(
+    export: Export, pids: Sequence[int], operations: Sequence[Columns]
+) -> tuple[tuple[CapturedGpu, ...], str]:
+    """Put physical GPUs for the processes' own device numbers, in place.
+
+    Args:
+        export: tells which GPU is which.
+        pids: of the processes, by their numbers.
+        operations: tables with rows, their processes numbered for good.
+
+    Returns:
+        the GPUs, and what `_Devices.mixed` says of them.
+    """
+    devices = _devices(export)
+    used: Counter[_Use] = Counter()
+    for columns in operations:
+        used.update(_translate(columns, pids, devices))
+    of_process: Counter[int] = Counter()
+    for (process, _, _), number in used.items():
+        of_process[process] += number
+    # A context on another GPU, with an operation or two, is no use of it.
+    mixed = devices.mixed(use for use, number in used.items() if number > STRAY * of_process[use[0]])
+    return tuple(gpu for _, gpu in sorted(devices.gpus.items())), mixed
+
+
+@dataclass(slots=True)
+class _Devices:
+    """The capture's physical GPUs, and what each process calls them."""
+
+    gpus: dict[int, CapturedGpu] = field(default_factory=dict)
+    by_cuda_number: dict[int, int] = field(default_factory=dict)
+    by_process: dict[tuple[int, int], int] = field(default_factory=dict)
+    """(pid, the process's own number) -> device."""
+
+    def physical(self, pid: int, own: int) -> int:
+        found = self.by_process.get((pid, own))
+        return self.by_cuda_number.get(own, own) if found is None else found
+
+    def mixed(self, used: Iterable[_Use]) -> str:
+        """Say that it is not known which operations ran on the same GPU; empty where it is.
+
+        Before 2025 an export has the processes' own numbers and nothing else: CUPTI's contexts have the same ones, and
+        of the environment only what nsys itself was started with is told, not what each process set.
+        """
+        on: dict[int, set[int]] = {}
+        untold: set[int] = set()
+        for process, pid, own in set(used):
+            device = self.physical(pid, own)
+            on.setdefault(device, set()).add(process)
+            if (pid, own) not in self.by_process:
+                untold.add(device)
+        sharing = {process for device in untold if len(on[device]) > 1 for process in on[device]}
+        if not sharing or len(self.gpus) == 1:
+            return ""
+        return (
+            f"the capture does not say which GPU each of its {len(sharing)} processes used: nsys before 2025 has their "
+            "own numbers only, which CUDA_VISIBLE_DEVICES may have changed"
+        )
+
+
+def _translate(columns: Columns, pids: Sequence[int], devices: _Devices) -> dict[_Use, int]:
+    """Put physical GPUs into one table; how many of its operations each process ran on each GPU."""
+    process, device = columns["process"], columns["device"]
+    if (process == process[0]).all() and (device == device[0]).all():
+        its, own = int(process[0]), int(device[0])
+        physical = devices.physical(pids[its], own)
+        if physical != own:
+            device.fill(physical)
+        return {(its, pids[its], own): len(device)}
+    pairs, uniques = pd.factorize((process.astype(np.int64) << 32) | (device.astype(np.int64) & 0xFFFFFFFF))
+    distinct = list(zip((uniques >> 32).tolist(), uniques.astype(np.int32).tolist(), strict=True))
+    found = [devices.physical(pids[its], own) for its, own in distinct]
+    columns["device"] = np.array(found, dtype=np.int32)[pairs]
+    numbers = np.bincount(pairs).tolist()
+    return {(its, pids[its], own): number for (its, own), number in zip(distinct, numbers, strict=True)}
+
+
+def _devices(export: Export) -> _Devices:
+    """GPUs are told apart by nsys's GPU id and, within one, by uuid."""
+    devices = _Devices()
+    for id_, name, uuid, cuda_id in export.rows(GPUS, ("id", "name", "uuid", "cuDevice")):
+        number, cuda = _device(id_), _device(cuda_id)
+        if number is not None:
+            devices.gpus[number] = CapturedGpu(device=number, name=text_of(name), uuid=text_of(uuid))
+            if cuda is not None:
+                devices.by_cuda_number.setdefault(cuda, number)
+    of_uuid = {_bare(gpu.uuid): number for number, gpu in devices.gpus.items() if gpu.uuid}
+    instances: dict[_Instance, int] = {}
+    rows = export.rows(CUDA_DEVICES, ("pid", "cudaId", "gpuId", "uuid"))
+    for row in sorted(rows, key=repr):  # any order, as long as it is the same for equal captures
+        pid, own, gpu, uuid = whole_of(row[0]), _device(row[1]), _device(row[2]), text_of(row[3])
+        if pid is None or own is None or (gpu is None and uuid is None):
+            continue
+        instance = (of_uuid.get(_bare(uuid)) if gpu is None else gpu, uuid)
+        if instance not in instances:
+            instances[instance] = _number_of(instance, instances, devices)
+        devices.by_process[pid, own] = instances[instance]
+    return devices
+
+
+def _number_of(instance: _Instance, instances: Mapping[_Instance, int], devices: _Devices) -> int:
+    """The device number of an instance that was not met before: its GPU's, or a new one where another has that."""
+    gpu, uuid = instance
+    taken = {number for (other, its), number in instances.items() if other == gpu and its and uuid and its != uuid}
+    number = max([-1, *devices.gpus]) + 1 if gpu is None or taken else gpu
+    host = devices.gpus.get(gpu) if gpu is not None else None
+    devices.gpus.setdefault(number, CapturedGpu(device=number, name=host.name if host else None, uuid=uuid))
+    return number
+
+
+def _device(value: object) -> int | None:
+    """What a column of a small table that numbers GPUs holds; None for what numbers none."""
+    number, (least, most) = whole_of(value), LIMITS["device"]
+    return number if number is not None and least <= number <= most else None
+
+
+def _bare(uuid: str | None) -> str:
+    return (uuid or "").removeprefix("GPU-").lower()

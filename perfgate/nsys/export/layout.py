@@ -1,0 +1,113 @@
+"""What perfgate reads of the tables of a SQLite export, as data: names, columns and numbers. No code decides here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ExportColumn:
+    """One number read from a table of the SQLite export.
+
+    The first of `sources` that exists and is not NULL, else `default`; a column without a default must have a value
+    in every row. `flag` asks only whether there is one.
+    """
+
+    field: str
+    sources: tuple[str, ...]
+    default: int | None = None
+    flag: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ExportTable:
+    """One table of the SQLite export and what perfgate reads of it. nsys leaves out a table that would be empty."""
+
+    name: str
+    columns: tuple[ExportColumn, ...]
+    which: str = "1"
+    """SQL: the rows that are read."""
+
+
+NO_CORRELATION = -1
+THREAD_MASK = 0xFFFFFF
+PROCESS_SHIFT = 24
+UNKNOWN_PROCESS = ~THREAD_MASK
+"""Stands for a NULL `globalPid`, and is what masking off the thread leaves of -1, a NULL `globalTid`."""
+
+_START = ExportColumn(field="start", sources=("start",))
+_END = ExportColumn(field="end", sources=("end",))
+_DEVICE = ExportColumn(field="device", sources=("deviceId",))
+_PROCESS = ExportColumn(field="process", sources=("globalPid",), default=UNKNOWN_PROCESS)
+_THREAD = ExportColumn(field="thread", sources=("globalTid",), default=-1)
+_CORRELATION = ExportColumn(field="correlation", sources=("correlationId",), default=NO_CORRELATION)
+_OPERATION = (_START, _END, _DEVICE, _PROCESS, _CORRELATION)
+
+KERNELS = ExportTable(
+    name="CUPTI_ACTIVITY_KIND_KERNEL",
+    columns=(
+        *_OPERATION,
+        ExportColumn(field="name", sources=("demangledName", "shortName")),
+        ExportColumn(field="graph_node", sources=("graphNodeId",), flag=True),
+    ),
+)
+COPIES = ExportTable(
+    name="CUPTI_ACTIVITY_KIND_MEMCPY",
+    columns=(
+        *_OPERATION,
+        ExportColumn(field="bytes", sources=("bytes",)),
+        ExportColumn(field="kind", sources=("copyKind",)),
+        ExportColumn(field="source", sources=("srcKind",), default=-1),
+        ExportColumn(field="target", sources=("dstKind",), default=-1),
+        ExportColumn(field="count", sources=("copyCount",), default=1),
+    ),
+)
+MEMSETS = ExportTable(name="CUPTI_ACTIVITY_KIND_MEMSET", columns=_OPERATION)
+GRAPHS = ExportTable(name="CUPTI_ACTIVITY_KIND_GRAPH_TRACE", columns=_OPERATION)
+CALLS = ExportTable(
+    name="CUPTI_ACTIVITY_KIND_RUNTIME",
+    columns=(_START, _END, _THREAD, _CORRELATION, ExportColumn(field="name", sources=("nameId",))),
+)
+PUSH_POP_EVENTS = (59, 70)
+START_END_EVENTS = (60, 71)
+DOMAIN_EVENT = 75
+MARK_EVENT = 34
+RANGE_EVENTS = (*PUSH_POP_EVENTS, *START_END_EVENTS)
+"""NVTX_EVENTS.eventType of push/pop and start/end ranges: live ones, and those imported from NVTX text files."""
+
+RANGES = ExportTable(
+    name="NVTX_EVENTS",
+    columns=(
+        _START,
+        ExportColumn(field="closed", sources=("end",), flag=True),
+        ExportColumn(field="end", sources=("end",), default=0),
+        ExportColumn(field="event", sources=("eventType",)),
+        _THREAD,
+        ExportColumn(field="text_id", sources=("textId",), default=-1),
+        ExportColumn(field="domain", sources=("domainId",), default=0),
+    ),
+    which=f"eventType IN ({', '.join(map(str, RANGE_EVENTS))})",
+)
+EXPORT_TABLES = (KERNELS, COPIES, MEMSETS, GRAPHS, CALLS, RANGES)
+
+STRINGS = "StringIds"
+METADATA = ("META_DATA_EXPORT", "EXPORT_META_DATA")
+"""Where an export says its version: the newer name, and the one of 2022.4."""
+DIAGNOSTICS = "DIAGNOSTIC_EVENT"
+LOSSES = (
+    "CUPTI dropped % records. Some CUPTI events might be missing.",
+    "Couldn't allocate CUPTI buffers % times.%Some CUPTI events might be missing.",
+    (
+        "Could not parse % CUPTI activity records. "
+        "Please try updating the CUDA driver or use more recent profiler version."
+    ),
+)
+"""What nsys says of GPU work or calls that it lost, as SQL's LIKE has it: read in nsys 2024.2's libToolsInjection64.so.
+
+Not among them: what it says of good captures too (`Not all CUDA events might have been collected.`), and of work that
+still ran when the profiler stopped (`Number of incomplete CUPTI events dropped: ...`), which the last step lacks then.
+"""
+GPUS = "TARGET_INFO_GPU"
+CUDA_DEVICES = "TARGET_INFO_CUDA_DEVICE"
+PAGE = "virtualAddress"
+"""Column of COPIES with the page that managed memory moved: all that tells apart two moves of the same moment."""

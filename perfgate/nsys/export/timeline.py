@@ -1,0 +1,139 @@
+"""Reads a capture's SQLite export into a Timeline; knows no metric."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from perfgate.model.timeline import Calls, Copies, Diagnostic, Kernels, Spans, Timeline
+from perfgate.nsys.export.cells import text_of, whole_of
+from perfgate.nsys.export.columns import Columns, column, memory_kinds
+from perfgate.nsys.export.devices import settle_devices
+from perfgate.nsys.export.domains import created_domains, domain_names, ranges_repeated
+from perfgate.nsys.export.lacking import missing_in
+from perfgate.nsys.export.layout import (
+    CALLS,
+    COPIES,
+    DIAGNOSTICS,
+    EXPORT_TABLES,
+    GRAPHS,
+    KERNELS,
+    MEMSETS,
+    METADATA,
+    RANGES,
+)
+from perfgate.nsys.export.opening import Export, open_export
+from perfgate.nsys.export.processes import Processes
+from perfgate.nsys.export.ranges import ranges_of
+from perfgate.nsys.export.tables import read_whole
+from perfgate.nsys.export.twins import refuse_twins
+
+
+def read_timeline(path: Path) -> Timeline:
+    """Read everything perfgate measures from the SQLite export at `path`.
+
+    The file is opened read-only and immutable: it is not changed, and no file is created beside it.
+
+    - A table that is absent is an empty one: nsys writes no empty tables. What that means is in `Timeline.missing`.
+    - A process is a `globalPid`, so equal pids of two machines stay two. Rows without one (NULL, or exports so old that
+      they have no such column) belong to the capture's only process, or to one with pid 0 where it has several or none.
+    - A device is a physical GPU. Processes count their own from 0 (CUDA_VISIBLE_DEVICES), so their numbers are
+      translated by TARGET_INFO_CUDA_DEVICE (in exports of 2025 and newer); else by TARGET_INFO_GPU's CUDA number; else
+      they are taken as they stand. Without that first table equal numbers of several processes are taken for the same
+      GPU, and `Timeline.missing` says so under `devices` unless there is but one.
+    - A kernel or call whose name is not in StringIds is called `(name 123)`.
+
+    Raises CaptureUnreadable for what is no export, or a damaged one, and for values that no nsys writes (text in a
+    number column, an end before its start); LayoutUnknown for an export of nsys whose columns perfgate does not know.
+    """
+    with open_export(path) as export:
+        return _timeline(export)
+
+
+def _timeline(export: Export) -> Timeline:
+    numbered = Processes()
+    columns = read_whole(export, EXPORT_TABLES, numbered)
+    tables = {table.name: columns for table, columns in zip(EXPORT_TABLES, columns, strict=True)}
+    for table in (KERNELS, COPIES, MEMSETS, GRAPHS, CALLS):
+        refuse_twins(export, table, tables[table.name])
+    processes, index = numbered.settle(columns)
+    operations = [tables[table.name] for table in (KERNELS, COPIES, MEMSETS, GRAPHS)]
+    gpus, mixed = settle_devices(export, processes, [columns for columns in operations if columns])
+
+    kernels, calls = _kernels(tables[KERNELS.name]), _calls(tables[CALLS.name])
+    ids = set(pd.unique(kernels.name).tolist()) | set(pd.unique(calls.name).tolist())
+    text_ids = column(tables[RANGES.name], "text_id", np.int64)
+    strings = export.strings(ids | {int(name) for name in pd.unique(text_ids)})
+    domains = created_domains(export, index)
+    meta = {name: text_of(value) for table in METADATA for name, value in export.rows(table, ("name", "value"))}
+    timeline = Timeline(
+        source=export.path.name,
+        nsys_version=meta.get("EXPORT_PRODUCT_VERSION"),
+        schema_version=meta.get("EXPORT_SCHEMA_VERSION"),
+        processes=processes,
+        kernels=kernels,
+        copies=_copies(tables[COPIES.name]),
+        memsets=_spans(tables[MEMSETS.name]),
+        graphs=_spans(tables[GRAPHS.name]),
+        calls=calls,
+        ranges=ranges_of(export, tables[RANGES.name], domain_names(export, domains), strings),
+        names={name: strings.get(name, f"(name {name})") for name in ids},
+        gpus=gpus,
+        diagnostics=tuple(
+            Diagnostic(severity=whole_of(severity) or 0, text=text_of(text) or "")
+            for severity, text in export.rows(DIAGNOSTICS, ("severity", "text"))
+        ),
+        ranges_repeated=ranges_repeated(tables[RANGES.name], domains),
+    )
+    return replace(timeline, missing=missing_in(export, timeline, mixed=mixed, unnamed=ids - strings.keys()))
+
+
+def _kernels(columns: Columns) -> Kernels:
+    return Kernels(
+        start=column(columns, "start", np.int64),
+        end=column(columns, "end", np.int64),
+        device=column(columns, "device", np.int32),
+        process=column(columns, "process", np.int32),
+        correlation=column(columns, "correlation", np.int64),
+        name=column(columns, "name", np.int32),
+        graph_node=column(columns, "graph_node", np.bool_),
+    )
+
+
+def _copies(columns: Columns) -> Copies:
+    return Copies(
+        start=column(columns, "start", np.int64),
+        end=column(columns, "end", np.int64),
+        device=column(columns, "device", np.int32),
+        process=column(columns, "process", np.int32),
+        correlation=column(columns, "correlation", np.int64),
+        bytes=column(columns, "bytes", np.int64),
+        kind=column(columns, "kind", np.int8),
+        source=memory_kinds(columns, "source"),
+        target=memory_kinds(columns, "target"),
+        count=np.maximum(column(columns, "count", np.int64), 1),  # a row is one at least, whatever is told of it
+    )
+
+
+def _spans(columns: Columns) -> Spans:
+    return Spans(
+        start=column(columns, "start", np.int64),
+        end=column(columns, "end", np.int64),
+        device=column(columns, "device", np.int32),
+        process=column(columns, "process", np.int32),
+        correlation=column(columns, "correlation", np.int64),
+    )
+
+
+def _calls(columns: Columns) -> Calls:
+    return Calls(
+        start=column(columns, "start", np.int64),
+        end=column(columns, "end", np.int64),
+        process=column(columns, "process", np.int32),
+        thread=column(columns, "thread", np.int64),
+        correlation=column(columns, "correlation", np.int64),
+        name=column(columns, "name", np.int32),
+    )
