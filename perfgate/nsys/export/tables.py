@@ -170,9 +170,10 @@ def _parts_where(export: Export, table: ExportTable, where: str) -> list[_Part]:
     ((first, last, count),) = export.query(f'SELECT min(rowid), max(rowid), count(*) FROM "{table.name}" WHERE {where}')
     if not count:
         return []
-    places = [(begin, min(_ROWS_AT_ONCE, last + 1 - begin)) for begin in range(first, last + 1, _ROWS_AT_ONCE)]
     if _has_holes(export, first, last):
         places = [(first, count)]
+    else:
+        places = [(begin, min(_ROWS_AT_ONCE, last + 1 - begin)) for begin in range(first, last + 1, _ROWS_AT_ONCE)]
     return [
         _Part(
             export=export,
@@ -188,6 +189,7 @@ def _parts_where(export: Export, table: ExportTable, where: str) -> list[_Part]:
 
 
 def _has_holes(export: Export, first: int, last: int) -> bool:
+    """Whether the file has no room for as many rows as there are ids: parts of them could be without number."""
     return last - first > export.path.stat().st_size // _LEAST_ROW_BYTES
 
 

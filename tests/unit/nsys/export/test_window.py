@@ -258,6 +258,13 @@ def test_rows_in_another_order_and_with_holes(path: Path, tmp_path: Path) -> Non
     assert ops.copies.start.tolist() == whole.copies.start.tolist()[::-1]
 
 
+def test_row_ids_as_far_apart_as_can_be(path: Path) -> None:
+    """Parts of so many ids fit into no memory."""
+    write_export(path, Kernel("k", 5, 6), Kernel("k", 7, 9))
+    execute(path, "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET rowid = 4000000000000000000 WHERE start = 5")
+    assert read_window(path, 0, 10).kernels.start.tolist() == [7, 5]
+
+
 def test_a_scrubbed_export_reads_the_same(path: Path, tmp_path: Path) -> None:
     write_export(path, *MANY, Memset(300, 310), Graph(310, 320), version="2025.3.1")
     scrub(path, tmp_path / "scrubbed.sqlite")
