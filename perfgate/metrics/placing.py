@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from perfgate.metrics.attribution import Launches, Segments, cut
+from perfgate.metrics.devices import devices_of
+from perfgate.metrics.gaps import gaps_by_segment
 from perfgate.metrics.intervals import FOREVER, Idle, merged, sorted_edges, sum_by
-from perfgate.metrics.measure import devices_of, gaps_by_segment
 from perfgate.metrics.queued import Queued
 from perfgate.metrics.steps import Names, Steps, find_steps, whole_windows
 from perfgate.metrics.tally import tally

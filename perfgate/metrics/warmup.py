@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 
 from perfgate.metrics.calls import base_name
 from perfgate.metrics.intervals import sum_by
+from perfgate.metrics.process import Process
 from perfgate.metrics.steps import Steps
+from perfgate.model.metric import Metric
 from perfgate.model.timeline import Flags, Ints, Timeline
 
 FEWEST_STEPS: Final = 8
@@ -44,15 +46,7 @@ SETUP_CALLS: Final = re.compile(
 _TAKES_MEMORY: Final = re.compile(r"cuda(?:Malloc|HostAlloc)|cuMem")
 
 
-def unsettled(
-    timeline: Timeline,
-    steps: Steps,
-    done: Ints,
-    counted: Flags,
-    kernel_ns: Ints,
-    busy_ns: Ints,
-    operations: Ints,
-) -> str | None:
+def unsettled(process: Process) -> str | None:
     """Say which of the first half's steps hold first-time work, or None where none is shown to.
 
     Such a step takes longer than every step of the later half, and either than `BEYOND` times their median, while the
@@ -64,21 +58,17 @@ def unsettled(
     `EXPLAINED` of what it takes longer than the later median is the time of these calls, or due neither to longer
     kernels nor to more of them (a launch that loads code); or if it runs more operations than every step of the later
     half, and than `FAR_BEYOND` times their median (an autotuner's trials).
-
-    Args:
-        timeline: the capture.
-        steps: those of one process, n of them.
-        done: when each was complete, ns, shape (n,).
-        counted: whether the period that each step ends counts, shape (n,).
-        kernel_ns: kernel time launched in each step, without NCCL's, shape (n,).
-        busy_ns: kernel time launched in each step or between it and the next, NCCL's included, shape (n,).
-        operations: GPU operations launched there, shape (n,).
     """
+    steps, totals = process.steps, process.totals
     half = len(steps) // 2
-    period = np.where(counted, np.diff(done, prepend=0), 0).astype(np.float64)
+    counted = process.kept
+    period = np.where(counted, np.diff(process.done, prepend=0), 0).astype(np.float64)
     later = period[half:][counted[half:]]
     if steps.whole or len(steps) < FEWEST_STEPS or not len(later):
         return None
+    kernel_ns = process.by_step(totals.by_segment[Metric.KERNEL_MS])
+    busy_ns = process.by_turn(totals.by_segment[Metric.KERNEL_MS] + totals.by_segment[Metric.NCCL_MS])
+    operations = process.by_turn(totals.operations)
     slow = _beyond(period[:half], later, BEYOND)
     suspects = slow | _beyond(kernel_ns[:half].astype(np.float64), kernel_ns[half:].astype(np.float64), BEYOND)
     if not suspects.any():
@@ -89,7 +79,7 @@ def unsettled(
     leading = np.logical_and.accumulate(far | ~counted[:half]) & counted[:half]
     # In turns with another process, steps are slow or fast by the bout; and a change of pace outlasts a start.
     leading &= AT_LEAST <= leading.sum() <= len(steps) // 4 and not steps.resumes.any()
-    calls, lasted = _setup_calls(timeline, steps)
+    calls, lasted = _setup_calls(process.timeline, steps)
     made = np.array([one.total() for one in calls.values()])
     others = made - [sum(n for name, n in one.items() if _TAKES_MEMORY.match(name)) for one in calls.values()]
     with_calls = (made[:half] > made[half:].max()) & suspects

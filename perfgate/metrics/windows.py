@@ -57,6 +57,10 @@ class Windows:
         """Their length together."""
         return int((self.ends - self.starts).sum())
 
+    def idle_ns(self, idle: Idle) -> int:
+        """How much of them is idle."""
+        return int(self.until(self.ends[-1:], idle)[0])
+
     def within(self, begins: Ints, ends: Ints) -> Ints:
         """How much of each interval lies in the windows, ns."""
         before = np.concatenate(([0], np.cumsum(self.ends - self.starts)))

@@ -155,5 +155,7 @@ METRICS: Mapping[Metric, MetricSpec] = MappingProxyType({row.metric: row for row
 
 WAITS: frozenset[Metric] = frozenset({Metric.NCCL_MS, Metric.NCCL_EXPOSED_MS})
 """Clocks that hold the waiting for other processes: NCCL's kernels spin until all ranks are there."""
+EXPOSED: tuple[Metric, ...] = (Metric.H2D_EXPOSED_MS, Metric.NCCL_EXPOSED_MS, Metric.MEM_EXPOSED_MS)
+"""Clocks of what lies in the idle time of all that it could have overlapped with."""
 GATED_CLOCKS: tuple[Metric, ...] = tuple(m for m, s in METRICS.items() if s.clock is not None)
 COUNTS: tuple[Metric, ...] = tuple(m for m, s in METRICS.items() if s.kind is Kind.COUNT)

@@ -1,0 +1,177 @@
+"""Why a metric cannot be told from a capture: it is absent then, with its reason, and never zero; judges no number."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from perfgate.metrics.devices import Devices
+from perfgate.metrics.process import Process
+from perfgate.metrics.tally import GRAPH_WORDS, NCCL_KERNEL, CopyWork, Work
+from perfgate.metrics.windows import why_no_period
+from perfgate.model.metric import EXPOSED, METRICS, Metric
+from perfgate.model.sample import NO_NCCL
+from perfgate.model.timeline import CopyKind
+
+MOST_LOST: Final = 0.001
+"""Share of the steps' launches that may lack their kernel; of 27 951 launches in captures of an H200 none does."""
+MOST_STEPS_LACKING: Final = 0.25
+"""Share of the steps that may lack calls: half of them would move the median of a count."""
+FEWEST_APART: Final = 0.5
+"""Calls a step from which a capture without any copy lacks them: single ones may copy nothing."""
+MOST_OUTSIDE: Final = 0.25
+"""Share of the operations that may lack a call and have run outside the steps before the others mean nothing."""
+
+_FROM_CALLS: Final = (Metric.LAUNCHES, Metric.GRAPH_LAUNCHES, Metric.SYNCS)
+_FROM_OPERATIONS: Final = tuple(metric for metric in METRICS if metric not in (*_FROM_CALLS, Metric.STEP_MS))
+_NCCL: Final = (Metric.NCCL_MS, Metric.NCCL_EXPOSED_MS)
+_FROM_KERNELS: Final = (Metric.KERNEL_MS, Metric.GAP_MS, Metric.NCCL_MS, *EXPOSED)
+_FROM_COPIES: Final = (
+    *(Metric.H2D_MS, *EXPOSED),
+    *(Metric.H2D_COPIES, Metric.H2D_BYTES, Metric.D2H_COPIES, Metric.PAGEABLE_COPIES),
+)
+_NO_OPERATIONS: Final = "the capture holds no GPU operations"
+_NO_CALLS: Final = "the capture holds no CUDA API calls"
+
+
+def why_absent(process: Process, devices: Devices) -> dict[Metric, str]:
+    """Each metric that cannot be told, and why; a reason that lies in the steps comes before those of the capture."""
+    absent: dict[Metric, str] = {}
+    if process.steps.whole:
+        absent[Metric.STEP_MS] = "the captured window was measured as one, without steps"
+    elif process.windows is None:
+        absent = dict.fromkeys((Metric.STEP_MS, Metric.GAP_MS), why_no_period(process.steps))
+    if unplaced := why_unplaced(process):
+        absent = dict.fromkeys((Metric.STEP_MS, *_FROM_OPERATIONS), unplaced)
+    return _without_calls(process) | _without_operations(process, devices) | absent
+
+
+def why_unplaced(process: Process) -> str | None:
+    """Why the steps' operations are not known, if no call links them to a step and they ran outside of all.
+
+    A CPU that runs ahead has closed the steps by the time their work runs; only the calls tell then whose it is.
+    """
+    steps, segments, totals = process.steps, process.segments, process.totals
+    if steps.whole:
+        return None
+    since = np.concatenate((segments.edges[:1] - 1, segments.edges)) >= steps.starts[0]
+    outside = int(totals.without_call[since & (segments.step < 0)].sum())
+    if outside <= MOST_OUTSIDE * int(totals.operations[since].sum()):
+        return None
+    return (
+        f"{outside} GPU operations ran outside the steps, and the capture does not say which step launched them: "
+        "it holds no API call with their correlation id"
+    )
+
+
+def untimed(process: Process) -> dict[Metric, str]:
+    """What cannot be told where none of the steps' kernels, or of their host-to-device copies, has a duration.
+
+    CUPTI could not time such an operation. What it took is in the gaps, and a sum of it would be 0.
+    """
+    totals = process.totals
+    kernels: dict[Metric, list[Work]] = {Metric.KERNEL_MS: [], Metric.NCCL_MS: []}
+    for name, work in totals.kernels.items():
+        kernels[Metric.NCCL_MS if NCCL_KERNEL.match(name) else Metric.KERNEL_MS].append(work)
+    copies = [work for (kind, _), work in totals.copies.items() if kind in (CopyKind.H2D, CopyKind.UVM_H2D)]
+    others = [work for words, work in totals.memory.items() if "Host-to-Device" not in words]
+    words = "kernels and CUDA graphs" if GRAPH_WORDS in totals.kernels else "kernels"
+    told: tuple[tuple[Sequence[Work | CopyWork], str, tuple[Metric, ...]], ...] = (
+        (kernels[Metric.KERNEL_MS], words, (Metric.KERNEL_MS, Metric.GAP_MS, *EXPOSED)),
+        (kernels[Metric.NCCL_MS], "NCCL kernels", (Metric.NCCL_MS, Metric.GAP_MS, *EXPOSED)),
+        (copies, "host-to-device copies", (Metric.H2D_MS, Metric.H2D_EXPOSED_MS)),
+        (others, "memsets and other copies", (Metric.MEM_EXPOSED_MS,)),
+        ([*totals.kernels.values(), *totals.memory.values()], "GPU operations", (Metric.GAP_MS,)),
+    )
+    absent: dict[Metric, str] = {}
+    for works, what, metrics in told:
+        if works and not any(work.gpu_ns for work in works):
+            count = sum(work.count for work in works)
+            where = "" if process.steps.whole else " in the steps"
+            why = f"the capture does not say how long any of the {count} {what}{where} took"
+            absent = dict.fromkeys(metrics, why) | absent
+    return absent
+
+
+def _without_operations(process: Process, devices: Devices) -> dict[Metric, str]:
+    """What the GPU's operations do not tell: all of them, some kind of them, their times, or their devices."""
+    totals, missing = process.totals, process.timeline.missing
+    absent = untimed(process) | _uncopied(process) | _without_kernels(process, devices)
+    if merged := missing.get("devices"):
+        absent = dict.fromkeys((Metric.GAP_MS, *EXPOSED), merged) | absent
+    if totals.unknown_host and Metric.PAGEABLE_COPIES not in absent:
+        absent[Metric.PAGEABLE_COPIES] = (
+            f"of {totals.unknown_host} copies the capture does not say which memory they used"
+        )
+    return absent
+
+
+def _without_kernels(process: Process, devices: Devices) -> dict[Metric, str]:
+    """What cannot be told where there is no operation, no kernel, or no kernel of NCCL's."""
+    timeline, totals, pid = process.timeline, process.totals, process.pid
+    launched = int(totals.by_segment[Metric.LAUNCHES][process.segments.turn >= 0].sum())
+    if not totals.devices:
+        if timeline.gpu_operations:
+            why = f"process {pid} launched no GPU operation{'' if process.steps.whole else ' in its steps'}"
+        else:
+            why = timeline.missing.get("kernels", _NO_OPERATIONS)
+        return dict.fromkeys(_FROM_OPERATIONS, why)
+    if launched and not totals.kernels:
+        held = len(timeline.kernels.start) + len(timeline.graphs.start)
+        none = "none of them" if held else "none"
+        return dict.fromkeys(_FROM_KERNELS, f"process {pid} launched {launched} kernels, the capture holds {none}")
+    if totals.launched and totals.lost == totals.launched and not totals.kernels:
+        why = f"process {pid} launched {totals.launched} CUDA graphs, the capture holds none of their work"
+        return dict.fromkeys(_FROM_KERNELS, why)
+    if unnamed := timeline.missing.get("names of kernels"):
+        return dict.fromkeys(_NCCL, unnamed)
+    if not devices.nccl.any():
+        in_graphs = " outside the CUDA graphs, which were traced whole" if len(timeline.graphs.start) else ""
+        return dict.fromkeys(_NCCL, f"{NO_NCCL}{in_graphs}")
+    return {}
+
+
+def _uncopied(process: Process) -> dict[Metric, str]:
+    """What cannot be told where the steps ask for copies and the capture holds none at all."""
+    timeline, copying = process.timeline, process.totals.copying
+    if len(timeline.copies.start) or copying < FEWEST_APART * len(process.steps) or not copying:
+        return {}
+    why = timeline.missing.get("copies") or f"the steps make {copying} calls that copy, the capture holds no copy"
+    return dict.fromkeys(_FROM_COPIES, why)
+
+
+def _without_calls(process: Process) -> dict[Metric, str]:
+    """What the calls do not tell: all of them, the process's own, their names, or some that were lost."""
+    timeline = process.timeline
+    if not len(timeline.calls.start):
+        why: str | None = timeline.missing.get("calls", _NO_CALLS)
+    elif not process.totals.calls:
+        why = f"{_NO_CALLS} of process {process.pid}"
+    else:
+        why = timeline.missing.get("names of calls") or _calls_lost(process)
+    return dict.fromkeys(_FROM_CALLS, why) if why else {}
+
+
+def _calls_lost(process: Process) -> str | None:
+    """Say that the capture lacks calls whose operations it holds, so that a median of counts may lack them; else None.
+
+    What was launched before the capture began and ran in its first steps has no call in it either: a quarter of the
+    steps is left out.
+    """
+    steps, segments, totals = process.steps, process.segments, process.totals
+    if steps.whole:
+        lost, held = int(totals.calls_lost.sum()), int(totals.operations.sum())
+        if lost <= MOST_LOST * held:
+            return None
+        return f"of {held} GPU operations {lost} have no API call in the capture: it lacks calls"
+    later = segments.step >= len(steps) // 4
+    lacking = np.unique(segments.step[later & (totals.calls_lost > 0)])
+    held = len(steps) - len(steps) // 4
+    if len(lacking) <= MOST_STEPS_LACKING * held:
+        return None
+    return (
+        f"in {len(lacking)} of the last {held} steps GPU operations ran that have no API call in the capture: it lacks "
+        "calls"
+    )

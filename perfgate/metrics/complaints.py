@@ -1,0 +1,154 @@
+"""What makes a run no measurement of its steps: first-time work, lost records, others' work; knows no judge."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+import numpy as np
+
+from perfgate.metrics.absent import MOST_LOST, untimed, why_unplaced
+from perfgate.metrics.devices import Devices, devices_of
+from perfgate.metrics.intervals import FOREVER
+from perfgate.metrics.process import Process
+from perfgate.metrics.steps import Steps
+from perfgate.metrics.warmup import unsettled
+from perfgate.metrics.windows import last_ends
+from perfgate.model.metric import Metric
+from perfgate.model.timeline import Timeline
+
+EMPTY_BELOW_MS: Final = 0.02
+"""A step without GPU work that is shorter holds nothing: marking it takes 0.001-0.006 ms (two cores, nsys 2024.2)."""
+FEW_UNTIMED: Final = 2
+"""So many GPU operations may lack their times, as long as they are no more than `MOST_UNTIMED` of all."""
+MOST_UNTIMED: Final = 0.005
+"""Half of kernel time's default budget."""
+MOST_COPIES_LOST: Final = 0.05
+"""Share of the steps' copying calls that may lack their copy: a call may copy nothing."""
+MOST_ELSEWHERE: Final = 0.01
+"""Share of the steps' time in which processes without steps may keep their GPUs busy: kernel time's default budget."""
+MOST_OVERTAKEN: Final = 0.45
+"""Share of the periods that work which outlasts the steps behind its own may have shortened: from half of them on, the
+median is one of those."""
+
+
+def complaints(
+    process: Process, others: Sequence[Steps], devices: Devices, values: Mapping[Metric, float]
+) -> Iterator[str]:
+    """What says that the steps are not those of a settled loop, or that the capture does not hold all of them.
+
+    Args:
+        process: the process that is measured.
+        others: the steps of all processes that have any; its own may be among them.
+        devices: of the capture.
+        values: the metrics that could be told.
+    """
+    yield from _one_after_the_other(process.timeline, process.steps, others)
+    if "devices" not in process.timeline.missing:
+        yield from _done_elsewhere(process, devices)
+    if why_unplaced(process):
+        return
+    if (first := unsettled(process)) is not None:
+        yield first
+    yield from _lost(process)
+    yield from _without_times(process)
+    yield from _overtaken(process)
+    yield from _empty(process, values)
+
+
+def _one_after_the_other(timeline: Timeline, own: Steps, others: Sequence[Steps]) -> Iterator[str]:
+    """Say that the steps of another process are at another time.
+
+    Where each has GPUs of its own, or it cannot be told which it has, they may be of one job all the same, of replicas
+    that began at different times.
+    """
+    if own.whole:
+        return
+    for other in others:
+        apart = other.starts[0] >= own.ends[-1] or other.ends[-1] <= own.starts[0]
+        if apart and not _have_their_own(timeline, own.process, other.process):
+            yield (
+                f"the steps of processes {timeline.processes[own.process]} and {timeline.processes[other.process]} are "
+                "one after the other: they are no ranks of one job; let `step` match those of one of them"
+            )
+            return
+
+
+def _have_their_own(timeline: Timeline, process: int, other: int) -> bool:
+    own, theirs = devices_of(timeline, process), devices_of(timeline, other)
+    return bool(own and theirs) and ("devices" in timeline.missing or own.isdisjoint(theirs))
+
+
+def _done_elsewhere(process: Process, devices: Devices) -> Iterator[str]:
+    """Say that processes without steps keep the steps' GPUs busy: that is in no metric but as busy time."""
+    windows = process.windows
+    if windows is None or not windows.ns:
+        return
+    for device in process.in_use:
+        stepless = devices.idle_of_stepless(device)
+        if stepless is None:
+            continue
+        idle, pids = stepless
+        busy = 1 - windows.idle_ns(idle) / windows.ns
+        if busy > MOST_ELSEWHERE:
+            named = ", ".join(map(str, pids))
+            yield (
+                f"{'process' if len(pids) == 1 else 'processes'} {named} of the same workload, in which no step is "
+                f"marked, kept GPU {device} busy for {busy:.1%} of the steps: it is in no metric; mark the steps there "
+                "too, or let the process with the steps do that work"
+            )
+
+
+def _lost(process: Process) -> Iterator[str]:
+    """Say that launches lack their kernels, or copying calls their copies."""
+    totals = process.totals
+    if totals.lost > MOST_LOST * totals.launched:
+        has_graphs = totals.by_segment[Metric.GRAPH_LAUNCHES].any()
+        launches = "launches of kernels and CUDA graphs" if has_graphs else "kernel launches"
+        what = "of them" if has_graphs else "kernels"
+        yield (
+            f"of {totals.launched} {launches} in the steps the capture lacks {totals.lost} {what}: the profiler was "
+            "stopped before the GPU had ended them, or lost them; synchronise before it stops, or let it stop later"
+        )
+    if len(process.timeline.copies.start) and totals.copies_lost > MOST_COPIES_LOST * totals.copying:
+        yield (
+            f"of {totals.copying} calls that copy in the steps the capture lacks the copies of {totals.copies_lost}: "
+            "the profiler was stopped before they had ended, or lost them; synchronise before it stops"
+        )
+
+
+def _without_times(process: Process) -> Iterator[str]:
+    """Say that CUPTI could not time some operations; where it timed none, their metrics are absent."""
+    totals = process.totals
+    held = int(totals.operations.sum())
+    few = max(MOST_LOST * held, min(FEW_UNTIMED, MOST_UNTIMED * held))
+    if totals.without_times > few and not untimed(process):
+        yield (
+            f"of {held} GPU operations {totals.without_times} have no times in the capture, "
+            "and would count as 0 ms: run it again"
+        )
+
+
+def _overtaken(process: Process) -> Iterator[str]:
+    """Say that steps are complete only when the work of earlier ones is."""
+    steps = process.steps
+    last = last_ends(steps, process.segments, process.totals)
+    overtaken = (last > -FOREVER) & (np.maximum(steps.ends, last) < process.done)
+    # The step behind those that an operation spans has a period that is too short as well.
+    spans = int((overtaken[1:] & ~overtaken[:-1]).sum())
+    if int(overtaken.sum()) + spans > MOST_OVERTAKEN * len(steps):
+        yield (
+            f"GPU work of earlier steps goes on beyond {int(overtaken.sum())} of the {len(steps)} steps: they are "
+            "complete in clumps, whose periods are no step's; wait in a step for what it starts, or mark the whole "
+            "cycle as one step"
+        )
+
+
+def _empty(process: Process, values: Mapping[Metric, float]) -> Iterator[str]:
+    """Say that the steps hold nothing but their marking."""
+    step_ms = values.get(Metric.STEP_MS)
+    if step_ms is not None and step_ms < EMPTY_BELOW_MS and not process.totals.devices:
+        yield (
+            f"a step takes {step_ms:.2g} ms, about what marking it takes, and launches nothing on a GPU: the work is "
+            "done elsewhere; do it in the body of the loop over the steps"
+        )

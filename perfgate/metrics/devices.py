@@ -1,0 +1,85 @@
+"""Which devices a process used, and when each of them was idle; it must not know when the steps were."""
+
+from __future__ import annotations
+
+from concurrent.futures import Executor
+from functools import cached_property
+
+import numpy as np
+
+from perfgate.metrics.intervals import Idle
+from perfgate.metrics.tally import NCCL_KERNEL
+from perfgate.model.timeline import Copies, Flags, Ints, Kernels, Spans, Timeline
+
+
+def devices_of(timeline: Timeline, process: int) -> frozenset[int]:
+    """The devices on which a process ran anything."""
+    return frozenset(
+        one for ops in timeline.operations for one in np.unique(ops.device[ops.process == process]).tolist()
+    )
+
+
+class Devices:
+    """When each device was idle, over all processes and streams; found once for all processes that share it."""
+
+    def __init__(self, timeline: Timeline, pool: Executor, stepping: frozenset[int]) -> None:
+        """Start on what every capture with copies needs; `stepping` are the processes that have steps."""
+        self._timeline = timeline
+        self._stepping = stepping
+        t = timeline
+        present = sorted({one for ops in t.operations for one in _numbers(ops)})
+        copied = bool(len(t.copies.start) or len(t.memsets.start))
+        self._all = {one: pool.submit(self._idle, one, memory=True) for one in present}
+        self._kernels = {one: pool.submit(self._idle, one, memory=False) for one in present if copied}
+        self._but_nccl: dict[int, Idle] = {}
+
+    @cached_property
+    def nccl(self) -> Flags:
+        """Which kernels of the capture are NCCL's, shape (n,)."""
+        keys = [key for key, name in self._timeline.names.items() if NCCL_KERNEL.match(name)]
+        of_kernels = self._timeline.kernels.name
+        return np.isin(of_kernels, keys) if keys else np.zeros(len(of_kernels), np.bool_)
+
+    def idle(self, device: int) -> Idle:
+        """Times without any operation."""
+        return self._all[device].result()
+
+    def idle_of_kernels(self, device: int) -> Idle:
+        """Times without a kernel, NCCL's included, or a whole graph; only where the capture copies or sets memory."""
+        return self._kernels[device].result()
+
+    def idle_but_nccl(self, device: int) -> Idle:
+        """Times without any operation other than NCCL's kernels."""
+        if device not in self._but_nccl:
+            self._but_nccl[device] = self._idle(device, memory=True, but=self.nccl)
+        return self._but_nccl[device]
+
+    def idle_of_stepless(self, device: int) -> tuple[Idle, tuple[int, ...]] | None:
+        """Times without any operation of processes without steps, and their pids; None where they run nothing there."""
+        t = self._timeline
+        if len(t.processes) == len(self._stepping):
+            return None
+        here = [(ops, (ops.device == device) & ~np.isin(ops.process, list(self._stepping))) for ops in t.operations]
+        pids = {t.processes[one] for ops, own in here for one in np.unique(ops.process[own])}
+        if not pids:
+            return None
+        parts = [_chosen(ops, own) for ops, own in here]
+        idle = Idle.from_intervals([start for start, _ in parts], [end for _, end in parts])
+        return idle, tuple(sorted(pids))
+
+    def _idle(self, device: int, *, memory: bool, but: Flags | None = None) -> Idle:
+        t = self._timeline
+        tables: tuple[Kernels | Copies | Spans, ...] = (t.graphs, t.copies, t.memsets) if memory else (t.graphs,)
+        on = t.kernels.device == device if but is None else (t.kernels.device == device) & ~but
+        parts = [_chosen(t.kernels, on), *(_chosen(ops, ops.device == device) for ops in tables)]
+        return Idle.from_intervals([start for start, _ in parts], [end for _, end in parts])
+
+
+def _numbers(ops: Kernels | Copies | Spans) -> list[int]:
+    if len(ops.device) and ops.device.min() == ops.device.max():
+        return [int(ops.device[0])]
+    return [int(one) for one in np.unique(ops.device)]
+
+
+def _chosen(ops: Kernels | Copies | Spans, rows: Flags) -> tuple[Ints, Ints]:
+    return (ops.start, ops.end) if rows.all() else (ops.start[rows], ops.end[rows])

@@ -1,0 +1,20 @@
+"""To which moments of a process the idle times of a device belong; it must not know what they cost."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from perfgate.metrics.attribution import Segments
+from perfgate.metrics.intervals import Idle, sum_by
+from perfgate.metrics.queued import Queued
+from perfgate.metrics.windows import Windows
+from perfgate.model.timeline import Ints
+
+
+def gaps_by_segment(segments: Segments, idle: Idle, windows: Windows, queued: Queued) -> Ints:
+    """A device's idle ns in the windows: under the launch of what was queued already, else where the CPU was."""
+    edges = np.concatenate((windows.starts[:1], segments.edges, windows.ends[-1:]))
+    by_time = np.diff(windows.until(edges, idle.only(~queued.flags)))
+    begins, ends = idle.starts[queued.flags], (idle.starts + np.diff(idle.before))[queued.flags]
+    lasted = windows.within(begins, ends)
+    return np.asarray(by_time + sum_by(queued.segment, lasted, len(segments.step)), np.int64)

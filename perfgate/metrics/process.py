@@ -1,0 +1,94 @@
+"""One process of a capture, ready to be measured: its steps, what was added up in them, and when they were complete."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from perfgate.metrics.attribution import Segments, cut
+from perfgate.metrics.intervals import sum_by
+from perfgate.metrics.steps import Names, Steps
+from perfgate.metrics.tally import Tally, tally
+from perfgate.metrics.windows import Windows, completions, end_periods
+from perfgate.model.timeline import Flags, Ints, Timeline
+
+STRAY: Final = 0.05
+"""Share of the steps up to which what they run on a device is no use of it."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Process:
+    """What all metrics, reasons, complaints and remarks of one process are made of."""
+
+    timeline: Timeline
+    steps: Steps
+    segments: Segments
+    totals: Tally
+    done: Ints
+    """When each step was complete, shape (n,)."""
+    kept: Flags
+    """Which steps end a period that counts, shape (n,)."""
+    windows: Windows | None
+    """What gaps are taken over; None where there is no period."""
+    in_use: tuple[int, ...]
+    """The devices whose idle time counts, in order."""
+
+    @classmethod
+    def of(cls, timeline: Timeline, names: Names, steps: Steps) -> Process:
+        """Attribute what the process did to its steps, and add it up."""
+        segments = cut(timeline.ranges, names, steps)
+        totals = tally(timeline, steps.process, segments)
+        done, kept = completions(steps, segments, totals), end_periods(steps)
+        return cls(
+            timeline=timeline,
+            steps=steps,
+            segments=segments,
+            totals=totals,
+            done=done,
+            kept=kept,
+            windows=Windows.of_whole(steps) if steps.whole else Windows.of_periods(done, kept),
+            in_use=_in_steady_use(steps, segments, totals),
+        )
+
+    @property
+    def pid(self) -> int:
+        return self.timeline.processes[self.steps.process]
+
+    @property
+    def periods_ms(self) -> list[float]:
+        """The periods that count, in their order; none of a whole window."""
+        if self.steps.whole:
+            return []
+        periods: list[float] = (np.diff(self.done)[self.kept[1:]] / 1e6).tolist()
+        return periods
+
+    @property
+    def nvtx_step_ms(self) -> float | None:
+        """Median CPU duration of the step range; None of a whole window."""
+        steps = self.steps
+        return None if steps.whole else float(np.median(steps.range_ends - steps.starts)) / 1e6
+
+    def by_turn(self, by_segment: Ints) -> Ints:
+        """Sums by segment as sums by step, with what was launched between it and the next."""
+        inside = self.segments.turn >= 0
+        return sum_by(self.segments.turn[inside], by_segment[inside], len(self.steps))
+
+    def by_step(self, by_segment: Ints) -> Ints:
+        """Sums by segment as sums by step, without what was launched between two of them."""
+        inside = self.segments.step >= 0
+        return sum_by(self.segments.step[inside], by_segment[inside], len(self.steps))
+
+
+def _in_steady_use(steps: Steps, segments: Segments, totals: Tally) -> tuple[int, ...]:
+    """The devices that more than `STRAY` of the steps use, in order, or all.
+
+    One operation a window on another device, an allocation or a metric's sum, does not make all of its time idle.
+    """
+    used = {}
+    for device in sorted(totals.devices):
+        turns = segments.turn[totals.operations_on[device] > 0]
+        used[device] = len(np.unique(turns[turns >= 0]))
+    steady = tuple(device for device, number in used.items() if number > STRAY * len(steps))
+    return steady or tuple(used)

@@ -1,0 +1,53 @@
+"""What is worth knowing of a process's metrics, and makes none of them wrong; it must not know the judge."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+import numpy as np
+
+from perfgate.metrics.absent import untimed
+from perfgate.metrics.process import Process
+from perfgate.model.metric import Metric
+
+AHEAD_BELOW: Final = 0.8
+"""Where the step range's median is below this share of step_ms it is said where the rest of the step went."""
+
+
+def remarks(process: Process, values: Mapping[Metric, float]) -> Iterator[str]:
+    """Where the rest of a step went, and what counts otherwise than one would think; `values` are those told."""
+    steps, segments, totals = process.steps, process.segments, process.totals
+    yield from _beside_the_range(process, values.get(Metric.STEP_MS))
+    if linkless := int(totals.without_call.sum()):
+        yield f"{linkless} GPU operations have no API call in the capture: they count where they ran"
+    if totals.without_times:
+        counted = "" if untimed(process) else ": they count as 0 ms"
+        yield f"{totals.without_times} GPU operations have no times in the capture{counted}"
+    between = (segments.step < 0) & (segments.turn >= 0)
+    if apart := int(totals.operations[between].sum()):
+        yield (
+            f"{apart / len(steps):.4g} GPU operations per step were launched between the steps: "
+            "they count to the step before them"
+        )
+    if passing := [device for device in totals.devices if device not in process.in_use]:
+        yield (
+            f"{'GPU' if len(passing) == 1 else 'GPUs'} {', '.join(map(str, sorted(passing)))} ran something in next "
+            "to none of the steps: no idle time is counted there"
+        )
+
+
+def _beside_the_range(process: Process, step_ms: float | None) -> Iterator[str]:
+    """Say what a step is beside its range: the GPU's work behind it, what lies between two, or nothing of a GPU."""
+    steps, nvtx_step_ms = process.steps, process.nvtx_step_ms
+    if step_ms is None:
+        return
+    if not process.totals.devices:
+        yield "no GPU operation was launched in the steps: step_ms is CPU time only"
+    elif nvtx_step_ms is not None and nvtx_step_ms < AHEAD_BELOW * step_ms:
+        behind = np.median(process.done - steps.ends)
+        if behind >= np.median((steps.starts[1:] - steps.ends[:-1])[~steps.resumes[1:]]):
+            ahead = f"the step range lasts {nvtx_step_ms:.4g} ms, a step takes {step_ms:.4g} ms"
+            yield f"the CPU runs ahead of the GPU: {ahead}"
+        else:
+            yield f"a step takes {step_ms:.4g} ms, of which its range is {nvtx_step_ms:.4g} ms: the rest lies between"

@@ -1,0 +1,63 @@
+"""The numbers of the metrics, of one process and of each of its devices; whether they mean anything it cannot know."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from perfgate.metrics.devices import Devices
+from perfgate.metrics.intervals import Idle
+from perfgate.metrics.process import Process
+from perfgate.metrics.windows import Windows
+from perfgate.model.metric import COUNTS, EXPOSED, Metric
+from perfgate.model.sample import BoutSample
+
+
+def process_values(process: Process, per_device: Mapping[int, Mapping[Metric, float]]) -> dict[Metric, float]:
+    """Every metric that has a number, also where `why_absent` says that it is none of the steps'."""
+    values: dict[Metric, float] = {}
+    if periods := process.periods_ms:
+        values[Metric.STEP_MS] = float(np.median(periods))
+    for metric, sums in process.totals.by_segment.items():
+        by_turn = process.by_turn(sums)
+        values[metric] = (
+            float(np.median(by_turn)) if metric in COUNTS else int(by_turn.sum()) / 1e6 / len(process.steps)
+        )
+    for metric in EXPOSED:
+        values[metric] = sum(of_device[metric] for of_device in per_device.values())
+    if process.windows is not None:
+        values[Metric.GAP_MS] = sum(per_device[device][Metric.GAP_MS] for device in process.in_use)
+    return values
+
+
+def device_values(process: Process, devices: Devices, device: int) -> dict[Metric, float]:
+    """One device's clocks. Exposed is what lies in the idle time of what it could have overlapped with."""
+    own = process.totals.devices[device]
+    exposed = {
+        Metric.H2D_EXPOSED_MS: devices.idle_of_kernels(device).overlap(*own.h2d) if len(own.h2d[0]) else 0,
+        Metric.NCCL_EXPOSED_MS: devices.idle_but_nccl(device).overlap(*own.nccl) if len(own.nccl[0]) else 0,
+        Metric.MEM_EXPOSED_MS: devices.idle_of_kernels(device).overlap(*own.other_memory) if own.memory else 0,
+    }
+    clocks = dict.fromkeys((Metric.KERNEL_MS, Metric.NCCL_MS, Metric.H2D_MS), 0) | own.ns | exposed
+    values = {metric: ns / 1e6 / len(process.steps) for metric, ns in clocks.items()}
+    if process.windows is not None and device in process.in_use:
+        values[Metric.GAP_MS] = process.windows.idle_ns(devices.idle(device)) / 1e6 / process.windows.steps
+    return values
+
+
+def bout_samples(process: Process, idle: Sequence[Idle]) -> tuple[BoutSample, ...]:
+    """What lies between two waits, where there are any; `idle` is of each device that the steps used."""
+    done, resumes = process.done, process.steps.resumes
+    if not resumes.any():
+        return ()
+    number = np.cumsum(resumes)
+    found: list[BoutSample] = []
+    for index in range(int(number[-1]) + 1):
+        windows = Windows.of_periods(done, own := process.kept & (number == index))
+        if windows is not None:
+            periods = (done[own] - done[np.flatnonzero(own) - 1]) / 1e6
+            gap_ns = [windows.idle_ns(of_device) for of_device in idle]
+            gap_ms = sum(gap_ns) / 1e6 / windows.steps if gap_ns else None
+            found.append(BoutSample(number=index, step_ms=float(np.median(periods)), gap_ms=gap_ms))
+    return tuple(found)
