@@ -1,0 +1,290 @@
+"""What makes a run no measurement of its steps."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pytest
+from support.measuring import copied, only
+from support.timelines import Call, Op, Range, build, draw
+
+from perfgate.metrics.measure import measure
+from perfgate.model.metric import Metric
+from perfgate.model.sample import ProcessSample
+from perfgate.model.timeline import CopyKind
+
+AHEAD = """
+    range   |step||step||step||step||step|
+    launch   ^a    ^b    ^c    ^d    ^e
+    kernel   |--a--||--b--||--c--||--d--||--e--|
+"""
+
+
+@pytest.mark.parametrize("lost", [1, 2, 4])
+def test_a_capture_that_lacks_the_last_kernels_is_no_measurement(lost: int) -> None:
+    # Where the CPU runs ahead, steps without their kernels are complete with their range: far too early.
+    whole = draw(AHEAD)
+    kept = slice(None, len(whole.kernels.start) - lost)
+    cut = {field.name: getattr(whole.kernels, field.name)[kept] for field in dataclasses.fields(whole.kernels)}
+    assert only(whole).complaints == ()
+    assert only(dataclasses.replace(whole, kernels=dataclasses.replace(whole.kernels, **cut))).complaints == (
+        (
+            f"of 5 kernel launches in the steps the capture lacks {lost} kernels: the profiler was stopped before "
+            "the GPU had ended them, or lost them; synchronise before it stops, or let it stop later"
+        ),
+    )
+
+
+GRAPHS_LOST = (
+    "of 30 launches of kernels and CUDA graphs in the steps the capture lacks 8 of them: the profiler was stopped "
+    "before the GPU had ended them, or lost them; synchronise before it stops, or let it stop later"
+)
+
+
+@pytest.mark.parametrize(("lost", "complaints"), [(0, ()), (8, (GRAPHS_LOST,))])
+@pytest.mark.parametrize("traced", ["whole", "by node"])
+def test_graphs_that_the_capture_lacks_are_no_measurement(lost: int, complaints: tuple[str, ...], traced: str) -> None:
+    ran = [Op(start=3_000_000 * k, end=3_000_000 * (k + 1), correlation=k) for k in range(1, 31 - lost)]
+    timeline = build(
+        ranges=[Range(start=100_000 * k, end=100_000 * k + 90_000) for k in range(1, 31)],
+        calls=[
+            Call(start=100_000 * k + 9, end=100_000 * k + 99, name="cudaGraphLaunch", correlation=k)
+            for k in range(1, 31)
+        ],
+        graphs=ran if traced == "whole" else [],
+        kernels=[] if traced == "whole" else ran,
+    )
+    assert only(timeline).complaints == complaints
+
+
+def test_what_ran_before_the_steps_excuses_no_kernel_that_is_lost() -> None:
+    """Nor does what ran since without a call, but for as many."""
+
+    def ahead(*others: Op) -> ProcessSample:
+        kernels = [Op(start=3_000_000 * k, end=3_000_000 * (k + 1), correlation=k) for k in range(2, 26)]
+        return only(
+            build(
+                ranges=[Range(start=100_000 * k, end=100_000 * k + 90_000) for k in range(1, 31)],
+                calls=[Call(start=100_000 * k + 9, end=100_000 * k + 99, correlation=k) for k in range(1, 31)],
+                kernels=[*others, *kernels],
+            )
+        )
+
+    before, during = (Op(start=at, end=at + 9, correlation=777) for at in (10, 6_000_000))
+    assert ahead(before).complaints[0].startswith("of 30 kernel launches in the steps the capture lacks 6 kernels: ")
+    assert ahead(during).complaints[0].startswith("of 30 kernel launches in the steps the capture lacks 5 kernels: ")
+
+
+def test_one_operation_without_a_call_stands_for_one_launch_of_either_kind() -> None:
+    """All plain kernels and four graphs are lost, beside nodes of the others and one kernel without a call."""
+    starts = {k: 100_000 * k for k in range(1, 31)}
+    nodes = [Op(start=3_000_000 * k, end=3_000_000 * (k + 1), correlation=k) for k in range(1, 27)]
+    sample = only(
+        build(
+            ranges=[Range(start=at, end=at + 90_000) for at in starts.values()],
+            calls=[
+                *(Call(start=at + 9, end=at + 99, name="cudaGraphLaunch", correlation=k) for k, at in starts.items()),
+                *(Call(start=at + 109, end=at + 199, correlation=k + 100) for k, at in starts.items()),
+            ],
+            kernels=[Op(start=6_000_000, end=6_000_009, correlation=777), *nodes],
+        )
+    )
+    told = "of 60 launches of kernels and CUDA graphs in the steps the capture lacks 33 of them: "
+    assert sample.complaints[0].startswith(told)
+
+
+def test_launches_into_a_graph_that_is_being_recorded_have_no_kernel_to_lose() -> None:
+    recorded = draw("""
+        range   |---step---| |---step---| |----------step----------| |---step---|
+        launch    ^a           ^b           ^c      ^lost              ^d
+        call                                    |cudaStreamBeginCapture|
+        kernel     |-a-|        |-b-|         |c|                       |-d-|
+    """)
+    assert only(recorded).complaints == ()
+
+
+def test_kernels_that_no_call_is_known_of_are_not_missed() -> None:
+    whole = draw(AHEAD)
+    unlinked = dataclasses.replace(whole.kernels, correlation=np.full_like(whole.kernels.correlation, -1))
+    assert only(dataclasses.replace(whole, kernels=unlinked)).complaints == ()
+
+
+def test_a_capture_that_lacks_copies_is_no_run() -> None:
+    assert only(copied(40)).complaints == only(copied(38)).complaints == ()
+    (told,) = only(copied(30)).complaints
+    assert told.startswith("of 40 calls that copy in the steps the capture lacks the copies of 10: ")
+
+
+@pytest.mark.parametrize(
+    "empty",
+    [
+        pytest.param([1] * 40, id="one a step"),
+        pytest.param([*[1] * 39, 0], id="one a step but in the last"),
+        pytest.param([0, *[1] * 39], id="one a step but in the first"),
+        pytest.param([2, 0, 0, 0] * 10, id="some in every fourth"),
+        pytest.param([*[0] * 39, 9], id="many in the last"),
+    ],
+)
+def test_calls_that_copy_nothing_are_none_whose_copies_were_lost(empty: Sequence[int]) -> None:
+    assert only(copied(40, empty=empty)).complaints == ()
+    (told,) = only(copied(30, empty=empty)).complaints
+    assert told.startswith(f"of {40 + sum(empty)} calls that copy in the steps the capture lacks the copies of ")
+
+
+def test_a_step_that_records_a_graph_proves_no_copy_lost() -> None:
+    assert only(copied(40, empty=[1] * 40, recording=3)).complaints == ()
+
+
+def test_copies_that_one_of_two_streams_had_not_ended_are_lost() -> None:
+    whole = copied(40, empty=[1] * 40)
+    second = [Op(start=t * 100 + 60, end=t * 100 + 70, correlation=2001 + 100 * t) for t in range(30)]
+    copies = [Op(start=t * 100 + 10, end=t * 100 + 30, correlation=t + 1) for t in range(40)]
+    (told,) = only(dataclasses.replace(whole, copies=build(copies=[*copies, *second]).copies)).complaints
+    assert told.startswith("of 80 calls that copy in the steps the capture lacks the copies of 10: ")
+
+
+def test_kernels_without_times_are_a_complaint_unless_they_are_all() -> None:
+    def untimed(number: int, of: int = 40) -> ProcessSample:
+        return only(
+            build(
+                ranges=[Range(start=t * 100, end=t * 100 + 90) for t in range(1, of + 1)],
+                calls=[Call(start=t * 100 + 8, end=t * 100 + 9, correlation=t) for t in range(1, of + 1)],
+                kernels=[
+                    Op(start=0, end=0, correlation=t)
+                    if t <= number
+                    else Op(start=t * 100 + 40, end=t * 100 + 60, correlation=t)
+                    for t in range(1, of + 1)
+                ],
+            )
+        )
+
+    assert untimed(0).complaints == untimed(1, of=200).complaints == untimed(2, of=400).complaints == ()
+    assert any("have no times" in told for told in untimed(3, of=600).complaints)
+    assert "of 40 GPU operations 2 have no times in the capture, and would count as 0 ms: run it again" in (
+        untimed(2).complaints
+    )
+    assert Metric.KERNEL_MS in untimed(40).absent
+    assert not any("have no times" in told for told in untimed(40).complaints)
+
+
+def offloading(*, every: int, lasts_ms: float) -> ProcessSample:
+    """Steps of 4 ms, of which every n-th starts a copy that ends behind the steps after it."""
+    starts = [4_000_000 * k for k in range(1, 31)]
+    copying = starts[::every]
+    return only(
+        build(
+            ranges=[Range(start=at, end=at + 3_999_000) for at in starts],
+            calls=[
+                *(Call(start=at + 9, end=at + 99, correlation=at) for at in starts),
+                *(Call(start=at + 109, end=at + 199, name="cudaMemcpyAsync", correlation=at + 1) for at in copying),
+            ],
+            kernels=[Op(start=at + 50_000, end=at + 3_900_000, correlation=at) for at in starts],
+            copies=[
+                Op(start=at + 50_000, end=at + int(lasts_ms * 1e6), kind=CopyKind.D2H, correlation=at + 1)
+                for at in copying
+            ],
+        )
+    )
+
+
+def test_steps_that_are_complete_in_clumps_have_no_period_to_judge() -> None:
+    sample = offloading(every=3, lasts_ms=11.0)
+    assert sample.values[Metric.STEP_MS] == pytest.approx(1.0, abs=0.01)
+    assert sample.complaints == (
+        (
+            "GPU work of earlier steps goes on beyond 10 of the 30 steps: they are complete in clumps, whose periods "
+            "are no step's; wait in a step for what it starts, or mark the whole cycle as one step"
+        ),
+    )
+    assert offloading(every=4, lasts_ms=10.0).complaints != ()
+    assert offloading(every=30, lasts_ms=100.0).complaints != ()
+
+
+def test_a_copy_now_and_then_that_outlasts_its_step_does_not_move_the_median() -> None:
+    for sample in (offloading(every=6, lasts_ms=11.0), offloading(every=1, lasts_ms=11.0)):
+        assert sample.values[Metric.STEP_MS] == pytest.approx(4.0, abs=0.01)
+        assert not any("clumps" in complaint for complaint in sample.complaints)
+
+
+EMPTY = (
+    "a step takes 0.015 ms, about what marking it takes, and launches nothing on a GPU: the work is done elsewhere; "
+    "do it in the body of the loop over the steps"
+)
+
+
+@pytest.mark.parametrize(("period_us", "says"), [(15, (EMPTY,)), (20, ())])
+def test_steps_as_short_as_their_marking_complain(period_us: int, says: tuple[str, ...]) -> None:
+    at = [period_us * 1000 * index for index in range(9)]
+    assert only(build(ranges=[Range(start=one, end=one + 2000) for one in at])).complaints == says
+
+
+def test_steps_may_be_short_where_they_launch_work() -> None:
+    at = [15_000 * index for index in range(9)]
+    ranges = [Range(start=one, end=one + 2000) for one in at]
+    kernels = [Op(start=one + 500, end=one + 900) for one in at]
+    assert only(build(ranges=ranges, kernels=kernels)).complaints == ()
+
+
+def test_work_of_a_process_without_steps_on_the_steps_gpu_is_a_complaint() -> None:
+    lanes = """
+        range         |----step----|  |----step----|  |----step----|
+        launch         ^a              ^b              ^c
+        kernel gpu0     |-a-|           |-b-|           |-c-|
+        """
+    alone = only(draw(lanes))
+    beside = only(draw(lanes + "kernel gpu0 pid7                    |----z----|\n"))
+    elsewhere = only(draw(lanes + "kernel gpu1 pid7                    |----z----|\n"))
+    assert alone.complaints == elsewhere.complaints == ()
+    (told,) = beside.complaints
+    assert told.startswith("process 7 of the same workload, in which no step is marked, kept GPU 0 busy for ")
+    assert beside.values[Metric.KERNEL_MS] == alone.values[Metric.KERNEL_MS]
+
+
+def test_processes_whose_steps_follow_one_another_are_no_ranks() -> None:
+    after = measure(
+        build(ranges=[Range(start=t, end=t + 50, pid=p) for p in (1, 2) for t in range(p * 1000, p * 1000 + 300, 100)]),
+        step="step",
+    )
+    assert [one.complaints[0] for one in after] == [
+        f"the steps of processes {own} and {other} are one after the other: they are no ranks of one job; let `step` "
+        "match those of one of them"
+        for own, other in ((1, 2), (2, 1))
+    ]
+    beside = measure(
+        build(ranges=[Range(start=t, end=t + 50, pid=p) for p in (1, 2) for t in range(p * 100, p * 100 + 300, 100)]),
+        step="step",
+    )
+    assert not any("one after the other" in told for one in beside for told in one.complaints)
+
+
+def test_replicas_that_begin_at_different_times_on_gpus_of_their_own_are_one_job() -> None:
+    def beside(device: int, missing: Mapping[str, str] | None = None) -> bool:
+        starts = [(pid, t, pid * 1000) for pid in (1, 2) for t in range(3)]
+        samples = measure(
+            build(
+                ranges=[Range(start=first + t * 100, end=first + t * 100 + 90, pid=pid) for pid, t, first in starts],
+                calls=[
+                    Call(start=first + t * 100 + 5, end=first + t * 100 + 6, pid=pid, correlation=t + 1)
+                    for pid, t, first in starts
+                ],
+                kernels=[
+                    Op(
+                        start=first + t * 100 + 10,
+                        end=first + t * 100 + 30,
+                        pid=pid,
+                        correlation=t + 1,
+                        device=device * (pid - 1),
+                    )
+                    for pid, t, first in starts
+                ],
+                missing=missing,
+            ),
+            step="step",
+        )
+        return not any("one after the other" in told for one in samples for told in one.complaints)
+
+    assert beside(1)
+    assert beside(0, missing={"devices": "it cannot be told"})
+    assert not beside(0)

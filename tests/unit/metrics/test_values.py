@@ -1,0 +1,334 @@
+"""Every metric's definition on hand-drawn timelines: one column is one millisecond."""
+
+from __future__ import annotations
+
+import pytest
+from support.measuring import GRAPH_MODE, NODE_MODE, of_range, only
+from support.timelines import Call, Op, Range, build, draw
+
+from perfgate.metrics.measure import measure
+from perfgate.model.metric import Metric
+from perfgate.model.sample import OUTSIDE_RANGES
+
+
+def test_kernel_finishing_after_its_range_still_counts() -> None:
+    sample = only(
+        draw("""
+        range   |-step-| |-step-| |-step-|
+        launch      ^a       ^b       ^c
+        kernel        |----a----|
+        kernel                   |-b-|  |-c-|
+        """)
+    )
+    assert sample.values[Metric.KERNEL_MS] == (10 + 4 + 4) / 3
+
+
+def test_a_kernel_belongs_to_the_step_that_launched_it_not_to_the_one_it_ran_in() -> None:
+    sample = only(
+        draw("""
+        range   |-step-| |-step-| |-step-|  |-step-|
+        range              |w1-|
+        launch      ^a      ^b
+        kernel        |a|       |----b----|
+        """)
+    )
+    assert of_range(sample, "w1", Metric.KERNEL_MS) == 10 / 4
+    assert of_range(sample, "step", Metric.KERNEL_MS) == 2 / 4
+
+
+def test_backward_launched_from_another_thread_belongs_to_backward() -> None:
+    sample = only(
+        draw("""
+        range              |---------step--------| |---------step--------| |---------step--------|
+        range                |-fwd-| |-backward-|    |-fwd-| |-backward-|    |-fwd-| |-backward-|
+        launch               ^a                      ^b                      ^c
+        launch thread2                ^x  ^y                  ^z                      ^w
+        kernel                |-a-|   |x||-y-|        |-b-|   |z|             |-c-|   |w|
+        """)
+    )
+    assert of_range(sample, "fwd", Metric.KERNEL_MS) == 4.0
+    assert of_range(sample, "backward", Metric.KERNEL_MS) == (2 + 4 + 2 + 2) / 3
+    assert of_range(sample, "backward", Metric.LAUNCHES) == 4 / 3
+    assert sample.values[Metric.LAUNCHES] == 2.0
+
+
+def test_ranges_of_another_thread_are_not_the_innermost_ones() -> None:
+    sample = only(
+        draw("""
+        range            |--step--| |--step--| |--step--|
+        range thread2     |-mine-|   |-mine-|   |-mine-|
+        launch thread2      ^a         ^b         ^c
+        kernel              |a|        |b|        |c|
+        """)
+    )
+    assert {row.name for row in sample.ranges} == {"step", OUTSIDE_RANGES}
+    assert of_range(sample, "step", Metric.KERNEL_MS) == 2.0
+
+
+def test_overlapping_streams_are_busy_once_and_add_up_in_kernel_time() -> None:
+    # Completions at 19, 33, 47; the window 33-47 is busy in 36-43 and 45-47 (b's end at 47).
+    timeline = draw("""
+        range    |--step---|   |--step---|   |--step---|
+        launch   ^a^A          ^b^B          ^c^C
+        kernel    |--a--|       |--b--|       |--c--|
+        kernel      |--A--|       |--B--|       |--C--|
+        """)
+    sample = only(timeline)
+    assert sample.values[Metric.KERNEL_MS] == 12.0
+    assert sample.values[Metric.STEP_MS] == 14.0
+    assert sample.values[Metric.GAP_MS] == 14.0 - 8.0
+
+
+def test_a_zero_length_kernel_neither_fills_nor_makes_a_gap() -> None:
+    at = [(0, 10), (20, 30), (40, 50)]
+    ranges = [Range(start=a, end=b) for a, b in at]
+    kernels = [Op(start=a, end=b) for a, b in at]
+    plain = only(build(ranges=ranges, kernels=kernels))
+    with_marker = only(build(ranges=ranges, kernels=[*kernels, Op(start=35, end=35, name="empty")]))
+    assert plain.values[Metric.GAP_MS] == with_marker.values[Metric.GAP_MS] == 10 / 1e6
+
+
+def test_the_idle_share_of_a_window_with_a_stall_falls_to_a_step_of_usual_length() -> None:
+    # Periods of 10, 10 and 40, of which 4, 4 and 34 are idle: 70 % of 60. A mean would be 14, and longer than a step.
+    starts = (0, 10, 20, 30, 70)
+    ranges = [Range(start=start, end=start + 5) for start in starts]
+    kernels = [Op(start=start + 1, end=start + 7) for start in starts]
+    sample = only(build(ranges=ranges, kernels=kernels))
+    assert [period * 1e6 for period in sample.periods_ms] == pytest.approx([10, 10, 40])
+    assert sample.values[Metric.STEP_MS] * 1e6 == pytest.approx(10)
+    assert sample.values[Metric.GAP_MS] * 1e6 == pytest.approx(0.7 * 10)
+    assert sum(row.values.get(Metric.GAP_MS, 0) for row in sample.ranges) * 1e6 == pytest.approx(7)
+
+
+def test_gaps_are_clipped_to_the_window_of_the_kept_periods() -> None:
+    # Window: 28 to 44. The long idle time before it, and the kernel after it, do not count.
+    sample = only(
+        draw("""
+        range   |step|         |step|          |step|
+        launch   ^a             ^b              ^c
+        kernel   |a|            |-b-|           |c|        |-late-|
+        """)
+    )
+    assert sample.window_ms == 16.0
+    assert sample.values[Metric.GAP_MS] == 16.0 - 2.0 - 0.0
+
+
+def test_another_process_on_the_device_keeps_it_busy() -> None:
+    sample = only(
+        draw("""
+        range          |step|         |step|          |step|
+        launch          ^a             ^b              ^c
+        kernel          |a|            |b|             |c|
+        kernel pid7                        |other|
+        """)
+    )
+    assert sample.values[Metric.GAP_MS] == sample.window_ms - 2.0 - 6.0
+    assert sample.values[Metric.KERNEL_MS] == 2.0
+
+
+def test_h2d_is_exposed_where_no_kernel_runs() -> None:
+    # Each step copies for 8 ms, of which 4 lie under the kernel.
+    sample = only(
+        draw("""
+        range   |----step----|  |----step----|  |----step----|
+        launch   ^h  ^k          ^i  ^l          ^j  ^m
+        h2d       |--h----|       |---i---|       |---j---|
+        kernel        |--k--|         |--l--|         |--m--|
+        """)
+    )
+    assert sample.values[Metric.H2D_MS] == 8.0
+    assert sample.values[Metric.H2D_EXPOSED_MS] == 4.0
+    assert sample.values[Metric.H2D_COPIES] == 1.0
+    assert sample.values[Metric.H2D_BYTES] == 8000.0
+
+
+def test_two_copies_at_once_are_exposed_once() -> None:
+    sample = only(
+        draw("""
+        range   |----step----|  |----step----|  |----step----|
+        launch   ^h^H            ^i              ^j
+        h2d       |---h---|       |---i---|       |---j---|
+        h2d         |---H---|
+        """)
+    )
+    assert sample.values[Metric.H2D_MS] == (8 * 4) / 3
+    assert sample.values[Metric.H2D_EXPOSED_MS] == (10 + 8 + 8) / 3
+
+
+def test_memsets_and_copies_are_busy_but_no_kernel_time() -> None:
+    sample = only(
+        draw("""
+        range   |----step----|  |----step----|  |----step----|
+        launch   ^a              ^b^s            ^c^d
+        kernel    |-a-|           |-b-|           |-c-|
+        memset                        |-s-|
+        d2h                                           |d|
+        """)
+    )
+    assert sample.values[Metric.KERNEL_MS] == 4.0
+    assert sample.values[Metric.GAP_MS] == 16.0 - 4.0 - 2.0
+    assert sample.values[Metric.D2H_COPIES] == 0.0  # median of 0, 0, 1
+    assert {row.name: (row.count, row.gpu_ms) for row in sample.kernels} == {
+        "a": (1 / 3, 4 / 3),
+        "b": (1 / 3, 4 / 3),
+        "c": (1 / 3, 4 / 3),
+        "CUDA memset": (1 / 3, 4 / 3),
+        "CUDA memcpy Device-to-Host": (1 / 3, 2 / 3),
+    }
+
+
+def test_pageable_copies_are_those_whose_host_end_is_pageable() -> None:
+    sample = only(
+        draw("""
+        range         |----step----|  |----step----|  |----step----|
+        launch         ^p ^q ^r        ^s ^t ^u        ^v ^w ^x
+        h2d pageable   |p|             |s|             |v|
+        d2h pageable      |q|             |t|             |w|
+        h2d                  |r|             |u|             |x|
+        """)
+    )
+    assert sample.values[Metric.PAGEABLE_COPIES] == 2.0
+    assert sample.values[Metric.H2D_COPIES] == 2.0
+    assert sample.values[Metric.D2H_COPIES] == 1.0
+
+
+def test_managed_memory_migrations_are_time_of_the_step_they_begin_in_and_no_count() -> None:
+    sample = only(
+        draw("""
+        range   |----step----|  |----step----|  |----step----|
+        launch     ^a              ^b              ^c
+        kernel      |a|             |b|             |c|
+        uvm             |mig|           |mig|           |mig|
+        """)
+    )
+    assert sample.values[Metric.H2D_MS] == 4.0
+    assert sample.values[Metric.H2D_EXPOSED_MS] == 4.0
+    assert sample.values[Metric.H2D_COPIES] == 0.0
+    assert sample.values[Metric.H2D_BYTES] == 0.0
+    assert sample.remarks == ()
+
+
+def test_a_cuda_graph_is_equally_busy_traced_whole_and_by_node() -> None:
+    whole, by_node = only(draw(GRAPH_MODE)), only(draw(NODE_MODE))
+    assert whole.values == by_node.values
+    assert whole.values[Metric.KERNEL_MS] == 8.0
+    assert whole.values[Metric.GAP_MS] == 8.0
+    assert whole.values[Metric.GRAPH_LAUNCHES] == 1.0
+    assert whole.values[Metric.LAUNCHES] == 0.0
+    assert [row.name for row in whole.kernels] == ["CUDA graph"]
+
+
+def test_nccl_time_is_kept_apart_and_exposed_where_nothing_else_runs() -> None:
+    # NCCL 8 ms a step, of which 2 under the kernel and 2 under a copy.
+    sample = only(
+        draw("""
+        range   |------step------|  |------step------|  |------step------|
+        launch   ^k^n^h              ^l^o^i              ^m^p^j
+        kernel    |-k-|               |-l-|               |-m-|
+        nccl        |---n---|           |---o---|           |---p---|
+        h2d               |-h-|               |-i-|               |-j-|
+        """)
+    )
+    assert sample.values[Metric.KERNEL_MS] == 4.0
+    assert sample.values[Metric.NCCL_MS] == 8.0
+    assert sample.values[Metric.NCCL_EXPOSED_MS] == 4.0
+    assert sample.values[Metric.H2D_EXPOSED_MS] == 2.0  # NCCL's kernels hide copies, too
+    assert of_range(sample, "step", Metric.NCCL_MS) == 8.0
+
+
+def test_other_memory_operations_are_exposed_where_no_kernel_runs() -> None:
+    # Each step copies back for 8 ms and sets memory for 4, of which 4 and 2 lie under the kernel.
+    sample = only(
+        draw("""
+        range   |------step-----|  |------step-----|  |------step-----|
+        launch   ^d^k^s             ^e^l^t             ^f^m^u
+        d2h       |---d---|          |---e---|          |---f---|
+        kernel        |--k--|            |--l--|            |--m--|
+        memset            |-s-|              |-t-|              |-u-|
+        """)
+    )
+    assert sample.values[Metric.MEM_EXPOSED_MS] == 6.0
+    assert sample.values[Metric.H2D_EXPOSED_MS] == 0.0
+
+
+def test_gaps_are_taken_per_device_and_summed_over_the_process() -> None:
+    timeline = draw("""
+        range         |----step----|  |----step----|  |----step----|
+        launch         ^a^A            ^b^B            ^c^C
+        kernel gpu0     |-a-|           |-b-|           |-c-|
+        kernel gpu1       |---A---|       |---B---|       |---C---|
+        kernel gpu2 pid7  |-----------------------------------z-|
+        """)
+    sample = only(timeline)
+    assert [(one.device, one.values[Metric.GAP_MS], one.values[Metric.KERNEL_MS]) for one in sample.devices] == [
+        (0, 12.0, 4.0),
+        (1, 8.0, 8.0),
+    ]
+    assert sample.values[Metric.GAP_MS] == 20.0
+    assert sample.values[Metric.KERNEL_MS] == 12.0
+
+
+def test_processes_that_share_a_device_expose_only_what_neither_hides() -> None:
+    # The other process's compute kernel hides half of the first's NCCL kernel; NCCL hides no NCCL.
+    one, two = measure(
+        draw("""
+        range pid1   |----step----|  |----step----|  |----step----|
+        range pid2   |----step----|  |----step----|  |----step----|
+        launch pid1   ^n              ^o              ^p
+        nccl pid1      |---n---|       |---o---|       |---p---|
+        kernel pid2    |-k-|           |-l-|           |-m-|
+        nccl pid2          |-x-|           |-y-|           |-z-|
+        """),
+        step="step",
+    )
+    assert one.values[Metric.NCCL_MS] == 8.0
+    assert one.values[Metric.NCCL_EXPOSED_MS] == two.values[Metric.NCCL_EXPOSED_MS] == 4.0
+    assert one.values[Metric.GAP_MS] == two.values[Metric.GAP_MS]
+    assert two.absent == dict.fromkeys(
+        (Metric.LAUNCHES, Metric.GRAPH_LAUNCHES, Metric.SYNCS), "the capture holds no CUDA API calls of process 2"
+    )
+
+
+def test_syncs_are_the_calls_that_wait_and_belong_to_the_step_that_holds_their_start() -> None:
+    sample = only(
+        draw("""
+        range          |-------------step--------------| |-------------step--------------|
+        call            |cudaStreamSynchronize_v3020|  |cudaDeviceSynchronize_v3020|
+        call thread2    |cuStreamSynchronize_ptsz|        |cudaEventSynchronize_v3020|
+        call thread3    |cudaStreamWaitEvent_v3020|       |cudaEventQuery_v3020|
+        """)
+    )
+    assert of_range(sample, "step", Metric.SYNCS) == 3 / 2
+    assert of_range(sample, OUTSIDE_RANGES, Metric.SYNCS) == 1 / 2
+    assert sample.values[Metric.SYNCS] == 2.0  # cudaDeviceSynchronize begins between steps: it counts to the first
+
+
+def test_a_driver_launch_inside_a_runtime_launch_is_one_launch() -> None:
+    def step(start: int) -> list[Call]:
+        return [
+            Call(start=start + 10, end=start + 20, name="cudaLaunchKernelExC_v11060", correlation=start),
+            Call(start=start + 12, end=start + 18, name="cuLaunchKernelEx", correlation=start),
+            Call(start=start + 12, end=start + 18, name="cuLaunchKernel", thread=2, correlation=start + 1),
+            Call(start=start + 30, end=start + 35, name="cuLaunchKernel_ptsz", correlation=start + 2),
+        ]
+
+    sample = only(
+        build(
+            ranges=[Range(start=s, end=s + 50) for s in (0, 100, 200)],
+            calls=[call for s in (0, 100, 200) for call in step(s)],
+        )
+    )
+    assert sample.values[Metric.LAUNCHES] == 3.0
+
+
+def test_counts_are_medians_over_steps_and_clocks_are_means() -> None:
+    # A slip in every third step shows in kernel_ms, not in launches.
+    sample = only(
+        draw("""
+        range   |----step----|  |----step----|  |----step----|
+        launch     ^a              ^b              ^c^d^e
+        kernel      |a|             |b|             |c|d|e|
+        """)
+    )
+    assert sample.values[Metric.LAUNCHES] == 1.0
+    assert sample.values[Metric.KERNEL_MS] == 10 / 3

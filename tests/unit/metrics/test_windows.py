@@ -1,0 +1,59 @@
+"""When steps are complete, and which periods count, on hand-drawn timelines."""
+
+from __future__ import annotations
+
+from support.measuring import only
+from support.timelines import Range, build, draw
+
+from perfgate.model.metric import Metric
+
+
+def test_a_step_is_complete_when_its_range_and_its_last_gpu_operation_have_ended() -> None:
+    # Completions at the ends of a (col 20), of b (34) and of the third range (42), whose kernel is done before it.
+    sample = only(
+        draw("""
+range     |-step-|  |-step-|   |---step--|
+launch     ^a        ^b          ^c
+kernel     |----a----||-----b-----|-c-|
+        """)
+    )
+    assert sample.periods_ms == (41.0 - 34.0,)
+    assert sample.values[Metric.STEP_MS] == 7.0
+
+
+def test_the_first_period_is_dropped_and_the_others_median_taken() -> None:
+    # Completions 12, 40, 44, 50, 60: periods 28 (dropped), 4, 6, 10.
+    sample = only(build(ranges=[Range(start=a * 10**6, end=b * 10**6) for a, b in _steps(12, 40, 44, 50, 60)]))
+    assert sample.periods_ms == (4.0, 6.0, 10.0)
+    assert sample.values[Metric.STEP_MS] == 6.0
+    assert sample.window_ms == 20.0
+
+
+def _steps(*ends: int) -> list[tuple[int, int]]:
+    return [(end - 3, end) for end in ends]
+
+
+def test_a_step_is_not_complete_before_the_step_before_it() -> None:
+    # Step 1's kernel outlives step 2: both are complete at its end.
+    sample = only(
+        draw("""
+        range   |-step-| |-step-| |-step-|          |-step-|
+        launch     ^a       ^b       ^c                ^d
+        kernel      |a|      |---------b---------|      |d|
+        kernel                        |c|
+        """)
+    )
+    assert sample.periods_ms == (0.0, 59.0 - 49.0)
+
+
+def test_a_window_is_what_steps_make_of_their_first_kept_completion_to_their_last() -> None:
+    # window_ms is the sum of the kept periods, and gap_ms the idle share of it, of a step of median length.
+    sample = only(
+        draw("""
+        range   |---step---|  |---step---|     |---step---|   |---step---|
+        launch     ^a            ^b               ^c             ^d
+        kernel      |-a-|         |-b-|            |-c-|          |-d-|
+        """)
+    )
+    assert sample.window_ms == sum(sample.periods_ms) == 32.0
+    assert sample.values[Metric.GAP_MS] == (32.0 - 8.0) / 2
