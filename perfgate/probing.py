@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from perfgate import runner
+from perfgate import running
 from perfgate.explain.kernels import moved_kernels
 from perfgate.explain.names import brief, identity, unnumbered
 from perfgate.explaining import Subject
@@ -61,7 +61,7 @@ class Candidates:
 
 
 def probe(
-    bench: runner.Bench,
+    bench: running.Bench,
     tool: NcuTool,
     workload: Workload,
     of: Candidates,
@@ -121,24 +121,24 @@ class _Probing:
     tell: Callable[[str], None]
     planned: int
 
-    def before(self, bench: runner.Bench, commit: str, chosen: Sequence[MovedKernel]) -> list[LaunchFigures | str]:
+    def before(self, bench: running.Bench, commit: str, chosen: Sequence[MovedKernel]) -> list[LaunchFigures | str]:
         """Look at the launches of another commit; what fails there is a reason, not an end."""
         whys = [self._why_not(moved, moved.per_step_before) for moved in chosen]
         if None not in whys:
             return [why or "" for why in whys]
         try:
-            with runner.at_commit(bench, commit, on_line=lambda line: self.tell(f"duet_setup: {line}")) as there:
+            with running.at_commit(bench, commit, on_line=lambda line: self.tell(f"duet_setup: {line}")) as there:
                 return [self._launch_there(there, number, moved) for number, moved in enumerate(chosen)]
         except PerfgateError as failed:
             return [_reason(failed)] * len(chosen)
 
-    def _launch_there(self, there: runner.Bench, number: int, moved: MovedKernel) -> LaunchFigures | str:
+    def _launch_there(self, there: running.Bench, number: int, moved: MovedKernel) -> LaunchFigures | str:
         try:
             return self.launch(there, number, moved, side="before")
         except PerfgateError as failed:
             return _reason(failed)
 
-    def launch(self, bench: runner.Bench, number: int, moved: MovedKernel, *, side: str) -> LaunchFigures | str:
+    def launch(self, bench: running.Bench, number: int, moved: MovedKernel, *, side: str) -> LaunchFigures | str:
         """One launch's figures, or why there are none, in a phrase.
 
         Raises:
@@ -155,7 +155,7 @@ class _Probing:
         report, log = home / "launch.ncu-rep", home / "ncu.log"
         tail: deque[str] = deque(maxlen=TAIL_LINES)
         try:
-            with runner.prepared(bench, workload, home) as run:
+            with running.prepared(bench, workload, home) as run:
                 launch = OneLaunch(
                     kernel=_asked_for(symbol),
                     skip=round(per_step * workload.warmup) if workload.skips_warmup else 0,
@@ -247,7 +247,7 @@ def of_few_steps(workload: Workload, per_step: float) -> Workload:
     return workload.model_copy(update={"steps": min(workload.steps, max(enough, FEWEST_STEPS))})
 
 
-def _status(run: runner.Prepared, returncode: int | None, said: str) -> int | None:
+def _status(run: running.Prepared, returncode: int | None, said: str) -> int | None:
     """The workload's exit status: as it told itself, as ncu tells of it, or else ncu's own."""
     account = run.account
     if account is not None and account.ending is Ending.FINISHED:
@@ -287,9 +287,9 @@ def commit_before(of: Candidates) -> tuple[str | None, str]:
     )
 
 
-def _remarks(bench: runner.Bench, workload: Workload, of: Candidates, probes: Sequence[KernelProbe]) -> list[str]:
+def _remarks(bench: running.Bench, workload: Workload, of: Candidates, probes: Sequence[KernelProbe]) -> list[str]:
     told: list[str] = []
-    if runner.code_now(of.result.code, bench.root) != dict(of.result.code):
+    if running.code_now(of.result.code, bench.root) != dict(of.result.code):
         told.append("The project's code is not that of b any more: now is what it is today.")
     if workload.digest() != of.result.workload.digest():
         told.append("The workload's parameters are not those of b any more: now is with those of today.")

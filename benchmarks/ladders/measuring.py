@@ -33,7 +33,7 @@ from benchmarks.ladders.recording import (
     refuse_other_parameters,
     top_ranges,
 )
-from perfgate import git, runner
+from perfgate import git, running
 from perfgate.machine import gpu_lock, read_machine, wait_until_idle
 from perfgate.model.baseline import code_digest
 from perfgate.model.errors import (
@@ -358,7 +358,7 @@ def _reason(failed: PerfgateError, *, subject: str) -> str:
 class Nsys:
     """Makes runs under nsys, each in a folder of its own below `folder`."""
 
-    bench: runner.Bench
+    bench: running.Bench
     folder: Path
     rungs: tuple[str, ...]
     """Those asked for by name; without any, all that need no naming."""
@@ -386,7 +386,7 @@ class Nsys:
             with held:
                 began = time.monotonic()
                 busy = wait_until_idle(bench.machine.gpus, IDLE_PATIENCE_S)
-                measured = runner.outlasting_crashes(lambda fresh: runner.measure_run(bench, workload, fresh(folder)))
+                measured = running.outlasting_crashes(lambda fresh: running.measure_run(bench, workload, fresh(folder)))
         except (WorkloadTimedOut, GpuTaken) as late:
             ours = (
                 patience_s < bench.settings.lock_timeout_s
@@ -418,7 +418,7 @@ class Nsys:
         return Taken(run=recorded, machine=machine)
 
 
-def bench_of(project: Path, env: Mapping[str, str]) -> runner.Bench:
+def bench_of(project: Path, env: Mapping[str, str]) -> running.Bench:
     """What all runs in a project share.
 
     Raises:
@@ -427,7 +427,7 @@ def bench_of(project: Path, env: Mapping[str, str]) -> runner.Bench:
     settings = load_settings(project, {})
     tool = find_nsys(None, env, setting=settings.nsys)
     options = trace_options(trace_osrt=settings.trace_osrt, graph_trace=settings.cuda_graph_trace)
-    return runner.Bench(
+    return running.Bench(
         root=project,
         settings=settings,
         tool=tool,

@@ -2,7 +2,7 @@
 
     python -m benchmarks.moods.pinning --pairs 10 [--seconds 500] [--out pinning.json]
 
-Makes pairs of perfgate's own (`perfgate.runner.measure_pair`) of one loop with itself, in turn
+Makes pairs of perfgate's own (`perfgate.running.measure_pair`) of one loop with itself, in turn
 
     early   both processes are on the core before they import torch, and until they have ended
     late    both are sent there for the last turns of their warm-up, and let go after their last step: perfgate's way
@@ -37,7 +37,7 @@ from perfgate.model.workload import Workload
 from perfgate.nsys.command import trace_options
 from perfgate.nsys.tool import find_nsys
 from perfgate.plugin.bench import BOUT_STEPS, MOST_BOUTS
-from perfgate.runner import Bench, Measured, ReferenceFailed, Side, measure_pair, outlasting_crashes
+from perfgate.running import Bench, Measured, ReferenceFailed, Side, measure_pair, outlasting_crashes
 
 LOOPS: Final = Path(__file__).parents[1] / "decision" / "loops.py"
 CORE: Final = "PIN_EARLY"

@@ -56,7 +56,7 @@ from perfgate.render.measurement import measurement_text
 from perfgate.render.page import Column, Page, Row, inert
 from perfgate.render.records import baseline_text, comparison_text
 from perfgate.render.samples import sample_text
-from perfgate.runner import Bench
+from perfgate.running import Bench
 from perfgate.store import KeptResult, ListedBaseline, Store
 
 TAKEN: Final = "It takes a baseline's file, a kept result, a capture, WORKLOAD or WORKLOAD:kept"

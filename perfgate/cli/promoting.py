@@ -17,7 +17,7 @@ from perfgate.model.errors import BlessRefused, ConfigInvalid, PerfgateError, Re
 from perfgate.model.metric import Metric
 from perfgate.plugin.listing import collected_workloads
 from perfgate.render.records import bless_text, occasion_text
-from perfgate.runner import code_now
+from perfgate.running import code_now
 from perfgate.store import Store
 
 

@@ -27,7 +27,7 @@ from perfgate.plugin.listing import collected_workloads
 from perfgate.pytest_door import ending_as_on_ctrl_c, gate_command, run_to_end
 from perfgate.render.calibration import CalibrationHead, SpreadRow, calibration_text
 from perfgate.repeats import clean_commits
-from perfgate.runner import code_now
+from perfgate.running import code_now
 
 REPEATS = 5
 """Runs that `calibrate` measures of a workload: enough to tell the SD between runs, in about a minute."""

@@ -16,7 +16,7 @@ from typing import Final
 
 import pytest
 
-from perfgate import __version__, gate, git, runner
+from perfgate import __version__, gate, git, running
 from perfgate.judge.family import still_sharing
 from perfgate.machine import gpu_lock, read_machine
 from perfgate.model.baseline import Baseline, Commit, Result
@@ -95,14 +95,14 @@ class PytestGate:
         self._shard = shard
         self._expected = 1
         self._elsewhere: frozenset[str] = frozenset()
-        self._worktrees: dict[str, runner.Bench] = {}
+        self._worktrees: dict[str, running.Bench] = {}
         self._held = ExitStack()
         self._keep_captures = keep_captures
         self._progress = progress
         self._width = width
         self._colour = colour
         self._started_at = datetime.now(UTC)
-        self._bench: runner.Bench | PerfgateError | None = None
+        self._bench: running.Bench | PerfgateError | None = None
         self._checked: dict[str, gate.Checked] = {}
         self._folders: dict[str, Path] = {}
         self._workloads: dict[str, Workload] = {}
@@ -155,14 +155,14 @@ class PytestGate:
             workloads=still_sharing(lost, workloads=self._sharing),
         )
 
-    def _ready(self) -> runner.Bench | PerfgateError:
+    def _ready(self) -> running.Bench | PerfgateError:
         """Find nsys and look at the machine, once; what cannot be found leaves every workload unmeasured."""
         if self._bench is None:
             _ = self._commit  # while the working tree is as it was checked out
             try:
                 tool = find_nsys(self._nsys, self._env, setting=self.settings.nsys)
                 options = trace_options(trace_osrt=self.settings.trace_osrt, graph_trace=self.settings.cuda_graph_trace)
-                self._bench = runner.Bench(
+                self._bench = running.Bench(
                     root=self.root,
                     settings=self.settings,
                     tool=tool,
@@ -176,7 +176,7 @@ class PytestGate:
                 self._bench = missing
         return self._bench
 
-    def _measured(self, bench: runner.Bench, workload: Workload) -> Verdict:
+    def _measured(self, bench: running.Bench, workload: Workload) -> Verdict:
         started_at = datetime.now(UTC)
         budget = self.settings.time_budget_s
         if budget is not None and self._passed_s() >= budget:
@@ -230,7 +230,7 @@ class PytestGate:
         return checked.verdict
 
     def _duets_of(
-        self, expectation: gate.Expectation, bench: runner.Bench, series: Series, folder: Path
+        self, expectation: gate.Expectation, bench: running.Bench, series: Series, folder: Path
     ) -> tuple[gate.OpenDuel | None, gate.OpenDuel | None]:
         """What makes the other commit ready to be run beside the candidate: alternately, and interleaved.
 
@@ -276,13 +276,13 @@ class PytestGate:
             interleaved if can_interleave and form in (DuetForm.AUTO, DuetForm.INTERLEAVE) else None,
         )
 
-    def _beside(self, bench: runner.Bench, commit: str) -> runner.Bench:
+    def _beside(self, bench: running.Bench, commit: str) -> running.Bench:
         """The bench of another commit, checked out once for all workloads of this gate."""
         if commit not in self._worktrees:
             git.resolve(self.root, commit, env=bench.env)
             self._progress.say(f"  checking out {commit[:SHOWN_SHA]} beside the project")
             self._worktrees[commit] = self._held.enter_context(
-                runner.at_commit(bench, commit, on_line=lambda line: self._progress.say(f"  duet_setup: {line}"))
+                running.at_commit(bench, commit, on_line=lambda line: self._progress.say(f"  duet_setup: {line}"))
             )
         return self._worktrees[commit]
 
@@ -545,7 +545,7 @@ class PytestGate:
             opens_gate=closing.opens,
             exit_status=exit_status,
             shut_by=closing.shut_by,
-            machine=self._bench.machine if isinstance(self._bench, runner.Bench) else None,
+            machine=self._bench.machine if isinstance(self._bench, running.Bench) else None,
             commit=self._commit,
             label=self._label,
             shard=self._shard,
@@ -595,7 +595,7 @@ class PytestGate:
         return self._checked.get(workload) or gate.Checked(verdict=self.verdicts[workload])
 
     def _baseline_file(self, workload: str) -> str | None:
-        if not isinstance(self._bench, runner.Bench):
+        if not isinstance(self._bench, running.Bench):
             return None
         file = self.store.baseline_path(self._bench.machine.slug, workload)
         return os.path.relpath(file, self.root) if os.path.lexists(file) else None

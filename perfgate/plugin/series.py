@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar, Final
 
-from perfgate import runner
+from perfgate import running
 from perfgate.duet.environment import declared_there
 from perfgate.gate import NOT_MEASURED_BY, Pair
 from perfgate.machine import wait_until_idle
@@ -29,7 +29,7 @@ SHOWN_SHA: Final = 12
 class Series:
     """The runs of one workload in one gate, and what they say beside their numbers."""
 
-    def __init__(self, *, bench: runner.Bench, workload: Workload, folder: Path, progress: Progress) -> None:
+    def __init__(self, *, bench: running.Bench, workload: Workload, folder: Path, progress: Progress) -> None:
         self.bench = bench
         self._workload = workload
         self._folder = folder
@@ -70,7 +70,7 @@ class Series:
         self._made += 1
         return self._folder / f"run-{self._made}"
 
-    def take(self, measured: runner.Measured) -> Run:
+    def take(self, measured: running.Measured) -> Run:
         """Take a run of the candidate's in, which may have been made beside another commit's."""
         run = measured.run
         self._taken += 1
@@ -96,7 +96,7 @@ class WorktreeDuel:
 
     revision: str
     commit: str
-    bench: runner.Bench
+    bench: running.Bench
     """Of that commit; the candidate's is its series' own."""
     series: Series
     workload: Workload
@@ -136,7 +136,7 @@ class WorktreeDuel:
     def _reference(self, folder: Path, title: str) -> Run:
         return self._as_blessed(self._measured_there(folder, title))
 
-    def _measured_there(self, folder: Path, title: str) -> runner.Measured:
+    def _measured_there(self, folder: Path, title: str) -> running.Measured:
         self._refuse_other_words()
         try:
             return measure(self.bench, self.workload, folder, self.progress, f"{title}, {self._shown}")
@@ -181,7 +181,7 @@ class WorktreeDuel:
                 next_step="Bless from a commit without changes, so that it can be run again.",
             )
 
-    def _as_blessed(self, measured: runner.Measured) -> Run:
+    def _as_blessed(self, measured: running.Measured) -> Run:
         """A run of the other commit, held to what was blessed."""
         if self.blessed_code is not None and code_digest(measured.code) != self.blessed_code:
             raise CodeUnproven(
@@ -218,8 +218,8 @@ class InterleavedDuel(WorktreeDuel):
         busy = wait_until_idle(self.bench.machine.gpus, IDLE_PATIENCE_S)
         folders = self._reference_folder(index), self.series.next_folder()
 
-        def both(fresh: Callable[[Path], Path]) -> tuple[runner.Measured, runner.Measured]:
-            return runner.measure_pair(
+        def both(fresh: Callable[[Path], Path]) -> tuple[running.Measured, running.Measured]:
+            return running.measure_pair(
                 self.bench,
                 self.series.bench,
                 self.workload,
@@ -232,8 +232,8 @@ class InterleavedDuel(WorktreeDuel):
 
         try:
             with self.progress.run(title):
-                reference, candidate = runner.outlasting_crashes(both, on_crash=self.progress.crashed)
-        except runner.ReferenceFailed as failed:
+                reference, candidate = running.outlasting_crashes(both, on_crash=self.progress.crashed)
+        except running.ReferenceFailed as failed:
             raise self._failed_there(failed.error) from failed.error
         pair = Pair(
             reference=self._as_blessed(_complaining(reference, busy)),
@@ -244,19 +244,19 @@ class InterleavedDuel(WorktreeDuel):
         return pair
 
 
-def measure(bench: runner.Bench, workload: Workload, folder: Path, progress: Progress, title: str) -> runner.Measured:
+def measure(bench: running.Bench, workload: Workload, folder: Path, progress: Progress, title: str) -> running.Measured:
     """Make one run on an idle GPU and tell of it."""
     busy = wait_until_idle(bench.machine.gpus, IDLE_PATIENCE_S)
     with progress.run(title):
-        measured = runner.outlasting_crashes(
-            lambda fresh: runner.measure_run(bench, workload, fresh(folder)), on_crash=progress.crashed
+        measured = running.outlasting_crashes(
+            lambda fresh: running.measure_run(bench, workload, fresh(folder)), on_crash=progress.crashed
         )
     measured = _complaining(measured, busy)
     progress.done(title, measured.run)
     return measured
 
 
-def _complaining(measured: runner.Measured, busy: str | None) -> runner.Measured:
+def _complaining(measured: running.Measured, busy: str | None) -> running.Measured:
     """The run with a complaint of what kept the GPU busy before it, if anything did."""
     if busy is None:
         return measured

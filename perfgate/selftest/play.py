@@ -27,7 +27,7 @@ from perfgate.pytest_door import gate_command, run_to_end
 from perfgate.render.document import read_document
 from perfgate.render.selftest import SelftestRow, selftest_text
 from perfgate.render.text import verdict_table
-from perfgate.runner import code_now
+from perfgate.running import code_now
 from perfgate.store import Store
 
 WORKLOAD: Final = "loop"

@@ -19,7 +19,7 @@ from perfgate.model.machine import Machine
 from perfgate.model.settings import Settings
 from perfgate.model.workload import CaptureMode, CaptureWindow, Workload
 from perfgate.nsys.tool import NsysTool
-from perfgate.runner import Bench, Measured, at_commit, measure_run, outlasting_crashes
+from perfgate.running import Bench, Measured, at_commit, measure_run, outlasting_crashes
 from perfgate.workload_file import read_workload_file
 
 pytestmark = pytest.mark.nsys

@@ -16,7 +16,7 @@ from perfgate.model.metric import Metric
 from perfgate.model.settings import Settings
 from perfgate.model.workload import CaptureMode, Workload
 from perfgate.nsys.tool import NsysTool
-from perfgate.runner import Bench, Measured, measure_run, outlasting_crashes
+from perfgate.running import Bench, Measured, measure_run, outlasting_crashes
 
 pytestmark = pytest.mark.nsys
 

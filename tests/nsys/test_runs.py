@@ -24,7 +24,7 @@ from perfgate.nsys.environment import withhold_secrets
 from perfgate.nsys.profile import ProfileOutcome, ProfileSpec, export, run_reports
 from perfgate.nsys.tool import NsysTool
 from perfgate.process import processes_of
-from perfgate.runner import TRIES
+from perfgate.running import TRIES
 
 pytestmark = pytest.mark.nsys
 

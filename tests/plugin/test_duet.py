@@ -12,7 +12,7 @@ import pytest
 from support import records
 from support.project import LOOP, Project
 
-from perfgate import runner
+from perfgate import running
 from perfgate.model.baseline import Baseline, Commit, code_digest
 from perfgate.model.metric import Metric
 from perfgate.model.order import Account, Ending
@@ -53,7 +53,7 @@ def ran(repository: Project) -> Callable[..., list[Path]]:
     def put(*, reference: float, candidate: float, interrupt_at: int | None = None) -> list[Path]:
         asked: list[Path] = []
 
-        def measure_run(bench: runner.Bench, workload: Workload, folder: Path) -> runner.Measured:
+        def measure_run(bench: running.Bench, workload: Workload, folder: Path) -> running.Measured:
             del workload
             folder.mkdir(parents=True)
             assert (bench.root / "workloads" / "loops.py").is_file()
@@ -62,9 +62,9 @@ def ran(repository: Project) -> Callable[..., list[Path]]:
                 raise KeyboardInterrupt
             made = slower(reference if bench.tree is not None else candidate, len(asked))
             account = Account(ending=Ending.FINISHED, pid=1, torch="2.6.0", cuda="12.4", nvtx="0.2.11")
-            return runner.Measured(run=made, account=account, code=records.CODE)
+            return running.Measured(run=made, account=account, code=records.CODE)
 
-        repository.patch.setattr(runner, "measure_run", measure_run)
+        repository.patch.setattr(running, "measure_run", measure_run)
         return asked
 
     return put
@@ -238,16 +238,16 @@ def test_what_was_measured_is_what_was_checked_out_when_the_gate_began(
     kept = repository.store.latest_result("loop")
     assert kept is not None
     assert kept.result.commit == began
-    measured = runner.measure_run
+    measured = running.measure_run
 
-    def committing(bench: runner.Bench, workload: Workload, folder: Path) -> runner.Measured:
+    def committing(bench: running.Bench, workload: Workload, folder: Path) -> running.Measured:
         if not (repository.root / "config.json").exists():
             repository.write("config.json", "{}")
             git(repository.root, "add", "-A")
             git(repository.root, "commit", "-q", "-m", "meanwhile")
         return measured(bench, workload, folder)
 
-    repository.patch.setattr(runner, "measure_run", committing)
+    repository.patch.setattr(running, "measure_run", committing)
     repository.gate()
     kept = repository.store.latest_result("loop")
     assert kept is not None

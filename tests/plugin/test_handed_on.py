@@ -13,7 +13,7 @@ import pytest
 from support import records
 from support.project import Project
 
-from perfgate import runner
+from perfgate import running
 from perfgate.model.sample import Run
 from perfgate.model.workload import Workload
 from perfgate.plugin import handed_on
@@ -173,13 +173,13 @@ def test_what_a_conftest_sets_is_not_handed_on_for_another_commit_has_its_own(pr
     project.write("conftest.py", "import os\n\nos.environ['OF_CONFTEST'] = os.environ['OF_SHELL'] = 'late'\n")
     project.patch.setenv("OF_SHELL", "early")
     project.patch.setenv("GIT_INDEX_FILE", str(project.root / "index.lock"))
-    made, handed = runner.measure_run, dict[str, str]()
+    made, handed = running.measure_run, dict[str, str]()
 
-    def noting(bench: runner.Bench, workload: Workload, folder: Path) -> runner.Measured:
+    def noting(bench: running.Bench, workload: Workload, folder: Path) -> running.Measured:
         handed.update(bench.env)
         return made(bench, workload, folder)
 
-    project.patch.setattr(runner, "measure_run", noting)
+    project.patch.setattr(running, "measure_run", noting)
     try:
         project.gate()
     finally:

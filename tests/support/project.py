@@ -22,7 +22,7 @@ import pytest
 from support import records
 from support.fake_nvml import FakeGpu, FakeNvml
 
-from perfgate import cli, runner
+from perfgate import cli, running
 from perfgate.machine import read_machine, wait_until_idle
 from perfgate.model.baseline import Baseline, Result
 from perfgate.model.errors import NsysNotFound
@@ -184,7 +184,7 @@ class Project:
         left, codes = list(outcomes), list(code)
         asked: list[str] = []
 
-        def measure_run(_bench: runner.Bench, workload: Workload, folder: Path) -> runner.Measured:
+        def measure_run(_bench: running.Bench, workload: Workload, folder: Path) -> running.Measured:
             asked.append(workload.id)
             folder.mkdir(parents=True)
             now = left.pop(0) if len(left) > 1 else left[0]
@@ -193,9 +193,9 @@ class Project:
             account = Account(ending=Ending.FINISHED, pid=1, torch="2.6.0", cuda="12.4", nvtx="0.2.11")
             made = now if isinstance(now, Run) else now()
             loaded = codes.pop(0) if len(codes) > 1 else codes[0]
-            return runner.Measured(run=made, account=account, code=loaded, withheld=withheld)
+            return running.Measured(run=made, account=account, code=loaded, withheld=withheld)
 
-        self.patch.setattr(runner, "measure_run", measure_run)
+        self.patch.setattr(running, "measure_run", measure_run)
         return asked
 
     def baseline(

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 import perfgate
-from perfgate import runner
+from perfgate import running
 from perfgate.demo.record import EXPORT, MANIFEST, Manifest, Recording, unpack
 from perfgate.demo.replay import _measured
 from perfgate.model.machine import Machine
@@ -51,7 +51,7 @@ def pytest_configure() -> None:
     patch.setattr(bench, "read_machine", _machine)
     patch.setattr(bench, "find_nsys", _nsys)
     patch.setattr(series, "wait_until_idle", _idle)
-    patch.setattr(runner, "measure_run", partial(_replayed, recorded=count()))
+    patch.setattr(running, "measure_run", partial(_replayed, recorded=count()))
 
 
 def _machine(*_arguments: object, **_options: object) -> Machine:
@@ -69,8 +69,8 @@ def _idle(*_arguments: object, **_options: object) -> None:
 
 
 def _replayed(
-    of: runner.Bench, workload: Workload, folder: Path, *, recorded: Iterator[int], **_options: object
-) -> runner.Measured:
+    of: running.Bench, workload: Workload, folder: Path, *, recorded: Iterator[int], **_options: object
+) -> running.Measured:
     what = os.environ[WHAT]
     folder.mkdir(parents=True)
     if what == "hang":
@@ -89,5 +89,5 @@ def _replayed(
     shutil.copy(work / EXPORT, folder / "capture-0.sqlite")
     for name in ("nsys/capture-0.nsys-rep", "nsys/capture-0.sqlite", "workload.log", "order.json"):
         (folder / name).write_text(SECRET, encoding="utf-8")
-    code = runner.code_now({workload.source: ""}, of.root)
-    return runner.Measured(run=run, account=None, code=code)
+    code = running.code_now({workload.source: ""}, of.root)
+    return running.Measured(run=run, account=None, code=code)

@@ -27,6 +27,10 @@ MAY_START_PROCESSES = {
     "ncu/test_tool.py": "asks a stand-in for ncu its version",
     "nsys/test_profile.py": "runs a stand-in for nsys",
     "nsys/test_tool.py": "asks a stand-in for nsys its version",
+    "running/test_code.py": "asks git which files are the project's",
+    "running/test_environment.py": "asks git what is vendored",
+    "running/test_exchange.py": "asks git what is vendored",
+    "running/test_pair.py": "asks git what is vendored",
     "scaffold/test_facts.py": "asks git where a project lies, and for its branches",
     "test_doctor.py": "compiles and runs a trial workload",
     "test_git.py": "asks git",
@@ -35,7 +39,6 @@ MAY_START_PROCESSES = {
     "test_layers.py": "imports in a fresh interpreter",
     "test_process.py": "starts and ends processes",
     "test_pytest_door.py": "starts and ends processes",
-    "test_runner.py": "asks git which files are the project's",
     "test_store.py": "writers in other processes",
     "test_worker.py": "a side of a duet is killed, and leaves a child behind",
 }

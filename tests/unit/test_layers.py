@@ -23,7 +23,7 @@ BORDERS = frozenset({"settings", "workload", "workload_file"})
 """Where files of the user become records, and what a workload author writes."""
 HALLS = frozenset(
     {
-        *("gate", "duet", "runner", "repeats", "blessing", "calibration", "history", "explaining", "pages", "merging"),
+        *("gate", "duet", "running", "repeats", "blessing", "calibration", "history", "explaining", "pages", "merging"),
         *("doctor", "demo", "selftest", "pytest_door", "probing", "github", "scaffold"),
     }
 )
@@ -44,18 +44,18 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "repeats": frozenset({"model"}),
     "blessing": frozenset({"model", "explain", "judge", "repeats"}),  # says what the next gate will: by its own rule
     "duet": frozenset({"model", "git", "workload_file"}),  # of another commit, which declares what is run there
-    "runner": frozenset({"model", "duet", "git", "machine", "metrics", "nsys", "process"}),
+    "running": frozenset({"model", "duet", "git", "machine", "metrics", "nsys", "process"}),
     "calibration": frozenset({"model", "judge", "blessing", "repeats"}),
     "history": frozenset({"model", "git", "store"}),
     "doctor": frozenset({"model", "git", "machine", "nsys", "workload"}),
     "explaining": frozenset({"model", "explain", "metrics", "nsys", "store"}),
-    "probing": frozenset({"model", "explain", "explaining", "ncu", "nsys", "process", "repeats", "runner"}),
+    "probing": frozenset({"model", "explain", "explaining", "ncu", "nsys", "process", "repeats", "running"}),
     "pages": frozenset({"model", "explain", "explaining", "history", "metrics", "nsys", "render", "store", "perfgate"}),
     "merging": frozenset({"model", "render", "perfgate"}),
     "demo": frozenset({"model", "metrics", "nsys", "render", "store", "gate", "blessing"}),
     "pytest_door": frozenset(),
     "selftest": frozenset(
-        {"model", "machine", "nsys", "render", "store", "runner", "blessing", "pytest_door", "workload", "perfgate"}
+        {"model", "machine", "nsys", "render", "store", "running", "blessing", "pytest_door", "workload", "perfgate"}
     ),
     "github": frozenset({"model", "blessing", "duet", "git", "process", "pytest_door", "render", "settings", "store"}),
     "__main__": frozenset({"cli"}),

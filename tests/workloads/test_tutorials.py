@@ -25,7 +25,7 @@ from perfgate.nsys.environment import withhold_secrets
 from perfgate.nsys.export.timeline import read_timeline
 from perfgate.nsys.profile import ProfileSpec, profile
 from perfgate.nsys.tool import find_nsys
-from perfgate.runner import TRIES
+from perfgate.running import TRIES
 from perfgate.store import KeptResult, Store
 
 pytestmark = [

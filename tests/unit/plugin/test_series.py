@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from support import records
 
-from perfgate import runner
+from perfgate import running
 from perfgate.duet.worktree import Worktree
 from perfgate.model.baseline import code_digest
 from perfgate.model.errors import (
@@ -35,7 +35,7 @@ from perfgate.workload_file import read_workload_file
 
 SHA = "0123456789abcdef0123456789abcdef01234567"
 CHANGED = "the workload's code changed meanwhile"
-Made = runner.Measured | BaseException
+Made = running.Measured | BaseException
 
 
 def measured(
@@ -45,8 +45,8 @@ def measured(
     torch: str = "2.6.0",
     cores: float | None = None,
     withheld: str | None = None,
-) -> runner.Measured:
-    return runner.Measured(
+) -> running.Measured:
+    return running.Measured(
         run=records.run({Metric.STEP_MS: step_ms}),
         account=Account(ending=Ending.FINISHED, pid=1, torch=torch, cuda="12.4", nvtx="0.2.11", cores=cores),
         code=code,
@@ -61,7 +61,7 @@ class Stand:
     folder: Path
     out: io.StringIO = field(default_factory=io.StringIO)
     runs: list[Made] = field(default_factory=list)
-    pairs: list[tuple[runner.Measured, runner.Measured] | BaseException] = field(default_factory=list)
+    pairs: list[tuple[running.Measured, running.Measured] | BaseException] = field(default_factory=list)
     asked: list[dict[str, object]] = field(default_factory=list)
     folders: list[str] = field(default_factory=list)
     busy: str | None = None
@@ -69,8 +69,8 @@ class Stand:
     def __post_init__(self) -> None:
         tool = NsysTool(path=Path("nsys"), version=NsysVersion(2024, 2, 3), env={})
 
-        def bench(root: str) -> runner.Bench:
-            return runner.Bench(
+        def bench(root: str) -> running.Bench:
+            return running.Bench(
                 root=self.folder / root, settings=Settings(), tool=tool, machine=Machine(), env={}, python="python"
             )
 
@@ -79,7 +79,7 @@ class Stand:
         self.workload = records.workload()
         self.series = Series(bench=self.here, workload=self.workload, folder=self.folder, progress=self.progress)
 
-    def measure_run(self, bench: runner.Bench, workload: Workload, folder: Path) -> runner.Measured:
+    def measure_run(self, bench: running.Bench, workload: Workload, folder: Path) -> running.Measured:
         """Stand in for the runner's."""
         assert workload == self.workload
         self.folders.append(f"{bench.root.name}: {folder.name}")
@@ -90,12 +90,12 @@ class Stand:
 
     def measure_pair(
         self,
-        reference: runner.Bench,
-        candidate: runner.Bench,
+        reference: running.Bench,
+        candidate: running.Bench,
         workload: Workload,
         folders: tuple[Path, Path],
         **asked: object,
-    ) -> tuple[runner.Measured, runner.Measured]:
+    ) -> tuple[running.Measured, running.Measured]:
         """Stand in for the runner's."""
         assert (reference, candidate, workload) == (self.there, self.here, self.workload)
         self.folders.append(" | ".join(folder.name for folder in folders))
@@ -143,8 +143,8 @@ class Stand:
 @pytest.fixture
 def stand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stand:
     made = Stand(tmp_path)
-    monkeypatch.setattr(runner, "measure_run", made.measure_run)
-    monkeypatch.setattr(runner, "measure_pair", made.measure_pair)
+    monkeypatch.setattr(running, "measure_run", made.measure_run)
+    monkeypatch.setattr(running, "measure_pair", made.measure_pair)
     monkeypatch.setattr(module, "wait_until_idle", lambda _gpus, _patience_s: made.busy)
     return made
 
@@ -255,7 +255,7 @@ def test_a_gpu_that_was_busy_before_a_pair_makes_both_runs_invalid(stand: Stand)
 
 def test_another_commit_that_does_not_run_is_told_alike_in_both_forms(stand: Stand) -> None:
     failed = WorkloadFailed(subject="mlp", fact="it raised KeyError: 'x'", next_step="See the log.\n  | last words")
-    stand.runs, stand.pairs = [failed], [runner.ReferenceFailed(failed)]
+    stand.runs, stand.pairs = [failed], [running.ReferenceFailed(failed)]
     told = []
     for duel in (stand.alternate(), stand.interleaved()):
         with pytest.raises(WorktreeFailed) as caught:
@@ -323,7 +323,7 @@ def test_a_command_that_was_blessed_with_other_words_than_its_commit_has_is_no_o
 @pytest.mark.parametrize("kind", [CodeUnproven, RevisionMissing])
 def test_a_commit_without_the_workload_or_its_proof_stays_what_it_is(stand: Stand, kind: type[PerfgateError]) -> None:
     error = kind(subject="mlp", fact="there is no workloads/mlp.py", next_step="Bless another.")
-    stand.runs, stand.pairs = [error], [runner.ReferenceFailed(error)]
+    stand.runs, stand.pairs = [error], [running.ReferenceFailed(error)]
     for duel in (stand.alternate(), stand.interleaved()):
         with pytest.raises(kind) as caught:
             duel.pair(0, 1)

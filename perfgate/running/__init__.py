@@ -1,0 +1,37 @@
+"""Runs: one of the project or of another commit, and pairs of both. It measures what ran, and judges nothing.
+
+```
+bench.py        what a run needs beside its workload, also of another commit
+run.py          one run: ordered, profiled, measured
+pair.py         both sides of a duet at once, in turns
+prepare.py      a run for another tool than nsys
+tries.py        again, where nsys broke down
+
+command.py      what nsys is to start                environment.py  the variables of its processes
+exchange.py     order, account, turns                code.py         which code it was of
+captures.py     what its captures show               failures.py     why it came to nothing
+kept.py         log and exports
+```
+"""
+
+from perfgate.running.bench import Bench, at_commit
+from perfgate.running.code import code_now
+from perfgate.running.pair import ReferenceFailed, Side, measure_pair
+from perfgate.running.prepare import Prepared, prepared
+from perfgate.running.run import Measured, measure_run
+from perfgate.running.tries import TRIES, outlasting_crashes
+
+__all__ = [
+    "TRIES",
+    "Bench",
+    "Measured",
+    "Prepared",
+    "ReferenceFailed",
+    "Side",
+    "at_commit",
+    "code_now",
+    "measure_pair",
+    "measure_run",
+    "outlasting_crashes",
+    "prepared",
+]

@@ -1,0 +1,134 @@
+"""What a run that came to nothing is told as: the workload's failure, the time's, the commit's or the capture's."""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from pathlib import Path
+from typing import assert_never
+
+from perfgate.duet.environment import missing_there
+from perfgate.duet.worktree import Worktree
+from perfgate.model.errors import CaptureFailed, NsysCrashed, WorkloadFailed, WorkloadTimedOut
+from perfgate.model.order import Account, Ending
+from perfgate.model.workload import Workload
+from perfgate.nsys.profile import ProfileOutcome
+
+NOT_THERE = re.compile(r"^ERROR: (?:not found|file or directory not found): ", re.MULTILINE)
+"""What pytest prints where a file that it could import holds no such function or parameters."""
+
+
+def refuse_missing(
+    workload: Workload, tree: Worktree, outcome: ProfileOutcome, account: Account | None, log: Path
+) -> None:
+    """Tell a function or parameters that are younger than the commit from a workload that fails there.
+
+    Raises:
+        RevisionMissing: the commit does not have the workload.
+    """
+    if workload.form == "command" or account is not None or not outcome.exit_status:
+        return
+    with suppress(OSError):
+        if NOT_THERE.search(log.read_text(encoding="utf-8", errors="replace")):
+            raise missing_there(workload, tree, f"{workload.source} holds no {workload.id}")
+
+
+def refuse_failed(workload: Workload, outcome: ProfileOutcome, account: Account | None, log: Path) -> None:
+    """Refuse a workload that did not end well.
+
+    Raises:
+        WorkloadFailed: it raised, exited, was killed, skipped itself or took the wrong number of steps.
+        WorkloadTimedOut: it did not end in time.
+        CaptureFailed: it did not, as the disk was full.
+    """
+    shown = _tail(outcome)
+    if outcome.disk_was_full and outcome.timed_out:
+        # Its time was up because of that: raising the limit is no advice.
+        raise CaptureFailed(
+            subject=workload.id,
+            fact=_problem(outcome, log),
+            next_step=f"Free some space, and run again. See {log}.{shown}",
+        )
+    if outcome.nsys_hung:
+        raise WorkloadTimedOut(
+            subject=workload.id,
+            fact=f"nsys did not end within {workload.timeout_s:g} s, though the workload had ended, and was stopped",
+            next_step="Run it again, for nsys hangs now and then on a busy machine. For a capture that takes it so "
+            f"long, measure fewer steps or raise timeout_s. See {log}.{shown}",
+        )
+    if outcome.timed_out:
+        raise WorkloadTimedOut(
+            subject=workload.id,
+            fact=f"it did not end within {workload.timeout_s:g} s and was stopped",
+            next_step=f"See {log}, or raise timeout_s if it needs longer.{shown}",
+        )
+    failure = _command_failure(outcome) if workload.form == "command" else _worker_failure(outcome, account)
+    if failure is not None:
+        raise WorkloadFailed(subject=workload.id, fact=failure, next_step=f"See {log}.{shown}")
+
+
+def refuse_uncaptured(workload: Workload, outcome: ProfileOutcome, log: Path) -> None:
+    """Refuse a run that ended well, and left no capture.
+
+    Raises:
+        CaptureFailed: nsys says why, or nothing.
+        NsysCrashed: nsys itself broke down.
+    """
+    if outcome.captures:
+        return
+    raise (CaptureFailed if outcome.crash is None else NsysCrashed)(
+        subject=workload.id,
+        fact=_problem(outcome, log),
+        next_step=f"See {log}, and run: perfgate doctor" if log.is_file() else "Run: perfgate doctor",
+    )
+
+
+def _command_failure(outcome: ProfileOutcome) -> str | None:
+    if outcome.signal is not None:
+        return f"its command was killed by {outcome.signal}"
+    if outcome.exit_status:
+        return f"its command ended with exit status {outcome.exit_status}"
+    return None
+
+
+def _worker_failure(outcome: ProfileOutcome, account: Account | None) -> str | None:
+    if account is None and outcome.exit_status is None and not outcome.captures:
+        return None  # nsys never started it, or died: that is the capture's failure, and has its own words
+    if account is None:
+        how = f"killed by {outcome.signal}" if outcome.signal else f"gone with exit status {outcome.exit_status}"
+        return f"its process was {how} before the workload came to its end"
+    match account.ending:
+        case Ending.FINISHED if outcome.signal is not None:
+            return f"its loop came to its end, and then its process was killed by {outcome.signal}"
+        case Ending.FINISHED if outcome.exit_status:
+            return f"its loop came to its end, and then its process failed with exit status {outcome.exit_status}"
+        case Ending.FINISHED:
+            return None
+        case Ending.RAISED:
+            return f"it raised {_first_line(account.message)}"
+        case Ending.EXITED:
+            return f"{account.message} (exit status {account.exit_status})"
+        case Ending.SKIPPED:
+            return f"it skipped itself ({_first_line(account.message)}), so nothing was measured"
+        case Ending.WRONG_STEPS | Ending.DEAF | Ending.NOT_PINNED | Ending.ABANDONED:
+            return account.message.removesuffix(".")
+        case _:
+            assert_never(account.ending)
+
+
+def _first_line(message: str) -> str:
+    """What fits into a sentence of an exception's message; its traceback, in the tail, has the rest."""
+    first = next((line for line in message.splitlines() if line.strip()), "")
+    return first.strip().rstrip(".: ")
+
+
+def _tail(outcome: ProfileOutcome) -> str:
+    if not outcome.tail:
+        return " It printed nothing."
+    return "\nLast lines of its output:\n" + "\n".join(f"  | {line}" for line in outcome.tail)
+
+
+def _problem(outcome: ProfileOutcome, log: Path) -> str:
+    """Why there is no capture, with the log where it now is."""
+    told = (outcome.problem or "nsys left no capture").replace(str(outcome.log), str(log))
+    return told.rstrip(".")

@@ -1,0 +1,57 @@
+"""Runs without nsys: benches, commands, and how a profiled workload ended."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from perfgate.model.machine import Machine
+from perfgate.model.order import Account, Ending
+from perfgate.model.settings import Settings
+from perfgate.model.workload import Workload
+from perfgate.nsys.profile import Captured, ProfileOutcome
+from perfgate.nsys.tool import NsysTool, NsysVersion
+from perfgate.running import Bench
+
+LOG = Path(".perfgate/results/mlp/run-1/workload.log")
+CAPTURED = (Captured(rep=Path("c.nsys-rep"), sqlite=Path("c.sqlite")),)
+
+
+def bench_of(root: Path, **env: str) -> Bench:
+    """A bench of a project without a GPU, whose nsys is not there."""
+    tool = NsysTool(path=Path("nsys"), version=NsysVersion(2024, 2, 3), env={})
+    return Bench(root=root, settings=Settings(), tool=tool, machine=Machine(), env=env, python="/venv/bin/python")
+
+
+def command(*words: str, cwd: str | None = None) -> Workload:
+    """A workload that is a command, without warm-up."""
+    return Workload(id="train", source="workloads/train.yaml", command=words, steps=30, warmup=0, step="s", cwd=cwd)
+
+
+def ended(
+    *,
+    exit_status: int | None = 0,
+    signal: str | None = None,
+    timed_out: bool = False,
+    nsys_hung: bool = False,
+    disk_was_full: bool = False,
+    tail: tuple[str, ...] = (),
+    captures: tuple[Captured, ...] = CAPTURED,
+) -> ProfileOutcome:
+    """What came of a run, one that did well unless told."""
+    return ProfileOutcome(
+        nsys_hung=nsys_hung,
+        disk_was_full=disk_was_full,
+        captures=captures,
+        exit_status=exit_status,
+        signal=signal,
+        timed_out=timed_out,
+        wall_s=1.0,
+        tail=tail,
+        log=LOG,
+        problem="The disk ran full." if disk_was_full else None,
+    )
+
+
+def account(ending: Ending, message: str = "", exit_status: int | None = None) -> Account:
+    """What a worker tells of its end."""
+    return Account(ending=ending, message=message, exit_status=exit_status, pid=7)

@@ -1,0 +1,92 @@
+"""What the captures of a run show: whose steps they are, what nsys's own reports say, and what is wrong with them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+from support import records
+from support.timelines import Op, Range, build
+
+from perfgate.metrics.measure import measure
+from perfgate.model.machine import Machine
+from perfgate.model.metric import Metric
+from perfgate.model.reports import MemTimeRow, Reports
+from perfgate.model.timeline import CopyKind
+from perfgate.running.captures import gpu_unseen, share_of_h2d, steps_lost, with_ranks
+
+# What makes a run INVALID
+
+
+def test_lost_steps_are_told_process_by_process() -> None:
+    whole, half = records.process(pid=1, steps=30), records.process(pid=2, steps=28)
+    assert steps_lost(records.workload(), (whole,)) == ()
+    assert steps_lost(records.workload(), (whole, half)) == (
+        "steps were lost: process 2 shows 28 of 30 measured steps",
+    )
+
+
+def test_a_gpu_that_did_nothing_is_told_with_the_reason_of_the_capture() -> None:
+    seen = records.process()
+    unseen = records.process(
+        {Metric.STEP_MS: 1.0}, absent={Metric.KERNEL_MS: "the capture has no table of kernels"}, ranges=()
+    )
+    plain = records.process({Metric.STEP_MS: 1.0}, ranges=())
+    gpu = records.machine()
+    assert gpu_unseen(gpu, (seen, unseen)) == ()
+    assert gpu_unseen(Machine(), (unseen,)) == ()
+    assert gpu_unseen(gpu, (unseen,)) == (
+        "no GPU operation was recorded in any step (the capture has no table of kernels)",
+    )
+    assert gpu_unseen(gpu, (plain,)) == ("no GPU operation was recorded in any step (the workload launched none)",)
+
+
+# What nsys says of the copies
+
+
+def mem_row(operation: str, percent: float) -> MemTimeRow:
+    return MemTimeRow(
+        time_percent=percent,
+        total_ns=10,
+        count=1,
+        avg_ns=10,
+        med_ns=10,
+        min_ns=10,
+        max_ns=10,
+        stddev_ns=0,
+        operation=operation,
+    )
+
+
+def test_the_share_of_host_to_device_is_nsys_own_column() -> None:
+    rows = (mem_row("CUDA memcpy Host-to-Device", 62.5), mem_row("CUDA memcpy Device-to-Host", 37.5))
+    assert share_of_h2d(Reports(cuda_gpu_mem_time_sum=rows)) == 0.625
+    assert share_of_h2d(Reports(cuda_gpu_mem_time_sum=rows[1:])) == 0
+    assert share_of_h2d(Reports()) is None
+
+
+def test_the_share_of_host_to_device_is_the_same_of_the_report_and_of_the_capture() -> None:
+    copies = [Op(start=0, end=200, correlation=1), Op(start=200, end=300, correlation=2, kind=CopyKind.UVM_H2D)]
+    (sample,) = measure(build(copies=copies, ranges=[Range(start=0, end=400)]), step="step")
+    rows = (mem_row("CUDA memcpy Host-to-Device", 66.7), mem_row("CUDA memcpy Unified Host-to-Device", 33.3))
+    assert share_of_h2d(Reports(cuda_gpu_mem_time_sum=rows)) == sample.memory_share_h2d == 0.667
+
+
+# Whose steps they are
+
+
+def test_processes_are_in_the_order_of_their_ranks() -> None:
+    made = [records.process(pid=pid) for pid in (7, 8, 9)]
+    ranked = with_ranks(made, {7: 2, 8: 0, 9: 1, 10: 1})
+    assert [(process.pid, process.rank) for process in ranked] == [(8, 0), (9, 1), (7, 2)]
+
+
+@pytest.mark.parametrize("ranks", [{}, {7: 0}, {7: 0, 8: 0}, {9: 0, 10: 1}])
+def test_ranks_that_do_not_tell_the_processes_apart_are_left_out(ranks: Mapping[int, int]) -> None:
+    made = (records.process(pid=7), records.process(pid=8))
+    assert with_ranks(made, ranks) == made
+
+
+def test_one_process_has_no_rank() -> None:
+    made = (records.process(pid=7),)
+    assert with_ranks(made, {7: 0}) == made

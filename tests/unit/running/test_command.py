@@ -1,0 +1,57 @@
+"""The command line of a run, and of which part of it a capture is taken."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support import records
+from support.runs import command
+
+from perfgate.model.machine import Machine
+from perfgate.model.workload import CaptureMode, CaptureWindow
+from perfgate.running.command import capture_window, worker_command
+
+
+def test_a_script_is_run_as_it_is_written() -> None:
+    words = ("torchrun", "--nproc-per-node=2", "train.py", "4 64")
+    assert worker_command(command(*words), Path("order.json"), python="/py", pytest_options=("-c", "x")) == words
+
+
+def test_a_function_is_run_by_a_pytest_of_its_own_which_shares_what_matters() -> None:
+    built = worker_command(
+        records.workload(nodeid="workloads/mlp.py::mlp[a b]"),
+        Path("/tmp/run 1/order.json"),
+        python="/venv/bin/python",
+        pytest_options=("--rootdir=/project", "-c", "/project/pytest.ini"),
+    )
+    assert built[:5] == (
+        "/venv/bin/python",
+        "-m",
+        "pytest",
+        "--perfgate-worker=/tmp/run 1/order.json",
+        "workloads/mlp.py::mlp[a b]",
+    )
+    assert built[-4:] == ("--rootdir=/project", "-c", "/project/pytest.ini", "--override-ini=addopts=")
+    assert {"--capture=no", "--override-ini=addopts=", "no:cacheprovider"} <= {*built}
+
+
+def test_in_a_checkout_the_current_folder_does_not_come_before_the_pin() -> None:
+    built = worker_command(records.workload(), Path("order.json"), python="/py", pytest_options=(), is_pinned=True)
+    assert built[:4] == ("/py", "-P", "-m", "pytest")
+
+
+@pytest.mark.parametrize(
+    ("capture", "machine", "window"),
+    [
+        (CaptureMode.CUDA_PROFILER_API, records.machine(), CaptureMode.CUDA_PROFILER_API),
+        (CaptureMode.CUDA_PROFILER_API, Machine(), CaptureMode.ALL),
+        (CaptureMode.ALL, records.machine(), CaptureMode.ALL),
+        (CaptureWindow(delay=1, duration=2), Machine(), CaptureWindow(delay=1, duration=2)),
+    ],
+)
+def test_without_a_gpu_nobody_can_open_the_capture(
+    capture: CaptureMode | CaptureWindow, machine: Machine, window: CaptureMode | CaptureWindow
+) -> None:
+    workload = records.workload().model_copy(update={"capture": capture})
+    assert capture_window(workload, machine) == window

@@ -1,0 +1,122 @@
+"""How a run that came to nothing is told."""
+
+from __future__ import annotations
+
+import pytest
+from support import records
+from support.runs import LOG, account, command, ended
+
+from perfgate.model.errors import CaptureFailed, PerfgateError, WorkloadFailed, WorkloadTimedOut
+from perfgate.model.order import Account, Ending
+from perfgate.model.workload import Workload
+from perfgate.nsys.profile import ProfileOutcome
+from perfgate.running.failures import refuse_failed
+
+
+def failure(workload: Workload, outcome: ProfileOutcome, told: Account | None = None) -> PerfgateError:
+    with pytest.raises((CaptureFailed, WorkloadFailed, WorkloadTimedOut)) as failed:
+        refuse_failed(workload, outcome, told, LOG)
+    return failed.value
+
+
+FUNCTION = [
+    (ended(exit_status=1), account(Ending.RAISED, "ValueError: no data"), "it raised ValueError: no data"),
+    (ended(exit_status=1), account(Ending.RAISED, "AssertionError: "), "it raised AssertionError"),
+    (
+        ended(exit_status=1),
+        account(Ending.RAISED, "AcceleratorError: CUDA error: unknown error\nCompile with TORCH_USE_CUDA_DSA.\n"),
+        "it raised AcceleratorError: CUDA error: unknown error",
+    ),
+    (ended(exit_status=3), account(Ending.EXITED, "it called sys.exit(3)", 3), "it called sys.exit(3) (exit status 3)"),
+    (
+        ended(),
+        account(Ending.SKIPPED, "needs two GPUs"),
+        "it skipped itself (needs two GPUs), so nothing was measured",
+    ),
+    (ended(exit_status=1), account(Ending.WRONG_STEPS, "the loop took 3 of 4 turns."), "the loop took 3 of 4 turns"),
+    (ended(exit_status=1), account(Ending.DEAF, "nvtx 0.2.13 is deaf."), "nvtx 0.2.13 is deaf"),
+    (ended(exit_status=4), account(Ending.NOT_PINNED, "it cannot be pinned."), "it cannot be pinned"),
+    (ended(exit_status=1), account(Ending.ABANDONED, "the other side ended."), "the other side ended"),
+    (
+        ended(exit_status=137, signal="SIGKILL"),
+        None,
+        "its process was killed by SIGKILL before the workload came to its end",
+    ),
+    (ended(exit_status=3), None, "its process was gone with exit status 3 before the workload came to its end"),
+]
+
+
+@pytest.mark.parametrize(("outcome", "told", "fact"), FUNCTION)
+def test_a_function_that_fails_is_told_in_one_sentence(
+    outcome: ProfileOutcome, told: Account | None, fact: str
+) -> None:
+    error = failure(records.workload(), outcome, told)
+    assert isinstance(error, WorkloadFailed)
+    assert str(error) == f"mlp: {fact}.\nSee {LOG}. It printed nothing."
+
+
+@pytest.mark.parametrize(
+    ("outcome", "fact"),
+    [
+        (ended(exit_status=3), "its command ended with exit status 3"),
+        (ended(exit_status=139, signal="SIGSEGV"), "its command was killed by SIGSEGV"),
+    ],
+)
+def test_a_command_that_fails_is_told_in_one_sentence(outcome: ProfileOutcome, fact: str) -> None:
+    error = failure(command("python", "train.py"), outcome)
+    assert str(error) == f"train: {fact}.\nSee {LOG}. It printed nothing."
+
+
+def test_the_last_lines_are_shown_below() -> None:
+    error = failure(command("python"), ended(exit_status=1, tail=("Traceback", "KeyError: 'x'")))
+    assert str(error) == (
+        "train: its command ended with exit status 1.\n"
+        f"See {LOG}.\n"
+        "Last lines of its output:\n"
+        "  | Traceback\n"
+        "  | KeyError: 'x'"
+    )
+
+
+@pytest.mark.parametrize("workload", [records.workload(), command("python")])
+def test_a_run_out_of_time_is_told_with_its_limit(workload: Workload) -> None:
+    error = failure(workload.model_copy(update={"timeout_s": 2.5}), ended(timed_out=True, exit_status=None))
+    assert isinstance(error, WorkloadTimedOut)
+    assert str(error) == (
+        f"{workload.id}: it did not end within 2.5 s and was stopped.\n"
+        f"See {LOG}, or raise timeout_s if it needs longer. It printed nothing."
+    )
+
+
+def test_a_full_disk_is_told_before_the_time_that_it_cost() -> None:
+    workload = records.workload()
+    error = failure(workload, ended(timed_out=True, disk_was_full=True, exit_status=None))
+    assert isinstance(error, CaptureFailed)
+    assert str(error).startswith(f"{workload.id}: The disk ran full.\nFree some space, and run again.")
+
+
+def test_an_nsys_that_hangs_is_not_told_as_the_workloads_fault() -> None:
+    workload = records.workload()
+    error = failure(workload, ended(timed_out=True, nsys_hung=True, exit_status=None))
+    assert isinstance(error, WorkloadTimedOut)
+    assert str(error).startswith(
+        f"{workload.id}: nsys did not end within {workload.timeout_s:g} s, though the workload had ended, "
+        "and was stopped.\n"
+        "Run it again, for nsys hangs now and then on a busy machine."
+    )
+
+
+@pytest.mark.parametrize(
+    ("workload", "outcome", "told"),
+    [
+        (records.workload(), ended(), account(Ending.FINISHED)),
+        (command("python"), ended(), None),
+        (command("python"), ended(exit_status=None), None),
+        # nsys never started it: that is told as the capture's failure
+        (records.workload(), ended(exit_status=None, captures=()), None),
+    ],
+)
+def test_a_workload_that_did_well_is_no_failure(
+    workload: Workload, outcome: ProfileOutcome, told: Account | None
+) -> None:
+    refuse_failed(workload, outcome, told, LOG)
