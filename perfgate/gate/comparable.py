@@ -9,9 +9,7 @@ from typing import Final
 from perfgate.gate.terms import Expectation
 from perfgate.judge.words import bless_command, listed
 from perfgate.model.baseline import Baseline, BlessedRun
-from perfgate.model.errors import (
-    PerfgateError,
-)
+from perfgate.model.errors import PerfgateError
 from perfgate.model.machine import Machine
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import Run
@@ -102,6 +100,27 @@ def other_steps(then: Sequence[BlessedRun], run: Run, *, whose: str) -> str | No
     )
 
 
+def processes_lost(runs: Sequence[Run]) -> tuple[str, ...]:
+    """A rank that took no step leaves no trace in the values, which are those of the worst of the others."""
+    first, now = len(runs[0].processes), len(runs[-1].processes)
+    return () if first == now else (f"steps of {told_processes(now)} were found, of {told_processes(first)} in run 1",)
+
+
+def other_processes(baseline: Baseline, run: Run) -> str | None:
+    """Say that other processes took the steps than when it was blessed, as a sentence; None where that is not known."""
+    blessed = sorted({known for known in (run.processes for run in baseline.runs) if known is not None})
+    now = len(run.processes)
+    if not blessed or now in blessed:
+        return None
+    then = " or ".join(str(number) for number in blessed)
+    return f"steps of {told_processes(now)} were found, of {then} in the baseline. Their values are not comparable."
+
+
+def told_processes(number: int) -> str:
+    """A number of processes, in words."""
+    return f"{number} process" if number == 1 else f"{number} processes"
+
+
 def _are_data(runs: Sequence[frozenset[str]]) -> bool:
     """Whether in most runs so many of the names are of no other run as make other steps: they hold ids, or texts."""
     held = Counter(name for names in runs for name in names)
@@ -129,6 +148,7 @@ def _parameter_changes(baseline: Baseline, workload: Workload) -> str:
 def verdict_of(
     expectation: Expectation, outcome: Outcome, reason: str, next_step: str, *, runs: Sequence[Run] = ()
 ) -> Verdict:
+    """A verdict that rests on no judgement of the `runs` that were made."""
     baseline = expectation.baseline
     return Verdict(
         workload=expectation.workload.id,

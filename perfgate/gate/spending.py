@@ -37,52 +37,71 @@ def forecast(
     baseline = expectation.baseline
     if against is not None:
         in_pairs = interleaved and (not duet or known_noisy(expectation, policy))
-        plan = INTERLEAVED_PLAN if in_pairs else DUET_PLAN
-        pairs = min((policy.max_runs - plan.alone_runs) // 2, plan.most_runs)
-        alone = f"{_spending(1, run_s, DUET_PLAN)} and " if in_pairs else ""
-        first = f"{alone}{_spending(min(plan.fewest_to_fail, pairs), run_s, plan)} with {against}"
-        more = f"if that does not do, up to {_spending(pairs, run_s, plan)}"
-        return (first, more) if pairs > plan.fewest_to_fail else (first,)
+        return _with_commit(policy, INTERLEAVED_PLAN if in_pairs else DUET_PLAN, run_s=run_s, commit=against)
     if expectation.trouble is not None:
         return ("nothing to measure while its baseline cannot be read",)
     if baseline is None or why_incomparable(expectation) is not None:
         return (f"{_spending(policy.new_runs, run_s)}, to be shown: there is nothing to compare with",)
-    pairs = min((policy.max_runs - INTERLEAVED_PLAN.alone_runs) // 2, INTERLEAVED_PLAN.most_runs)
-    room = pairs >= INTERLEAVED_PLAN.fewest_to_fail
+    room = _pairs(policy, INTERLEAVED_PLAN) >= INTERLEAVED_PLAN.fewest_to_fail
     if room and interleaved and policy.stops_early and known_noisy(expectation, policy):
-        fewest = _spending(min(INTERLEAVED_PLAN.fewest_to_fail, pairs), run_s, INTERLEAVED_PLAN)
-        first = f"{_spending(1, run_s, DUET_PLAN)} and {fewest}"
-        up_to = f"{_spending(pairs, run_s, INTERLEAVED_PLAN)}{_can_show(baseline, policy, pairs, INTERLEAVED_PLAN)}"
-        return f"{first} with the baseline's commit", f"if that does not do, up to {up_to}"
-    told = f"{_spending(policy.runs, run_s)}{_can_show(baseline, policy, policy.runs, STORED_PLAN)}"
+        return _without_screen(baseline, policy, INTERLEAVED_PLAN, run_s=run_s, alone=_alone(run_s))
     beyond = _duet_of(policy, alternate=duet, interleaved=interleaved)
     if beyond is not None and why_no_screen(baseline, expectation.machine) is not None:
-        pairs = min((policy.max_runs - beyond.alone_runs) // 2, beyond.most_runs)
-        first = f"{_spending(beyond.fewest_to_fail, run_s, beyond)} with the baseline's commit"
-        up_to = f"{_spending(pairs, run_s, beyond)}{_can_show(baseline, policy, pairs, beyond)}"
-        return first, f"if that does not do, up to {up_to}"
-    if beyond is not None:
-        pairs = _pairs(policy, beyond)
-        more = f"{_spending(pairs, run_s, beyond)} with the baseline's commit"
-        return told, f"if that does not do, up to {more}{_can_show(baseline, policy, pairs, beyond)}"
+        return _without_screen(baseline, policy, beyond, run_s=run_s)
+    told = f"{_spending(policy.runs, run_s)}{_can_show(baseline, policy, policy.runs, STORED_PLAN)}"
+    return told, *_after_screen(baseline, policy, beyond, run_s=run_s)
+
+
+def _with_commit(policy: Policy, plan: Plan, *, run_s: float | None, commit: str) -> tuple[str, ...]:
+    """The stages of a duet with another commit than the baseline's, before which there is no screen."""
+    pairs = _pairs(policy, plan)
+    alone = _alone(run_s) if plan.in_pairs else ""
+    first = f"{alone}{_spending(min(plan.fewest_to_fail, pairs), run_s, plan)} with {commit}"
+    more = f"if that does not do, up to {_spending(pairs, run_s, plan)}"
+    return (first, more) if pairs > plan.fewest_to_fail else (first,)
+
+
+def _without_screen(
+    baseline: Baseline, policy: Policy, plan: Plan, *, run_s: float | None, alone: str = ""
+) -> tuple[str, ...]:
+    """The stages where it goes straight to a duet with the baseline's commit."""
+    pairs = _pairs(policy, plan)
+    first = f"{alone}{_spending(plan.fewest_to_fail, run_s, plan)} with the baseline's commit"
+    up_to = f"{_spending(pairs, run_s, plan)}{_can_show(baseline, policy, pairs, plan)}"
+    return first, f"if that does not do, up to {up_to}"
+
+
+def _after_screen(baseline: Baseline, policy: Policy, duet: Plan | None, *, run_s: float | None) -> tuple[str, ...]:
+    """The stage after the first look, if there can be one."""
+    if duet is not None:
+        pairs = _pairs(policy, duet, before=policy.runs)
+        more = f"{_spending(pairs, run_s, duet)} with the baseline's commit"
+        return (f"if that does not do, up to {more}{_can_show(baseline, policy, pairs, duet)}",)
     most = max(min(STORED_PLAN.most_runs, policy.max_runs), policy.runs)
     if most < (needed := STORED_PLAN.fewest_to_fail):
         never = f"{plural(most, 'run')} can pass, and never fail on a clock, however slow: that takes {needed}"
-        return told, f"{never} (--perfgate-max-runs={needed})"
+        return (f"{never} (--perfgate-max-runs={needed})",)
     if most <= policy.runs:
-        return (told,)
+        return ()
     more = _spending(most - policy.runs, run_s)
-    return told, f"if that does not do, up to {more} more{_can_show(baseline, policy, most, STORED_PLAN)}"
+    return (f"if that does not do, up to {more} more{_can_show(baseline, policy, most, STORED_PLAN)}",)
 
 
-def _pairs(policy: Policy, plan: Plan) -> int:
-    return min((policy.max_runs - policy.runs - plan.alone_runs) // 2, plan.most_runs)
+def _alone(run_s: float | None) -> str:
+    """The pair that is made before interleaved ones."""
+    return f"{_spending(1, run_s, DUET_PLAN)} and "
+
+
+def _pairs(policy: Policy, plan: Plan, *, before: int = 0) -> int:
+    """How many pairs there may be after so many runs that were made `before`."""
+    return min((policy.max_runs - before - plan.alone_runs) // 2, plan.most_runs)
 
 
 def _duet_of(policy: Policy, *, alternate: bool, interleaved: bool) -> Plan | None:
     """The duet that there would be after a screen; None where there would be none."""
     plan = DUET_PLAN if alternate else INTERLEAVED_PLAN if interleaved else None
-    return plan if plan is not None and _pairs(policy, plan) >= plan.fewest_to_fail else None
+    room = plan is not None and _pairs(policy, plan, before=policy.runs) >= plan.fewest_to_fail
+    return plan if room else None
 
 
 def _budget(policy: Policy, metric: Metric) -> float:

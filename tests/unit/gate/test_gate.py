@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from support import records
 
 from perfgate import gate
-from perfgate.gate import NOT_MEASURED_BY, Checked, Closing, Expectation, Policy, check, checking, close
+from perfgate.gate import NOT_MEASURED_BY, Checked, Closing, Expectation, Policy, check, close, stored
 from perfgate.judge.judge import Judgement, judge
 from perfgate.judge.rows import Terms
 from perfgate.judge.stages import STORED_PLAN
@@ -334,15 +334,13 @@ def test_a_clock_is_believed_at_planned_looks_only(
 ) -> None:
     doubt = Outcome.INCONCLUSIVE
     words = ((doubt, 3), (between, 2), (doubt, 5), (between, 4), (at_last, 5))
-    monkeypatch.setattr(checking, "judge", scripted(*words))
+    monkeypatch.setattr(stored, "judge", scripted(*words))
     checked = check(expect(records.baseline()), Policy(), Recorded(records.run()))
     assert (checked.verdict.outcome, checked.verdict.runs) == (at_last, 5)
 
 
 def test_a_users_own_number_of_runs_is_one_look(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        checking, "judge", scripted(*((Outcome.REGRESSED, n) for n in range(1, 6)), (Outcome.PASSED, 6))
-    )
+    monkeypatch.setattr(stored, "judge", scripted(*((Outcome.REGRESSED, n) for n in range(1, 6)), (Outcome.PASSED, 6)))
     checked = check(expect(records.baseline()), Policy(runs=6), Recorded(records.run()))
     assert (checked.verdict.outcome, checked.verdict.runs) == (Outcome.PASSED, 6)
 

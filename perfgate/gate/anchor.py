@@ -1,0 +1,90 @@
+"""Whether small losses have added up: what a gate's runs, alone or in a duet, say beside the best ever blessed."""
+
+from __future__ import annotations
+
+from statistics import median
+
+from perfgate.gate.underway import Underway, step_times
+from perfgate.judge.creep import FEWEST_TO_SHOW, beyond_anchor, creep
+from perfgate.judge.pairing import beside
+from perfgate.judge.remarks import clock_moved, longer_by_clock
+from perfgate.judge.stages import STORED_PLAN
+from perfgate.judge.words import milliseconds, percent, plural
+from perfgate.model.baseline import Baseline
+from perfgate.model.metric import Metric
+from perfgate.model.verdict import Creep
+
+
+def crept(underway: Underway, baseline: Baseline, reference: Baseline | None = None) -> Creep | None:
+    """How far it has come from the anchor, where that can be told; `reference` is a duet's other side."""
+    now, budget = _to_anchor(underway, baseline, reference), underway.policy.anchor_budget
+    terms = underway.terms(STORED_PLAN, max_runs=underway.policy.max_runs)
+    found = creep(baseline, now, terms, anchor_budget=budget)
+    longer = 0.0 if reference is not None else longer_by_clock(baseline, underway.runs)
+    if found is None or not found.shown or not longer:
+        return found
+    at_its_clock = creep(baseline, [value / (1 + longer) for value in now], terms, anchor_budget=budget)
+    return found if at_its_clock is not None and at_its_clock.shown else None
+
+
+def has_crept(underway: Underway, baseline: Baseline) -> bool:
+    """Whether the runs so far, beside the stored ones, show that small losses have added up."""
+    found = crept(underway, baseline)
+    return found is not None and found.shown
+
+
+def wanted_by_anchor(underway: Underway, baseline: Baseline, *, most: int) -> int:
+    """How many runs it takes to know whether small losses have added up, where these would open the gate.
+
+    As with a clock, fewer than three never shut it; but where they lie beyond, they do not open it either.
+    """
+    made = len(underway.runs)
+    if made >= FEWEST_TO_SHOW:
+        return made
+    beyond = beyond_anchor(baseline, step_times(underway.runs), anchor_budget=underway.policy.anchor_budget)
+    return made if beyond is None else min(FEWEST_TO_SHOW, most)
+
+
+def creep_unknown(
+    underway: Underway, baseline: Baseline, reference: Baseline | None, found: Creep | None
+) -> str | None:
+    """Say that a step is beyond the anchor's budget where its runs cannot show whether that is so."""
+    now, budget = _to_anchor(underway, baseline, reference), underway.policy.anchor_budget
+    if found is not None and found.change >= budget:
+        low, high = percent(found.low), percent(found.high)
+        return (
+            f"Small losses have added up to {percent(found.change)} % above the best step_ms ever blessed "
+            f"({milliseconds(found.path[0].step_ms)} ms), which does not show yet that it is more than the budget "
+            f"of {percent(budget)} % ({low} to {high})"
+        )
+    above = beyond_anchor(baseline, now, anchor_budget=budget)
+    if above is None or baseline.anchor is None or found is not None:
+        return None
+    if len(now) < FEWEST_TO_SHOW:
+        why = f"it takes {FEWEST_TO_SHOW}"
+    elif reference is None and longer_by_clock(baseline, underway.runs):
+        why = f"{clock_moved(baseline, underway.runs)}"
+    else:
+        why = "there are steps that took no time at all"
+    return (
+        f"Whether small losses have added up is not known: by {plural(len(now), 'run')} step_ms is "
+        f"{percent(above)} % above the best ever blessed ({milliseconds(baseline.anchor.step_ms)} ms), "
+        f"budget {percent(budget)} %, and {why}"
+    )
+
+
+def _to_anchor(underway: Underway, baseline: Baseline, reference: Baseline | None) -> tuple[float, ...]:
+    """What is held against the anchor, ms of each run: after a duet its ratio, put on top of the stored times.
+
+    Of an interleaved one each pair has its own: what a step takes on one core says nothing beside stored times.
+    """
+    then = baseline.values(Metric.STEP_MS)
+    if reference is not None and then and underway.interleaved_runs:
+        pairs = zip(underway.reference_runs, underway.interleaved_runs, strict=True)
+        sides = [(there.value(Metric.STEP_MS), beside(there, run).value(Metric.STEP_MS)) for there, run in pairs]
+        return tuple(median(then) / there * here for there, here in sides if there and here is not None)
+    now = step_times(underway.runs)
+    there = () if reference is None else reference.values(Metric.STEP_MS)
+    if then and there and median(there) > 0:
+        now = tuple(median(then) / median(there) * value for value in now[-len(there) :])
+    return now

@@ -1,0 +1,193 @@
+"""A duet: which form of it suits a workload, and pairs of another commit and the candidate until it is settled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+
+from perfgate.gate.comparable import why_no_screen
+from perfgate.gate.conclusion import conclude
+from perfgate.gate.endings import NoDuet
+from perfgate.gate.reference import StepsAlone, as_baseline, check_alike, check_reference, check_steps
+from perfgate.gate.settled import exact_count_rose, without_doubtful_clocks
+from perfgate.gate.terms import NO_DUET_BY, Checked, Duel, OpenDuel
+from perfgate.gate.underway import Underway, step_times
+from perfgate.judge.compare import Prior
+from perfgate.judge.forecast import smallest_loss
+from perfgate.judge.judge import Judgement, judge
+from perfgate.judge.pairing import beside
+from perfgate.judge.rows import Terms
+from perfgate.judge.stages import DUET_PLAN, INTERLEAVED_PLAN, INTERLEAVED_SDS, NOISY, Plan
+from perfgate.judge.words import plural
+from perfgate.model.baseline import Baseline
+from perfgate.model.metric import Metric
+from perfgate.model.outcome import Outcome
+from perfgate.model.verdict import Duet
+
+_INTERLEAVED_PRIORS = {metric: Prior(sd=sd) for metric, sd in INTERLEAVED_SDS.items()}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Forms:
+    """The forms of a duet that are at hand."""
+
+    alternate: OpenDuel | None
+    interleaved: OpenDuel | None
+
+    def in_order(self, screened: Judgement | None = None, *, noisy: bool = False) -> tuple[tuple[OpenDuel, Plan], ...]:
+        """The forms to try, the one that suits what is known of how much runs differ first."""
+        alternate = () if self.alternate is None else ((self.alternate, DUET_PLAN),)
+        interleaved = () if self.interleaved is None else ((self.interleaved, INTERLEAVED_PLAN),)
+        if not noisy and (screened is None or not _too_noisy(screened)):
+            return alternate or interleaved
+        return (*interleaved, *alternate)
+
+
+def _too_noisy(screened: Judgement) -> bool:
+    """Whether runs differ so much that alternate pairs could not show a loss near the budget."""
+    return any(
+        row.outcome is Outcome.INCONCLUSIVE
+        and (prior := screened.priors.get(row.metric)) is not None
+        and (budget := row.budget) is not None
+        and smallest_loss(
+            row.metric,
+            baseline_runs=DUET_PLAN.most_runs,
+            candidate_runs=DUET_PLAN.most_runs,
+            occasions=1,
+            run_sd=prior.sd,
+            occasion_sd=0.0,
+            budget=budget,
+            plan=DUET_PLAN,
+            prior_df=prior.df,
+        )
+        > NOISY * budget
+        for row in screened.verdict.metrics
+    )
+
+
+def settle_by_duet(
+    underway: Underway,
+    form: OpenDuel,
+    plan: Plan,
+    stored: Baseline | None,
+    screened: Judgement | None,
+    *,
+    why: str | None,
+) -> Checked:
+    """Make pairs until the plan of the duet is settled.
+
+    Args:
+        underway: the gate.
+        form: makes the other commit ready.
+        plan: the looks that suit that form.
+        stored: the baseline, whose commit is the other one; None where any other was asked for.
+        screened: what the screen said, where there was one.
+        why: tells why the screen does not count, where it does not.
+
+    Raises:
+        NoDuet: the other commit cannot be run, or what may be spent does not suffice for its first look.
+        OtherSteps: the two sides have other steps.
+        Ended: a run of the candidate came to nothing.
+    """
+    if not underway.may_spend(2 * plan.fewest_to_fail + plan.alone_runs):
+        raise NoDuet(
+            f"the time budget leaves no room for {plan.fewest_to_fail} pairs.\nAllow more: --perfgate-time-budget"
+        )
+    try:
+        with form() as duel:
+            most = _affordable_pairs(underway, plan)
+            before = len(underway.runs) + plan.alone_runs
+            alone = _alone(underway, duel, stored) if plan.in_pairs else None
+            screen_runs = len(underway.runs)
+            terms = underway.terms(plan, max_runs=most, priors=_priors(plan, screened))
+            against = duel.revision if stored is None else None
+            terms = replace(terms, runs_before=before, against=against, stored=stored)
+            judgement, reference = _pairs(underway, duel, terms, stored, alone)
+    except (*NO_DUET_BY, NoDuet) as impossible:
+        underway.without_duet()
+        if isinstance(impossible, NoDuet):
+            raise
+        raise NoDuet(str(impossible)) from impossible
+    if why is not None:
+        underway.remarks.append(f"Straight to the duet: {why}")
+    if plan.in_pairs:
+        underway.remarks.append(
+            "Interleaved: both sides took turns of a few steps on one CPU core, where steps take another time than "
+            "alone; what is judged is how each turn differs from the other side's before and after it"
+        )
+    pairs = len(underway.reference_runs)
+    told = Duet(revision=duel.revision, commit=duel.commit, pairs=pairs, screen_runs=screen_runs)
+    return conclude(underway, judgement.verdict, stored, reference=reference, duet=told)
+
+
+def _priors(plan: Plan, screened: Judgement | None) -> Mapping[Metric, Prior]:
+    """What is known of the run-to-run SD when the pairs of a duet begin."""
+    if plan.in_pairs:
+        return _INTERLEAVED_PRIORS
+    return {} if screened is None else screened.priors
+
+
+def _affordable_pairs(underway: Underway, plan: Plan) -> int:
+    """How many pairs there may be.
+
+    Raises:
+        NoDuet: fewer than the duet's first look takes.
+    """
+    first, before, max_runs = plan.fewest_to_fail, len(underway.runs) + plan.alone_runs, underway.policy.max_runs
+    most = min((max_runs - before) // 2, plan.most_runs)
+    if most < first:
+        needed = before + 2 * first
+        raise NoDuet(
+            f"{plural(max_runs, 'run')} {'leaves' if max_runs == 1 else 'leave'} no room for {first} pairs.\n"
+            f"Allow {needed}: --perfgate-max-runs={needed}"
+        )
+    return most
+
+
+def _alone(underway: Underway, duel: Duel, stored: Baseline | None) -> StepsAlone:
+    """What a step takes on either side where it is alone and may use all cores.
+
+    Raises:
+        NoDuet: the other commit cannot be run.
+    """
+    pair = underway.make_pair(INTERLEAVED_PLAN, duel.alone)
+    underway.take(pair.candidate)
+    check_reference(pair.reference, underway.expectation, stored, pair.candidate)
+    check_steps([pair.reference], [pair.candidate], stored)
+    then = step_times([pair.reference])
+    if stored is not None and why_no_screen(stored, underway.machine) is None:
+        then = (*then, *stored.values(Metric.STEP_MS))
+    return StepsAlone(then=then, now=step_times(underway.runs), cores=pair.cores)
+
+
+def _pairs(
+    underway: Underway, duel: Duel, terms: Terms, stored: Baseline | None, alone: StepsAlone | None
+) -> tuple[Judgement, Baseline]:
+    """Make pairs and judge them until the plan is settled: the last judgement, and what it compared with."""
+    plan, references = terms.plan, underway.reference_runs
+    own = underway.interleaved_runs if plan.in_pairs else underway.runs
+    before = len(own)
+    wanted = plan.fewest_to_fail
+    while True:
+        pair = underway.make_pair(plan, partial(duel.pair, len(references), wanted))
+        references.append(pair.reference)
+        underway.take(pair.candidate, own)
+        candidates = own[before:]
+        check_reference(pair.reference, underway.expectation, stored, pair.candidate)
+        check_steps(references, candidates, stored)
+        check_alike(references)
+        if alone is not None:
+            alone.check(step_times(references), step_times(own))
+        reference = as_baseline(underway.expectation, references, stored)
+        if plan.in_pairs:
+            candidates = [beside(*sides) for sides in zip(references, candidates, strict=True)]
+        judgement = judge(reference, candidates, terms)
+        if len(references) >= wanted:
+            wanted = max(judgement.wanted_runs, len(references))
+            more = wanted - len(references)
+            if not more or not underway.may_spend(2 * more):
+                return judgement, reference
+        elif underway.policy.stops_early and judgement.settled and exact_count_rose(judgement.verdict):
+            verdict = without_doubtful_clocks(judgement.verdict, len(references))
+            return replace(judgement, verdict=verdict), reference

@@ -1,0 +1,143 @@
+"""Against the stored baseline: looks at more and more runs, until a plan of looks is settled or nothing is left."""
+
+from __future__ import annotations
+
+from perfgate.gate.anchor import has_crept, wanted_by_anchor
+from perfgate.gate.comparable import other_processes, other_steps, verdict_of
+from perfgate.gate.conclusion import conclude
+from perfgate.gate.endings import OtherSteps
+from perfgate.gate.settled import exact_count_rose, without_doubtful_clocks
+from perfgate.gate.terms import Checked
+from perfgate.gate.uncompared import measure_alone
+from perfgate.gate.underway import Underway
+from perfgate.judge.judge import Judgement, judge
+from perfgate.judge.remarks import clock_moved, clock_rise, longer_by_clock
+from perfgate.judge.stages import SCREEN_PLAN, STORED_PLAN, Plan
+from perfgate.judge.words import bless_command, listed, percent
+from perfgate.model.baseline import Baseline
+from perfgate.model.metric import Metric
+from perfgate.model.outcome import Outcome
+from perfgate.model.verdict import Verdict
+
+_FOLLOW_CLOCK = (Metric.STEP_MS, Metric.KERNEL_MS)
+"""Of which all, or nearly all, may take longer at a lower SM clock; copies and the host do not."""
+
+
+def settle_by_stored(underway: Underway, baseline: Baseline) -> Checked:
+    """Settle it against the stored baseline alone."""
+    told = look(underway, baseline, STORED_PLAN)
+    if isinstance(told, Checked):
+        return told
+    verdict = _beyond_clock(underway, told.verdict, baseline)
+    return conclude(underway, _unhidden_by_clock(underway, verdict, baseline), baseline)
+
+
+def look(underway: Underway, baseline: Baseline, plan: Plan) -> Judgement | Checked:
+    """Measure and judge by a plan of looks until it is settled; a whole `Checked` where no plan can go on.
+
+    Raises:
+        Ended: a run came to nothing.
+        OtherSteps: other ranges than the baseline's are its steps.
+    """
+    policy, runs = underway.policy, underway.runs
+    most = min(plan.most_runs, policy.max_runs)
+    terms = underway.terms(plan, max_runs=max(most, policy.runs))
+    wanted = max(policy.runs, len(runs))
+    _refuse_other_steps(underway, baseline)
+    judgement = judge(baseline, runs, terms) if len(runs) >= wanted else None
+    if judgement is not None:
+        wanted = max(judgement.wanted_runs, _wanted_by_anchor(underway, judgement, baseline, plan, most=most), wanted)
+    while judgement is None or len(runs) < wanted:
+        if len(runs) >= policy.runs and not underway.may_spend(wanted - len(runs)):
+            break
+        underway.make_run(wanted)
+        if (differs := other_processes(baseline, runs[-1])) is not None:
+            return _of_other_processes(underway, differs)
+        _refuse_other_steps(underway, baseline)
+        judgement = judge(baseline, runs, terms)
+        if len(runs) >= wanted:
+            if _stored_times_hold(underway, baseline, plan) and has_crept(underway, baseline):
+                return conclude(underway, judgement.verdict, baseline)
+            by_anchor = _wanted_by_anchor(underway, judgement, baseline, plan, most=most)
+            wanted = max(judgement.wanted_runs, by_anchor, len(runs))
+        elif policy.stops_early and judgement.settled and exact_count_rose(judgement.verdict):
+            return conclude(underway, without_doubtful_clocks(judgement.verdict, len(runs)), baseline)
+    assert judgement is not None  # at least one run was made, and judged
+    return judgement
+
+
+def _refuse_other_steps(underway: Underway, baseline: Baseline) -> None:
+    for run in underway.runs:
+        if (differs := other_steps(baseline.runs, run, whose="the baseline")) is not None:
+            raise OtherSteps(differs, stored=True)
+
+
+def _of_other_processes(underway: Underway, differs: str) -> Checked:
+    bless = bless_command(underway.expectation.workload.id)
+    advice = f"Look for a process that ended early or took no step. If it is meant, bless it: {bless}"
+    return measure_alone(underway, verdict_of(underway.expectation, Outcome.INCOMPARABLE, differs, advice))
+
+
+def _stored_times_hold(underway: Underway, baseline: Baseline, plan: Plan) -> bool:
+    """Before a duet, stored times count only where the screen does."""
+    return plan is not SCREEN_PLAN or clock_moved(baseline, underway.runs) is None
+
+
+def _wanted_by_anchor(underway: Underway, judgement: Judgement, baseline: Baseline, plan: Plan, *, most: int) -> int:
+    """How many runs the anchor wants, where those so far would open the gate."""
+    opens = judgement.verdict.outcome in (Outcome.PASSED, Outcome.IMPROVED)
+    if not opens or not _stored_times_hold(underway, baseline, plan):
+        return len(underway.runs)
+    return wanted_by_anchor(underway, baseline, most=most)
+
+
+# Where the SM clock is not what it was
+
+
+def _beyond_clock(underway: Underway, verdict: Verdict, baseline: Baseline) -> Verdict:
+    """Leave open what a lower SM clock alone would make of the code that was blessed."""
+    longer = longer_by_clock(baseline, underway.runs)
+    lost = [row for row in verdict.metrics if row.outcome is Outcome.REGRESSED]
+    by_clock = [row for row in lost if row.metric in _FOLLOW_CLOCK and row.low is not None and row.low <= longer]
+    if not longer or not lost or by_clock != lost:
+        return verdict
+    open_rows = tuple(
+        row.model_copy(update={"outcome": Outcome.INCONCLUSIVE}) if row in lost else row for row in verdict.metrics
+    )
+    return verdict.model_copy(
+        update={
+            "outcome": Outcome.INCONCLUSIVE,
+            "reason": f"{clock_moved(baseline, underway.runs)}, which alone can make a step {percent(longer)} % "
+            f"longer: {listed([row.metric for row in lost])} {'is' if len(lost) == 1 else 'are'} not shown to have "
+            "lost more than that.",
+            "next_step": _at_this_clock(underway),
+            "metrics": open_rows,
+            "loss_level": None,
+            "loss_by": None,
+        }
+    )
+
+
+def _unhidden_by_clock(underway: Underway, verdict: Verdict, baseline: Baseline) -> Verdict:
+    """Leave open what a higher SM clock may hide: a loss within what it makes faster."""
+    rise = clock_rise(baseline, underway.runs)
+    # Both follow the clock, and whichever is held closer must not lose unseen.
+    of_clocks = (row.budget for row in verdict.metrics if row.metric in _FOLLOW_CLOCK)
+    closest = min((budget for budget in of_clocks if budget is not None), default=0.0)
+    if verdict.outcome not in (Outcome.PASSED, Outcome.IMPROVED) or rise <= closest:
+        return verdict
+    return verdict.model_copy(
+        update={
+            "outcome": Outcome.INCONCLUSIVE,
+            "reason": f"nothing is slower than when it was blessed, but {clock_moved(baseline, underway.runs)}: a loss "
+            f"of up to {percent(rise)} % would not show.",
+            "next_step": _at_this_clock(underway),
+        }
+    )
+
+
+def _at_this_clock(underway: Underway) -> str:
+    return (
+        "Let the baseline's commit be run again beside it (a clone with its history, duet not off), "
+        f"or bless at this clock: {bless_command(underway.expectation.workload.id)}"
+    )

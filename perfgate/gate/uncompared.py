@@ -1,0 +1,65 @@
+"""Where nothing can be compared: measures what a baseline needs, and shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median
+
+from perfgate.gate.comparable import verdict_of
+from perfgate.gate.endings import Ended, OtherSteps
+from perfgate.gate.terms import Checked
+from perfgate.gate.underway import Underway
+from perfgate.judge.pace import pace_changed
+from perfgate.judge.words import bless_command
+from perfgate.model.baseline import FEWEST_RUNS, Baseline
+from perfgate.model.metric import METRICS
+from perfgate.model.outcome import Outcome
+from perfgate.model.sample import Run
+from perfgate.model.verdict import MetricVerdict, Verdict
+
+
+def measure_alone(underway: Underway, verdict: Verdict) -> Checked:
+    """Measure what a baseline needs, and show it with a verdict that says why nothing is compared."""
+    wanted = max(underway.policy.new_runs, len(underway.runs))
+    while len(underway.runs) < wanted:
+        underway.make_run(wanted)
+    few = f"A baseline needs {FEWEST_RUNS} runs; gates of the same code are joined. "
+    enough = len(underway.runs) >= FEWEST_RUNS
+    changed = pace_changed(underway.runs)
+    measured = {
+        "remarks": (*verdict.remarks, *(() if changed is None else (changed,))),
+        "runs": len(underway.runs),
+        "metrics": _shown(underway.expectation.baseline, underway.runs),
+        "next_step": verdict.next_step if enough else f"{few}{verdict.next_step}",
+    }
+    return underway.checked(verdict.model_copy(update=measured))
+
+
+def of_other_steps(underway: Underway, other: OtherSteps) -> Checked:
+    """Say that its steps are not those of the other side, after measuring what a bless takes where one helps."""
+    workload = underway.expectation.workload
+    correct = f"Correct the pattern of the steps ({workload.source})"
+    bless = f", or bless what they are now: {bless_command(workload.id)}"
+    advice = f"{correct}{bless}" if other.stored else f"{correct}, so that both sides have the same."
+    verdict = verdict_of(underway.expectation, Outcome.INCOMPARABLE, other.differs, advice, runs=underway.runs)
+    if not other.stored:
+        return underway.checked(verdict)
+    try:
+        return measure_alone(underway, verdict)
+    except Ended as ended:
+        return underway.checked(ended.verdict)
+
+
+def _shown(baseline: Baseline | None, runs: Sequence[Run]) -> tuple[MetricVerdict, ...]:
+    """What was measured, as medians beside the baseline's, where nothing can be judged."""
+    measured = [run.measured() for run in runs]
+    return tuple(
+        MetricVerdict(
+            metric=metric,
+            outcome=None,
+            baseline=median(baseline.values(metric)) if baseline is not None and baseline.values(metric) else None,
+            now=median(values[metric] for values in measured),
+        )
+        for metric in METRICS
+        if measured and all(metric in values for values in measured)
+    )
