@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 from support import records
+from support.gating import Candidate, expect
 from support.timelines import draw
 
 from perfgate.gate import Expectation, Policy, check
@@ -26,21 +27,8 @@ def remarking(*remarks: str, complaints: tuple[str, ...] = ()) -> Run:
     return records.run().model_copy(update={"remarks": remarks, "complaints": complaints})
 
 
-class Recorded:
-    """Prepared runs, the last of them for ever."""
-
-    def __init__(self, *made: Run) -> None:
-        self._made = made
-        self.machine = records.machine()
-
-    def measure(self, index: int, planned: int) -> Run:
-        del planned
-        return self._made[min(index, len(self._made) - 1)]
-
-
 def judged(*made: Run, baseline: Baseline | None) -> Verdict:
-    expectation = Expectation(workload=records.workload(), machine=records.machine(), baseline=baseline)
-    return check(expectation, Policy(), Recorded(*made)).verdict
+    return check(expect(baseline), Policy(), Candidate(*made)).verdict
 
 
 def test_what_most_runs_remark_is_told_once_with_the_numbers_of_the_first() -> None:
@@ -160,7 +148,7 @@ def test_a_loop_that_used_no_gpu_passes_and_says_once_what_that_leaves_out(*, ha
     run = without(*gone, why="the capture holds no GPU operations")
     machine = records.machine() if has_gpu else records.machine().model_copy(update={"gpus": ()})
     baseline = blessed_as(run).model_copy(update={"machine": machine})
-    series = Recorded(run)
+    series = Candidate(run)
     series.machine = machine
     verdict = check(Expectation(workload=records.workload(), machine=machine, baseline=baseline), Policy(), series)
     told = (

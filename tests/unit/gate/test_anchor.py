@@ -1,0 +1,270 @@
+"""Small losses that add up, beside the best ever blessed."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from support import records
+from support.gating import (
+    WOBBLE,
+    Candidate,
+    RecordedDuel,
+    duel,
+    expect,
+    gated,
+    in_bouts,
+    moody,
+    noisy_baseline,
+    outcome_of,
+    screen,
+    slower,
+)
+
+from perfgate.gate import Policy, check
+from perfgate.model.baseline import Anchor, Baseline, Milestone
+from perfgate.model.errors import WorktreeFailed
+from perfgate.model.metric import Metric
+from perfgate.model.outcome import Outcome
+from perfgate.model.verdict import Stage
+
+
+def crept(*steps: float, anchor: float = 12.34) -> Baseline:
+    """A baseline whose step has come from the anchor's in small losses."""
+    now = steps[-1]
+    path = tuple(
+        Milestone(step_ms=ms, at=records.NOON + timedelta(days=day), commit=records.COMMIT, reason="small")
+        for day, ms in enumerate(steps, start=1)
+    )
+    return records.baseline(
+        [{Metric.STEP_MS: now * (1 + w / 100)} for w in WOBBLE] * 2,
+        anchor=Anchor(step_ms=anchor, at=records.NOON, commit=records.COMMIT, runs=10, occasions=2, path=path),
+    )
+
+
+def test_many_small_losses_end_in_a_large_one_and_the_way_there_is_told() -> None:
+    steps = [12.34 * 1.01**n for n in range(1, 8)]
+    other = duel(0, 0)
+    checked = gated(screen(100 * (1.01**8 - 1)), other, crept(*steps))
+    assert not other.opened
+    assert len(checked.runs) == 3
+    assert checked.verdict.outcome is Outcome.REGRESSED
+    row = checked.verdict.of(Metric.STEP_MS)
+    assert row is not None
+    assert row.change == pytest.approx(0.01, abs=1e-4)
+    assert row.outcome is not Outcome.REGRESSED
+    assert checked.verdict.creep is not None
+    assert checked.verdict.creep.shown
+    assert checked.verdict.reason == (
+        "step_ms is 8.3 % (95 % interval 6.6 to 10 %) above the best ever blessed, budget 5 %: small losses, each of "
+        "which was let through, have added up. 12.34 ms (2026-03-02, 0123456) -> 12.46 ms (2026-03-03, 0123456) (1 %) "
+        "-> 12.59 ms (2026-03-04, 0123456) (1 %) -> 12.71 ms (2026-03-05, 0123456) (1 %) -> "
+        "12.84 ms (2026-03-06, 0123456) (1 %) -> 12.97 ms (2026-03-07, 0123456) (1 %) -> "
+        "13.1 ms (2026-03-08, 0123456) (1 %) -> 13.23 ms (2026-03-09, 0123456) (1 %) -> 13.36 ms now."
+    )
+    assert checked.verdict.next_step == (
+        "Win it back, or accept where it has come to: gate with --perfgate-runs=5 (what a baseline needs) and bless "
+        'it: perfgate bless mlp --reason "..." --accept-regression'
+    )
+
+
+def noisy_crept(anchor: float) -> Baseline:
+    """The noisy baseline of 12.34 ms, with an anchor."""
+    told = Anchor(step_ms=anchor, at=records.NOON, commit=records.COMMIT, runs=10, occasions=5)
+    return noisy_baseline().model_copy(update={"anchor": told})
+
+
+@pytest.mark.parametrize(("core", "lost"), [(0.0, 0.0), (-40.0, 0.0), (-40.0, 1.0)])
+def test_an_interleaved_duet_is_held_against_the_anchor_by_its_pairs_ratio(core: float, lost: float) -> None:
+    """What a step takes on one core is not beside what was blessed; what the candidate's differs by is."""
+    slow = 100 * ((1 + core / 100) * (1 + lost / 100) - 1)
+    interleaved = RecordedDuel(moody(core), moody(slow, wobble=2))
+    checked = check(expect(noisy_crept(7.0)), Policy(), Candidate(), duel(0, 0), interleaved=interleaved)
+    assert (checked.verdict.outcome, checked.verdict.stage) == (Outcome.REGRESSED, Stage.INTERLEAVED)
+    assert checked.verdict.creep is not None
+    assert checked.verdict.creep.shown
+    assert checked.verdict.creep.change == pytest.approx(12.34 / 7.0 * (1 + lost / 100) - 1, rel=1e-3)
+    assert checked.verdict.reason.endswith(
+        "have added up. 7 ms (2026-03-02, 0123456) -> 12.34 ms (2026-03-02, 0123456) (76.3 %) -> "
+        f"{12.34 * (1 + lost / 100):.2f} ms now."
+    )
+    row = checked.verdict.of(Metric.STEP_MS)
+    assert row is not None
+    assert row.outcome is not Outcome.REGRESSED
+
+
+def test_bouts_are_held_against_the_anchor_as_they_are_judged() -> None:
+    """By their medians the candidate was 28 % faster, and so within the anchor's budget."""
+    moods = [7.7, 7.7, 7.7, 5.1, 5.1]
+    there = [in_bouts(run, moods, begins=n % 2 == 0) for n, run in enumerate(moody(40.0))]
+    here = [in_bouts(run, moods, begins=n % 2 == 1) for n, run in enumerate(moody(0.0, wobble=2))]
+    checked = check(expect(noisy_crept(7.0)), Policy(), Candidate(), None, interleaved=RecordedDuel(there, here))
+    assert checked.verdict.creep is not None
+    assert checked.verdict.creep.now == pytest.approx(12.34)
+    assert checked.verdict.outcome is Outcome.REGRESSED
+
+
+def test_an_unchanged_noisy_loop_near_its_anchor_passes_interleaved() -> None:
+    interleaved = RecordedDuel(moody(30.0), moody(30.0, wobble=2))
+    checked = check(expect(noisy_crept(12.0)), Policy(), Candidate(slower(30)), None, interleaved=interleaved)
+    assert outcome_of(checked) == (Outcome.PASSED, Stage.INTERLEAVED, 1, 3)
+    assert checked.verdict.creep is not None
+    assert checked.verdict.creep.change == pytest.approx(12.34 / 12.0 - 1, abs=1e-3)
+    assert not checked.verdict.creep.shown
+
+
+@pytest.mark.parametrize("runs", [1, 2])
+@pytest.mark.parametrize("other", [None, duel(0, 0)])
+def test_few_runs_beyond_the_anchor_are_made_three_before_the_gate_opens(runs: int, other: RecordedDuel | None) -> None:
+    policy = Policy(runs=runs, stops_early=False)
+    steps = [12.34 * 1.01**n for n in range(1, 9)]
+    checked = gated(screen(100 * (1.01**8 - 1)), other, crept(*steps), policy=policy)
+    assert checked.verdict.outcome is Outcome.REGRESSED
+    assert len(checked.runs) == 3
+    assert checked.verdict.creep is not None
+    assert checked.verdict.creep.shown
+    within = gated(screen(100 * (1.01**4 - 1)), other, crept(*steps[:4]), policy=policy)
+    assert (within.verdict.outcome, len(within.runs)) == (Outcome.PASSED, runs)
+    assert within.verdict.remarks == ()
+
+
+def test_after_a_screen_at_another_clock_few_runs_are_made_three_as_well() -> None:
+    """At that clock the screen's word does not count, and no duet can be had: the stored looks begin with its run."""
+    steps = [12.34 * 1.01**n for n in range(1, 10)]
+    made = [slower(100 * (1.01**9 - 1), number, clock_mhz=1960) for number in range(3)]
+    checked = gated(
+        Candidate(*made),
+        RecordedDuel(
+            [], [], opening=WorktreeFailed(subject="x", fact="the disk is full", next_step="Free some space.")
+        ),
+        crept(*steps),
+        policy=Policy(runs=1, stops_early=False),
+    )
+    assert outcome_of(checked) == (Outcome.REGRESSED, Stage.STORED, 3, 0)
+    assert "above the best ever blessed" in checked.verdict.reason
+
+
+def test_what_a_lower_clock_may_account_for_is_no_loss_against_the_anchor() -> None:
+    steps = [12.34 * 1.01**n for n in range(1, 9)]
+    made = [slower(100 * (1.01**8 - 1), number, clock_mhz=1940) for number in range(3)]
+    checked = gated(Candidate(*made), None, crept(*steps))
+    assert checked.verdict.outcome is Outcome.PASSED
+    assert checked.verdict.creep is None
+    (told,) = [remark for remark in checked.verdict.remarks if "small losses" in remark]
+    assert told.endswith("budget 5 %, and the SM clock was 1980 MHz in the baseline and 1940 MHz now")
+    at_its_clock = [slower(100 * (1.01**8 - 1), number, clock_mhz=1980) for number in range(3)]
+    assert gated(Candidate(*at_its_clock), None, crept(*steps)).verdict.outcome is Outcome.REGRESSED
+
+
+NOT_KNOWN = (
+    "Whether small losses have added up is not known: by {} step_ms is 6.2 % above the best ever blessed (12.34 ms), "
+    "budget 5 %, and it takes 3"
+)
+
+
+@pytest.mark.parametrize(("most", "told"), [(1, "1 run"), (2, "2 runs")])
+def test_where_no_third_run_may_be_made_it_is_said_that_the_anchor_was_not_judged(most: int, told: str) -> None:
+    steps = [12.34 * 1.01**n for n in range(1, 7)]
+    policy = Policy(runs=1, max_runs=most, stops_early=False)
+    checked = gated(screen(100 * (1.01**6 - 1)), None, crept(*steps), policy=policy)
+    assert (checked.verdict.outcome, len(checked.runs)) == (Outcome.PASSED, most)
+    assert checked.verdict.creep is None
+    assert checked.verdict.remarks == (NOT_KNOWN.format(told),)
+
+
+def test_where_time_ends_before_a_third_run_it_is_said_that_the_anchor_was_not_judged() -> None:
+    steps = [12.34 * 1.01**n for n in range(1, 7)]
+    checked = check(
+        expect(crept(*steps)),
+        Policy(runs=1, stops_early=False),
+        screen(100 * (1.01**6 - 1)),
+        affords=lambda _runs, _s: False,
+    )
+    assert (checked.verdict.outcome, len(checked.runs)) == (Outcome.PASSED, 1)
+    assert checked.verdict.remarks == ("The time budget ended this after 1 runs", NOT_KNOWN.format("1 run"))
+
+
+def test_a_blessed_step_that_took_no_time_leaves_the_anchor_unjudged_and_says_so() -> None:
+    baseline = crept(12.34 * 1.06)
+    first = baseline.occasions[0].runs[0]
+    zero = first.model_copy(update={"values": {**first.values, Metric.STEP_MS: 0.0}})
+    occasion = baseline.occasions[0].model_copy(update={"runs": (zero, *baseline.occasions[0].runs[1:])})
+    checked = gated(screen(6.0), None, baseline.model_copy(update={"occasions": (occasion, *baseline.occasions[1:])}))
+    assert checked.verdict.outcome is Outcome.INCONCLUSIVE
+    assert checked.verdict.remarks == (
+        (
+            "Whether small losses have added up is not known: by 10 runs step_ms is 6 % above the best ever blessed "
+            "(12.34 ms), budget 5 %, and there are steps that took no time at all"
+        ),
+    )
+
+
+def test_one_small_loss_is_no_creep() -> None:
+    checked = gated(screen(1.0), None, crept(12.34 * 1.01))
+    assert checked.verdict.outcome is Outcome.PASSED
+    assert checked.verdict.creep is not None
+    assert not checked.verdict.creep.shown
+
+
+def test_a_wider_anchor_budget_lets_more_through() -> None:
+    steps = [12.34 * 1.01**n for n in range(1, 9)]
+    assert gated(screen(8.3), None, crept(*steps)).verdict.outcome is Outcome.REGRESSED
+    wider = gated(screen(8.3), None, crept(*steps), policy=Policy(anchor_budget=0.1))
+    assert wider.verdict.outcome is Outcome.PASSED
+    assert wider.verdict.remarks == ()
+
+
+def test_a_step_just_beyond_the_anchors_budget_is_told_and_lets_through_what_is_not_shown() -> None:
+    checked = gated(screen(5.2), None, crept(*[12.34 * 1.01**n for n in range(1, 6)]))
+    assert checked.verdict.outcome is Outcome.PASSED
+    assert checked.verdict.creep is not None
+    assert not checked.verdict.creep.shown
+    (told,) = checked.verdict.remarks
+    assert told.startswith(
+        "Small losses have added up to 5.2 % above the best step_ms ever blessed (12.34 ms), which does not show yet "
+        "that it is more than the budget of 5 % ("
+    )
+
+
+def test_what_runs_differ_by_is_known_from_the_baselines_runs_however_many_the_anchor_had() -> None:
+    """The anchor's own runs are not at hand, and bring no degrees of freedom."""
+    steps = [12.34 * 1.01**n for n in range(1, 9)]
+    few = crept(*steps)
+    assert few.anchor is not None
+    many = few.model_copy(update={"anchor": few.anchor.model_copy(update={"runs": 30})})
+    spans = []
+    for baseline in (few, many):
+        found = gated(screen(8.3), None, baseline).verdict.creep
+        assert found is not None
+        spans.append(found.high - found.low)
+    assert 0.9 < spans[1] / spans[0] < 1
+
+
+def test_a_baseline_that_is_its_own_anchor_has_not_crept() -> None:
+    assert gated(screen(0.0), None, crept(12.34, anchor=12.4)).verdict.creep is None
+    assert gated(screen(0.0), None).verdict.creep is None
+
+
+def test_an_anchor_without_a_path_shows_the_present_baseline() -> None:
+    baseline = crept(12.34 * 1.06)
+    anchor = baseline.anchor
+    assert anchor is not None
+    baseline = baseline.model_copy(update={"anchor": anchor.model_copy(update={"path": ()})})
+    checked = gated(screen(6.0), None, baseline)
+    assert checked.verdict.creep is not None
+    assert [round(point.step_ms, 2) for point in checked.verdict.creep.path] == [12.34, 13.08]
+
+
+def test_what_the_machine_lost_since_the_anchor_is_no_creep() -> None:
+    """The baseline is 2 % above its anchor, the code unchanged, and everything 4 % slower today."""
+    today = 100 * (1.02 * 1.04 - 1)
+    baseline = crept(12.34 * 1.01, 12.34 * 1.02)
+    updated = records.machine(driver="570.86.10")
+    for machine, mhz in ((updated, 1980.0), (records.machine(), 1900.0)):
+        made = [slower(today, number, clock_mhz=mhz) for number in range(12)]
+        checked = check(
+            expect(baseline, on=machine), Policy(), Candidate(*made, on=machine), RecordedDuel(made, made[2:])
+        )
+        assert (checked.verdict.outcome, checked.verdict.stage) == (Outcome.PASSED, Stage.DUET)
+        assert checked.verdict.creep is not None
+        assert checked.verdict.creep.change == pytest.approx(0.02, abs=1e-3)

@@ -1,0 +1,180 @@
+"""What forbids a comparison, and how it is told."""
+
+from __future__ import annotations
+
+import pytest
+from support import records
+from support.gating import BLESS, Candidate, expect, stepping, told, with_steps
+
+from perfgate import gate
+from perfgate.gate import Expectation, Policy, check
+from perfgate.model.errors import NsysNotFound, WorkloadFailed
+from perfgate.model.machine import Machine
+from perfgate.model.metric import Metric
+from perfgate.model.outcome import Outcome
+from perfgate.model.workload import CaptureMode, CaptureWindow
+
+# Other machines and parameters
+
+
+@pytest.mark.parametrize(
+    ("then", "fact"),
+    [
+        pytest.param(
+            records.machine("NVIDIA H100"), "baseline is for NVIDIA H100, this machine is NVIDIA H200", id="model"
+        ),
+        pytest.param(
+            records.machine("NVIDIA H200", "NVIDIA H200"),
+            "baseline is for 2 x NVIDIA H200, this machine is NVIDIA H200",
+            id="count",
+        ),
+        pytest.param(
+            records.machine(nsys="2023.4.4"),
+            "baseline was captured by nsys 2023.4.4, this is nsys 2024.2.3",
+            id="nsys",
+        ),
+        pytest.param(
+            records.machine("NVIDIA H100", nsys="2023.4.4"),
+            "baseline is for NVIDIA H100, this machine is NVIDIA H200; "
+            "baseline was captured by nsys 2023.4.4, this is nsys 2024.2.3",
+            id="both",
+        ),
+        pytest.param(
+            records.machine().model_copy(update={"nsys_options": ("--trace=cuda,nvtx,osrt",)}),
+            "baseline was captured with --trace=cuda,nvtx,osrt, "
+            "this run with --trace=cuda,nvtx --cuda-graph-trace=graph",
+            id="options",
+        ),
+    ],
+)
+def test_a_baseline_of_another_machine_is_incomparable(then: Machine, fact: str) -> None:
+    checked = check(expect(records.baseline(on=then)), Policy(), Candidate(*records.runs()))
+    assert told(checked) == (
+        Outcome.INCOMPARABLE,
+        f"{fact}. Their times are not comparable.",
+        f"Run as it was blessed, or bless anew: {BLESS}",
+    )
+    row = checked.verdict.of(Metric.STEP_MS)
+    assert row is not None
+    assert (row.outcome, row.baseline, row.now) == (None, 12.34, 12.34)
+    assert (checked.verdict.runs, checked.verdict.baseline_runs) == (5, 5)
+
+
+def test_without_a_gpu_a_baseline_of_another_cpu_is_incomparable() -> None:
+    atom = Machine(cpu="Intel Atom C3558", cpu_count=4)
+    epyc = Machine(cpu="AMD EPYC 9654", cpu_count=192)
+    series = Candidate(*records.runs(), on=epyc)
+    checked = check(expect(records.baseline(on=atom), on=epyc), Policy(), series)
+    assert told(checked) == (
+        Outcome.INCOMPARABLE,
+        (
+            "baseline is for Intel Atom C3558 (4 CPUs) without a GPU, this machine is AMD EPYC 9654 (192 CPUs). "
+            "Their times are not comparable."
+        ),
+        f"Run as it was blessed, or bless anew: {BLESS}",
+    )
+    same = check(expect(records.baseline(on=atom), on=atom), Policy(), Candidate(*records.runs(), on=atom))
+    assert same.verdict.outcome is Outcome.PASSED
+
+
+def test_a_baseline_in_a_folder_that_is_not_its_own_is_named_with_the_folder_it_belongs_in() -> None:
+    expectation = expect(None, elsewhere=("NVIDIA H200",)).model_copy(
+        update={"misplaced": ("baselines/NVIDIA-H200/mlp.json",)}
+    )
+    assert told(check(expectation, Policy(), Candidate(*records.runs()))) == (
+        Outcome.INCOMPARABLE,
+        (
+            "its baseline for this machine is baselines/NVIDIA-H200/mlp.json, where none is looked for: the folder is "
+            "to be named nvidia-h200."
+        ),
+        f"Rename the folder, or bless one anew: {BLESS}",
+    )
+
+
+def test_a_baseline_of_other_parameters_is_incomparable_and_says_which() -> None:
+    checked = check(expect(records.baseline(), steps=50), Policy(), Candidate(*records.runs()))
+    assert told(checked) == (
+        Outcome.INCOMPARABLE,
+        "the baseline is of other parameters: steps was 30 and is 50.",
+        f"Restore them, or bless the workload as it is now: {BLESS}",
+    )
+
+
+def test_added_and_removed_parameters_are_told_apart() -> None:
+    before = records.workload().model_copy(update={"parameters": {"pinned": "True", "batch": "64"}})
+    now = records.workload().model_copy(
+        update={"parameters": {"pinned": "False", "size": "9"}, "capture": CaptureWindow(delay=1, duration=2.5)}
+    )
+    expectation = Expectation(workload=now, machine=records.machine(), baseline=records.baseline(of=before))
+    assert check(expectation, Policy(), Candidate(*records.runs())).verdict.reason == (
+        "the baseline is of other parameters: capture was cudaProfilerApi and is delay 1 s, duration 2.5 s, "
+        "parameter batch was 64 and is gone, parameter pinned was True and is False, "
+        "parameter size was not there and is 9."
+    )
+    assert before.capture is CaptureMode.CUDA_PROFILER_API
+
+
+def test_a_digest_that_no_parameter_explains_is_still_a_difference() -> None:
+    edited = records.baseline().model_copy(update={"digest": "0" * 16})
+    assert check(expect(edited), Policy(), Candidate(*records.runs())).verdict.reason == (
+        "the baseline is of other parameters: its digest differs."
+    )
+
+
+def test_a_worker_that_never_came_to_a_run_is_not_measured() -> None:
+    missing = NsysNotFound(subject="nsys", fact="not found in PATH", next_step="Install it.")
+    verdict = gate.as_not_measured("mlp", missing)
+    assert (verdict.workload, verdict.outcome, verdict.reason, verdict.next_step, verdict.runs) == (
+        "mlp",
+        Outcome.NOT_MEASURED,
+        "nsys: not found in PATH.",
+        "Install it.",
+        0,
+    )
+    own = WorkloadFailed(subject="mlp", fact="it raised", next_step="See.")
+    assert gate.as_not_measured("mlp", own).reason == "it raised."
+
+
+# Other steps
+
+
+@pytest.mark.parametrize(("share", "outcome"), [(0.19, Outcome.PASSED), (0.2, Outcome.INCOMPARABLE)])
+def test_a_few_steps_of_another_name_are_work_of_another_kind(share: float, outcome: Outcome) -> None:
+    run = records.run()
+    names = {"decode #": 1 - share, "mixed #": share}
+    run = run.model_copy(
+        update={"processes": tuple(one.model_copy(update={"step_names": names}) for one in run.processes)}
+    )
+    baseline = with_steps(records.baseline(), ("decode #", "prefill #"))
+    assert check(expect(baseline), Policy(), Candidate(run)).verdict.outcome is outcome
+
+
+def test_names_that_some_blessed_runs_lack_are_names_all_the_same() -> None:
+    baseline = with_steps(records.baseline(), ("batch", "eval"), ("batch",), ("batch", "save"), ("batch",))
+    run = stepping(records.run(), "batch", "half a batch")
+    assert check(expect(baseline), Policy(), Candidate(run)).verdict.outcome is Outcome.INCOMPARABLE
+
+
+def test_steps_of_many_and_long_names_are_told_shortly() -> None:
+    many = stepping(records.run(), *sorted(f"{letter * 200} #" for letter in "abcdefg"))
+    reason = check(expect(with_steps(records.baseline(), ("step",))), Policy(), Candidate(many)).verdict.reason
+    assert f"these are '{'a' * 77}...', '{'b' * 77}...', " in reason
+    assert reason.endswith(f"'{'e' * 77}...' and 2 more. Their times are not comparable.")
+
+
+@pytest.mark.parametrize(
+    ("then", "now"),
+    [
+        pytest.param((("step #",),), ("step #",), id="the same"),
+        pytest.param(((),), ("other #",), id="the baseline does not know"),
+        pytest.param((("step #",),), (), id="the run does not know"),
+        pytest.param((*((f"step {letter}",) for letter in "abcde"),), ("step f",), id="names are data"),
+        pytest.param((*(("decode", f"req {one}") for one in "abcde"),), ("decode", "req f"), id="some names are data"),
+    ],
+)
+def test_steps_that_are_not_known_to_be_others_are_compared(
+    then: tuple[tuple[str, ...], ...], now: tuple[str, ...]
+) -> None:
+    baseline = with_steps(records.baseline(), *then)
+    checked = check(expect(baseline), Policy(), Candidate(stepping(records.run(), *now)))
+    assert checked.verdict.outcome is Outcome.PASSED
