@@ -21,13 +21,14 @@ from support import records
 from support.exports import write_export
 from support.project import LOOP, Project
 
+from perfgate.gating import gate, series
 from perfgate.machine import gpu_lock
 from perfgate.model.baseline import BlessedRun
 from perfgate.model.metric import Metric
 from perfgate.model.sample import Run
 from perfgate.nsys import tool
 from perfgate.nsys.export.timeline import read_timeline
-from perfgate.plugin import bench, outputs, series
+from perfgate.plugin import outputs
 
 SMALL = (Metric.STEP_MS, Metric.H2D_COPIES)
 """A clock and a count are enough: tables stay short."""
@@ -228,7 +229,7 @@ def nsys_hangs(project: Project) -> None:
     under(project, "")
     program = Path(os.environ["PERFGATE_NSYS"])
     program.write_text("#!/bin/sh\nsleep 60\n", encoding="utf-8")
-    project.patch.setattr(bench, "find_nsys", partial(tool.find_nsys, timeout_s=0.3))
+    project.patch.setattr(gate, "find_nsys", partial(tool.find_nsys, timeout_s=0.3))
 
 
 def corrupt_export(project: Project) -> None:

@@ -29,6 +29,7 @@ from typing import Final
 from scipy.stats import chi2
 
 from benchmarks.decision.collect import environment
+from perfgate.gating.duets import BOUT_STEPS, MOST_BOUTS
 from perfgate.machine import read_machine
 from perfgate.model.errors import PerfgateError
 from perfgate.model.metric import Metric
@@ -36,7 +37,6 @@ from perfgate.model.settings import Settings
 from perfgate.model.workload import Workload
 from perfgate.nsys.command import trace_options
 from perfgate.nsys.tool import find_nsys
-from perfgate.plugin.bench import BOUT_STEPS, MOST_BOUTS
 from perfgate.running import Bench, Measured, ReferenceFailed, Side, measure_pair, outlasting_crashes
 
 LOOPS: Final = Path(__file__).parents[1] / "decision" / "loops.py"

@@ -1,4 +1,4 @@
-"""The pytest around a gate: hooks that translate and hand over. What they hand over to is in `bench`."""
+"""The pytest around a gate: hooks that translate and hand over to the gate, in the hall, and to how it is told."""
 
 from __future__ import annotations
 
@@ -16,18 +16,19 @@ import pytest
 
 from perfgate import git
 from perfgate.gate import Closing
+from perfgate.gating import Against, Gate
 from perfgate.model.errors import PerfgateError
 from perfgate.model.shard import Shard
 from perfgate.model.workload import Workload
 from perfgate.pages import page_of
 from perfgate.plugin import OPTIONS
-from perfgate.plugin.bench import GATE, Against, PytestGate
 from perfgate.plugin.collect import spared_by_timeouts
 from perfgate.plugin.handed_on import environment_before, ini_values, own_options, restore_process
 from perfgate.plugin.items import CommandCollector, CommandItem, GatedModule, GateShut, WorkloadItem
 from perfgate.plugin.outputs import Outputs
 from perfgate.plugin.progress import Progress
 from perfgate.plugin.sharding import label_of, refuse_empty, shard_of
+from perfgate.plugin.telling import GATE, TELLING, Telling
 from perfgate.render.document import GateDocument
 from perfgate.render.text import skipped_text
 from perfgate.settings import budgets_of_options, find_root, load_settings, project_around
@@ -86,7 +87,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     config.stash[COLLECTED] = {}
     config.stash[SKIPPED], config.stash[SKIPPED_FILES] = {}, {}
     config.stash[BROKEN] = []
-    config.stash[GATE] = PytestGate(
+    config.stash[GATE] = Gate(
         root=config.rootpath,
         settings=settings,
         env=dict(os.environ),
@@ -96,10 +97,13 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         runs_given=config.getoption("perfgate_runs") is not None,
         budgets_given=budgets_of_options(config.getoption("perfgate_budget")),
         against=against_of(config),
+        keep_captures=config.getoption("perfgate_keep_captures"),
+        listener=_progress(config),
+    )
+    config.stash[TELLING] = Telling(
+        gate=config.stash[GATE],
         label=label_of(config),
         shard=config.stash[SHARD],
-        keep_captures=config.getoption("perfgate_keep_captures"),
-        progress=_progress(config),
         width=writer.fullwidth,
         colour=writer.hasmarkup,
     )
@@ -416,10 +420,12 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     closing = with_exit_status(closing, session.exitstatus, broken=broken)
     ended = int(session.exitstatus)
 
-    def documented(told: Closing) -> GateDocument:
-        return gate.document(told, exit_status=max(ended, told.exit_status))
+    telling = config.stash[TELLING]
 
-    config.stash[CLOSING] = config.stash[OUTPUTS].write(documented, closing, partial(page_of, shelf=gate.shelf))
+    def documented(told: Closing) -> GateDocument:
+        return telling.document(told, exit_status=max(ended, told.exit_status))
+
+    config.stash[CLOSING] = config.stash[OUTPUTS].write(documented, closing, partial(page_of, shelf=telling.shelf))
     session.exitstatus = max(ended, config.stash[CLOSING].exit_status)
 
 
@@ -445,7 +451,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, exitstatu
     terminalreporter.write_sep("=", "perfgate")
     hidden = config.stash.get(HIDDEN, [])
     broken: list[str] = config.stash[BROKEN]
-    told = config.stash[GATE].told(closing, hidden=hidden, why=why_ended(exitstatus, broken=broken))
+    told = config.stash[TELLING].summary(closing, hidden=hidden, why=why_ended(exitstatus, broken=broken))
     told = skipped_text(unmeasured(config), width=terminalreporter._tw.fullwidth) + told
     for line in told.splitlines():
         terminalreporter.write_line(line)

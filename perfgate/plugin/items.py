@@ -16,9 +16,9 @@ from perfgate.model.errors import ConfigInvalid, PerfgateError
 from perfgate.model.metric import Metric
 from perfgate.model.verdict import Verdict
 from perfgate.model.workload import Workload
-from perfgate.plugin.bench import GATE
 from perfgate.plugin.collect import WorkloadModule, parameters_of
 from perfgate.plugin.handed_on import compared_options
+from perfgate.plugin.telling import GATE, TELLING
 from perfgate.settings import check_budgets, invalid_value
 from perfgate.workload import MARK, declaration_of
 from perfgate.workload_file import read_workload_file
@@ -44,7 +44,7 @@ class _Gated(pytest.Item):
         """Measure, judge, and fail if the outcome keeps the gate shut."""
         gate = self.config.stash[GATE]
         verdict = gate.check(self.workload)
-        self.user_properties += gate.properties(verdict)
+        self.user_properties += self.config.stash[TELLING].properties(verdict)
         if not gate.opens(verdict):
             raise GateShut(verdict)
 
@@ -55,7 +55,7 @@ class _Gated(pytest.Item):
     ) -> str | TerminalRepr:
         """Show a shut gate as its table, and nothing of how it came about."""
         if isinstance(excinfo.value, GateShut):
-            return self.config.stash[GATE].table(excinfo.value.verdict)
+            return self.config.stash[TELLING].table(excinfo.value.verdict)
         # Without the style: pytest.Function chooses its own, and takes none.
         return super().repr_failure(excinfo)
 

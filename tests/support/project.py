@@ -23,6 +23,7 @@ from support import records
 from support.fake_nvml import FakeGpu, FakeNvml
 
 from perfgate import cli, running
+from perfgate.gating import gate, series
 from perfgate.machine import read_machine, wait_until_idle
 from perfgate.model.baseline import Baseline, Result
 from perfgate.model.errors import NsysNotFound
@@ -35,7 +36,6 @@ from perfgate.model.workload import Workload
 from perfgate.nsys.command import trace_options
 from perfgate.nsys.environment import withhold_secrets
 from perfgate.nsys.tool import VARIABLE, find_nsys
-from perfgate.plugin import bench, series
 from perfgate.store import Store
 
 LOOP = """\
@@ -158,7 +158,7 @@ class Project:
     def gpus(self, *gpus: FakeGpu) -> Machine:
         """Put GPUs into the machine, one H200 unless told, and an nsys that answers; return the machine."""
         self._nvml = FakeNvml(gpus=gpus or (FakeGpu(utilisation=0),))
-        self.patch.setattr(bench, "read_machine", partial(read_machine, library=self._nvml))
+        self.patch.setattr(gate, "read_machine", partial(read_machine, library=self._nvml))
         self.patch.setattr(series, "wait_until_idle", partial(wait_until_idle, library=self._nvml))
         self.patch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
         self.nsys()

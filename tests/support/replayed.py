@@ -20,10 +20,10 @@ import perfgate
 from perfgate import running
 from perfgate.demo.record import EXPORT, MANIFEST, Manifest, Recording, unpack
 from perfgate.demo.replay import _measured
+from perfgate.gating import gate, series
 from perfgate.model.machine import Machine
 from perfgate.model.workload import Workload
 from perfgate.nsys.tool import NsysTool, NsysVersion
-from perfgate.plugin import bench, series
 from perfgate.process import run_process
 
 WHAT = "PERFGATE_REPLAY"
@@ -48,8 +48,8 @@ MANIFEST_READ = Manifest.model_validate_json((CAPTURES / MANIFEST).read_text(enc
 def pytest_configure() -> None:
     """Put the recorded machine, nsys and runs in place of real ones."""
     patch = pytest.MonkeyPatch()
-    patch.setattr(bench, "read_machine", _machine)
-    patch.setattr(bench, "find_nsys", _nsys)
+    patch.setattr(gate, "read_machine", _machine)
+    patch.setattr(gate, "find_nsys", _nsys)
     patch.setattr(series, "wait_until_idle", _idle)
     patch.setattr(running, "measure_run", partial(_replayed, recorded=count()))
 

@@ -24,7 +24,7 @@ BORDERS = frozenset({"settings", "workload", "workload_file"})
 HALLS = frozenset(
     {
         *("gate", "duet", "running", "repeats", "blessing", "calibration", "history", "explaining", "pages", "merging"),
-        *("doctor", "demo", "selftest", "pytest_door", "probing", "github", "scaffold"),
+        *("gating", "doctor", "demo", "selftest", "pytest_door", "probing", "github", "scaffold"),
     }
 )
 DOORS = frozenset({"cli", "plugin", "__main__"})
@@ -41,6 +41,7 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "workload_file": frozenset({"model", "settings"}),
     "worker": frozenset({"model"}),
     "gate": frozenset({"model", "judge", "explain"}),
+    "gating": frozenset({"model", "gate", "judge", "running", "duet", "store", "git", "machine", "nsys"}),
     "repeats": frozenset({"model"}),
     "blessing": frozenset({"model", "explain", "judge", "repeats"}),  # says what the next gate will: by its own rule
     "duet": frozenset({"model", "git", "workload_file"}),  # of another commit, which declares what is run there

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 from support import records
-from support.gating import (
+from support.prepared import (
     WOBBLE,
     Candidate,
     RecordedDuel,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 from support import records
-from support.gating import Candidate, expect
+from support.prepared import Candidate, expect
 from support.timelines import draw
 
 from perfgate.gate import Expectation, Policy, check

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from support import records
-from support.gating import gated, screen
+from support.prepared import gated, screen
 
 from perfgate import gate
 from perfgate.gate import Closing, Policy, close

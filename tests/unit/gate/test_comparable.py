@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from support import records
-from support.gating import BLESS, Candidate, expect, stepping, told, with_steps
+from support.prepared import BLESS, Candidate, expect, stepping, told, with_steps
 
 from perfgate import gate
 from perfgate.gate import Expectation, Policy, check

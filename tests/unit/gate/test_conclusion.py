@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from support import records
-from support.gating import (
+from support.prepared import (
     FULL,
     Candidate,
     RecordedDuel,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 from support import records
-from support.gating import (
+from support.prepared import (
     FULL,
     NOISY,
     Candidate,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from support import records
-from support.gating import (
+from support.prepared import (
     BLESS,
     FULL,
     Candidate,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from support import records
-from support.gating import FULL, expect, noisy_baseline
+from support.prepared import FULL, expect, noisy_baseline
 
 from perfgate import gate
 from perfgate.gate import Policy

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 from support import records
-from support.gating import BLESS, Candidate, expect, slower, told
+from support.prepared import BLESS, Candidate, expect, slower, told
 
 from perfgate.gate import Policy, check, stored
 from perfgate.judge.judge import Judgement

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from support import records
-from support.gating import BLESS, Candidate, expect, slower, stepping, told, with_steps
+from support.prepared import BLESS, Candidate, expect, slower, stepping, told, with_steps
 
 from perfgate.gate import Policy, check
 from perfgate.model.baseline import Baseline

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from support import records
-from support.gating import FULL, Candidate, duel, expect, of_processes, screen, told
+from support.prepared import FULL, Candidate, duel, expect, of_processes, screen, told
 
 from perfgate.gate import NOT_MEASURED_BY, Policy, check
 from perfgate.model.baseline import Baseline

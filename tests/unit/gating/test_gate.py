@@ -1,4 +1,4 @@
-"""How many steps a side of an interleaved duet takes, and what is kept of a verdict that others change."""
+"""What is kept of a verdict that others change."""
 
 from __future__ import annotations
 
@@ -8,26 +8,17 @@ from pathlib import Path
 import pytest
 from support import records
 
+from perfgate.gating import Gate
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.settings import Settings
-from perfgate.plugin.bench import PytestGate, steps_in_bouts
 from perfgate.plugin.progress import Progress
 
 
-@pytest.mark.parametrize(
-    ("step_ms", "steps"), [(None, 450), (0.0, 450), (3.4, 450), (10.0, 450), (30.0, 150), (100.0, 40), (2000.0, 30)]
-)
-def test_a_side_takes_whole_bouts_for_about_five_seconds_and_at_least_three_of_them(
-    step_ms: float | None, steps: int
-) -> None:
-    assert steps_in_bouts(step_ms) == steps
-
-
 @pytest.fixture
-def gate(tmp_path: Path) -> PytestGate:
+def gate(tmp_path: Path) -> Gate:
     """A gate of two workloads: "a" has lost, and "b" may have, which shows only where "a" has."""
-    made = PytestGate(
+    made = Gate(
         root=tmp_path,
         settings=Settings(),
         env={},
@@ -36,9 +27,7 @@ def gate(tmp_path: Path) -> PytestGate:
         pytest_options=(),
         runs_given=False,
         keep_captures=False,
-        progress=Progress(StringIO(), live=False, width=80),
-        width=80,
-        colour=False,
+        listener=Progress(StringIO(), live=False, width=80),
     )
     workloads = [records.workload(name=name) for name in ("a", "b")]
     made.expect(workloads)
@@ -56,7 +45,7 @@ def gate(tmp_path: Path) -> PytestGate:
     return made
 
 
-def test_a_loss_that_shows_at_the_end_is_kept_as_one(gate: PytestGate) -> None:
+def test_a_loss_that_shows_at_the_end_is_kept_as_one(gate: Gate) -> None:
     assert gate.step_down() == ()
     kept = gate.store.latest_result("b")
     assert kept is not None
@@ -64,7 +53,7 @@ def test_a_loss_that_shows_at_the_end_is_kept_as_one(gate: PytestGate) -> None:
     assert kept.result.verdict.outcome is Outcome.REGRESSED
 
 
-def test_what_cannot_be_kept_of_it_is_told(gate: PytestGate) -> None:
+def test_what_cannot_be_kept_of_it_is_told(gate: Gate) -> None:
     kept = gate.store.latest_result("b")
     assert kept is not None
     (kept.folder / "result.json").unlink()

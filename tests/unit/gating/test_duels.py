@@ -1,178 +1,28 @@
-"""The runs of one gate: what is made of them, and of the two sides of a pair, where neither nsys nor git takes part."""
+"""The two sides of a pair: who begins, what each is held to, and who is to blame; without nsys and git."""
 
 from __future__ import annotations
 
-import io
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import replace
 
 import pytest
 from support import records
+from support.stand import CHANGED, CRASHED, SHA, Stand, measured
 
 from perfgate import running
 from perfgate.duet.worktree import Worktree
+from perfgate.gating.series import Series
 from perfgate.model.baseline import code_digest
 from perfgate.model.errors import (
     CodeUnproven,
-    NsysCrashed,
     PerfgateError,
     RevisionMissing,
     StoreFailed,
     WorkloadFailed,
     WorktreeFailed,
 )
-from perfgate.model.machine import Machine
 from perfgate.model.metric import Metric
-from perfgate.model.order import Account, Ending
 from perfgate.model.settings import Settings
-from perfgate.model.workload import Workload
-from perfgate.nsys.tool import NsysTool, NsysVersion
-from perfgate.plugin import series as module
-from perfgate.plugin.progress import Progress
-from perfgate.plugin.series import InterleavedDuel, Series, WorktreeDuel
 from perfgate.workload_file import read_workload_file
-
-SHA = "0123456789abcdef0123456789abcdef01234567"
-CHANGED = "the workload's code changed meanwhile"
-Made = running.Measured | BaseException
-
-
-def measured(
-    step_ms: float = 12.34,
-    *,
-    code: Mapping[str, str] = records.CODE,
-    torch: str = "2.6.0",
-    cores: float | None = None,
-    withheld: str | None = None,
-) -> running.Measured:
-    return running.Measured(
-        run=records.run({Metric.STEP_MS: step_ms}),
-        account=Account(ending=Ending.FINISHED, pid=1, torch=torch, cuda="12.4", nvtx="0.2.11", cores=cores),
-        code=code,
-        withheld=() if withheld is None else (withheld,),
-    )
-
-
-@dataclass
-class Stand:
-    """Runs that are prepared, and what was asked for and told."""
-
-    folder: Path
-    out: io.StringIO = field(default_factory=io.StringIO)
-    runs: list[Made] = field(default_factory=list)
-    pairs: list[tuple[running.Measured, running.Measured] | BaseException] = field(default_factory=list)
-    asked: list[dict[str, object]] = field(default_factory=list)
-    folders: list[str] = field(default_factory=list)
-    busy: str | None = None
-
-    def __post_init__(self) -> None:
-        tool = NsysTool(path=Path("nsys"), version=NsysVersion(2024, 2, 3), env={})
-
-        def bench(root: str) -> running.Bench:
-            return running.Bench(
-                root=self.folder / root, settings=Settings(), tool=tool, machine=Machine(), env={}, python="python"
-            )
-
-        self.here, self.there = bench("project"), bench("checkout")
-        self.progress = Progress(self.out, live=False, width=200)
-        self.workload = records.workload()
-        self.series = Series(bench=self.here, workload=self.workload, folder=self.folder, progress=self.progress)
-
-    def measure_run(self, bench: running.Bench, workload: Workload, folder: Path) -> running.Measured:
-        """Stand in for the runner's."""
-        assert workload == self.workload
-        self.folders.append(f"{bench.root.name}: {folder.name}")
-        made = self.runs.pop(0)
-        if isinstance(made, BaseException):
-            raise made
-        return made
-
-    def measure_pair(
-        self,
-        reference: running.Bench,
-        candidate: running.Bench,
-        workload: Workload,
-        folders: tuple[Path, Path],
-        **asked: object,
-    ) -> tuple[running.Measured, running.Measured]:
-        """Stand in for the runner's."""
-        assert (reference, candidate, workload) == (self.there, self.here, self.workload)
-        self.folders.append(" | ".join(folder.name for folder in folders))
-        self.asked.append(asked)
-        made = self.pairs.pop(0)
-        if isinstance(made, BaseException):
-            raise made
-        return made
-
-    def alternate(self, *, blessed_code: str | None = None) -> WorktreeDuel:
-        """A duet of runs one after the other."""
-        return WorktreeDuel(
-            revision="HEAD~1",
-            commit=SHA,
-            bench=self.there,
-            series=self.series,
-            workload=self.workload,
-            folder=self.folder,
-            progress=self.progress,
-            blessed_code=blessed_code,
-        )
-
-    def interleaved(self, *, blessed_code: str | None = None) -> InterleavedDuel:
-        """A duet of runs at once."""
-        return InterleavedDuel(
-            revision="HEAD~1",
-            commit=SHA,
-            bench=self.there,
-            series=self.series,
-            workload=self.workload,
-            folder=self.folder,
-            progress=self.progress,
-            blessed_code=blessed_code,
-            bout_steps=10,
-            steps=150,
-            core=3,
-        )
-
-    @property
-    def lines(self) -> list[str]:
-        """What the progress told, without the numbers."""
-        return [line.strip().partition(": ")[0] for line in self.out.getvalue().splitlines()]
-
-
-@pytest.fixture
-def stand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stand:
-    made = Stand(tmp_path)
-    monkeypatch.setattr(running, "measure_run", made.measure_run)
-    monkeypatch.setattr(running, "measure_pair", made.measure_pair)
-    monkeypatch.setattr(module, "wait_until_idle", lambda _gpus, _patience_s: made.busy)
-    return made
-
-
-# The candidate alone
-
-
-def test_runs_of_a_series_are_counted_and_told(stand: Stand) -> None:
-    stand.runs = [measured(1), measured(2)]
-    assert [stand.series.measure(n, 3).measured()[Metric.STEP_MS] for n in range(2)] == [1, 2]
-    assert stand.folders == ["project: run-1", "project: run-2"]
-    assert stand.lines == ["run 1 of 3", "run 2 of 3"]
-
-
-def test_code_that_changes_between_runs_makes_them_invalid(stand: Stand) -> None:
-    other = {**records.CODE, "model.py": "c" * 64}
-    stand.runs = [measured(), measured(), measured(code=other)]
-    assert [stand.series.measure(n, 3).complaints for n in range(3)] == [(), (), (CHANGED,)]
-    assert stand.series.code == other
-
-
-def test_a_run_after_one_that_failed_has_changed_nothing(stand: Stand) -> None:
-    failed = WorkloadFailed(subject="mlp", fact="it raised KeyError", next_step="See the log.")
-    stand.runs = [failed, measured()]
-    with pytest.raises(WorkloadFailed):
-        stand.series.measure(0, 3)
-    assert stand.series.measure(1, 3).complaints == ()
-
 
 # One after the other
 
@@ -315,7 +165,7 @@ def test_a_command_that_was_blessed_with_other_words_than_its_commit_has_is_no_o
         "measured with uncommitted changes.\nBless from a commit without changes, so that it can be run again."
     )
     checkout(stand, **{"mlp.yaml": declared.format(2)})
-    stand.series = Series(bench=stand.here, workload=stand.workload, folder=stand.folder, progress=stand.progress)
+    stand.series = Series(bench=stand.here, workload=stand.workload, folder=stand.folder, listener=stand.progress)
     stand.runs = [measured(), measured()]
     stand.alternate(blessed_code=code_digest(records.CODE)).pair(1, 2)
 
@@ -357,25 +207,6 @@ def test_in_both_forms_the_other_commit_must_be_what_was_blessed(stand: Stand) -
 
 
 # nsys itself breaks down
-
-
-CRASHED = NsysCrashed(
-    subject="mlp", fact="nsys 2024.2.3 itself failed: Connection to Agent lost", next_step="Run: perfgate doctor"
-)
-
-
-def test_a_run_that_nsys_itself_broke_down_in_is_made_once_more(stand: Stand) -> None:
-    stand.runs = [CRASHED, CRASHED, measured(12.5)]
-    assert stand.series.measure(0, 3).value(Metric.STEP_MS) == 12.5
-    assert stand.folders == ["project: run-1", "project: run-1-try-2", "project: run-1-try-3"]
-    assert stand.out.getvalue().count("nsys 2024.2.3 itself failed: Connection to Agent lost; once more") == 2
-
-
-def test_a_run_that_nsys_breaks_down_in_three_times_is_not_made_again(stand: Stand) -> None:
-    stand.runs = [CRASHED, CRASHED, CRASHED, measured()]
-    with pytest.raises(NsysCrashed):
-        stand.series.measure(0, 3)
-    assert len(stand.folders) == 3
 
 
 def test_a_pair_that_nsys_broke_down_in_is_made_once_more(stand: Stand) -> None:

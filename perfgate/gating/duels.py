@@ -1,97 +1,26 @@
-"""The runs of one workload in one gate: the candidate's, and in a duet those of another commit. Judges nothing."""
+"""Pairs of another commit, checked out beside the project, and the candidate: alternately, or both at once."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import ClassVar
 
 from perfgate import running
 from perfgate.duet.environment import declared_there
 from perfgate.gate import NOT_MEASURED_BY, Pair
-from perfgate.machine import wait_until_idle
+from perfgate.gating.against import SHOWN_SHA
+from perfgate.gating.listener import Listener
+from perfgate.gating.series import Series, complaining, kept_busy, measure
 from perfgate.model.baseline import code_digest
 from perfgate.model.errors import CodeUnproven, PerfgateError, WorktreeFailed
-from perfgate.model.machine import Machine
-from perfgate.model.order import Account
 from perfgate.model.sample import Run
-from perfgate.model.verdict import Verdict
 from perfgate.model.workload import Workload
-from perfgate.plugin.progress import Progress
-
-IDLE_PATIENCE_S: Final = 10.0
-"""How long a GPU may take to become idle before a run: the driver's load figures fade within a second."""
-SHOWN_SHA: Final = 12
-"""Digits of a commit that are shown."""
-
-
-class Series:
-    """The runs of one workload in one gate, and what they say beside their numbers."""
-
-    def __init__(self, *, bench: running.Bench, workload: Workload, folder: Path, progress: Progress) -> None:
-        self.bench = bench
-        self._workload = workload
-        self._folder = folder
-        self._progress = progress
-        self._made = self._taken = 0
-        self.last: Run | None = None
-        """The candidate's run that was made last, alone."""
-        self.code: Mapping[str, str] = {}
-        self._account: Account | None = None
-        self._withheld: tuple[str, ...] = ()
-
-    @property
-    def machine(self) -> Machine:
-        """The machine, with the versions that the worker really loaded."""
-        account, machine = self._account, self.bench.machine
-        if account is None:
-            return machine
-        return machine.model_copy(
-            update={"torch": account.torch, "cuda": account.cuda or machine.cuda, "nvtx": account.nvtx}
-        )
-
-    @property
-    def cores(self) -> float | None:
-        """CPU cores that the run made last kept busy, as its worker tells."""
-        return None if self._account is None else self._account.cores
-
-    def measure(self, index: int, planned: int) -> Run:
-        """Make one run and tell of it."""
-        return self.measure_as(f"run {index + 1} of {planned}")
-
-    def measure_as(self, title: str) -> Run:
-        """Make the next run under a title of the caller's."""
-        self.last = self.take(measure(self.bench, self._workload, self.next_folder(), self._progress, title))
-        return self.last
-
-    def next_folder(self) -> Path:
-        """Where the next run is to be made."""
-        self._made += 1
-        return self._folder / f"run-{self._made}"
-
-    def take(self, measured: running.Measured) -> Run:
-        """Take a run of the candidate's in, which may have been made beside another commit's."""
-        run = measured.run
-        self._taken += 1
-        if self._taken > 1 and measured.code != self.code:
-            run = run.model_copy(update={"complaints": (*run.complaints, "the workload's code changed meanwhile")})
-        self.code, self._account, self._withheld = measured.code, measured.account, measured.withheld
-        return run
-
-    def annotated(self, verdict: Verdict) -> Verdict:
-        """The verdict with what only the runs' circumstances tell."""
-        if not self._withheld:
-            return verdict
-        told = (
-            f"Not passed to the workload, for their names or values look like secrets: {', '.join(self._withheld)}. "
-            "Name those it needs in pass_env."
-        )
-        return verdict.model_copy(update={"remarks": (*verdict.remarks, told)})
 
 
 @dataclass(frozen=True, kw_only=True)
-class WorktreeDuel:
+class AlternateDuel:
     """Pairs of another commit, checked out beside the project, and the candidate: one run after the other."""
 
     revision: str
@@ -101,7 +30,7 @@ class WorktreeDuel:
     series: Series
     workload: Workload
     folder: Path
-    progress: Progress
+    listener: Listener
     blessed_code: str | None
     """`code_digest` that the commit must load; None where any will do."""
     _prefix: ClassVar[str] = "reference"
@@ -139,7 +68,7 @@ class WorktreeDuel:
     def _measured_there(self, folder: Path, title: str) -> running.Measured:
         self._refuse_other_words()
         try:
-            return measure(self.bench, self.workload, folder, self.progress, f"{title}, {self._shown}")
+            return measure(self.bench, self.workload, folder, self.listener, f"{title}, {self._shown}")
         except NOT_MEASURED_BY as failed:
             raise self._failed_there(failed) from failed
 
@@ -194,7 +123,7 @@ class WorktreeDuel:
 
 
 @dataclass(frozen=True, kw_only=True)
-class InterleavedDuel(WorktreeDuel):
+class InterleavedDuel(AlternateDuel):
     """Pairs of both at once, which work in turns: for decorated workloads only."""
 
     bout_steps: int
@@ -215,7 +144,7 @@ class InterleavedDuel(WorktreeDuel):
             ConfigInvalid: the workload is a command.
         """
         title = f"pair {index + 1} of {planned}, interleaved"
-        busy = wait_until_idle(self.bench.machine.gpus, IDLE_PATIENCE_S)
+        busy = kept_busy(self.bench)
         folders = self._reference_folder(index), self.series.next_folder()
 
         def both(fresh: Callable[[Path], Path]) -> tuple[running.Measured, running.Measured]:
@@ -231,34 +160,14 @@ class InterleavedDuel(WorktreeDuel):
             )
 
         try:
-            with self.progress.run(title):
-                reference, candidate = running.outlasting_crashes(both, on_crash=self.progress.crashed)
+            with self.listener.run(title):
+                reference, candidate = running.outlasting_crashes(both, on_crash=self.listener.crashed)
         except running.ReferenceFailed as failed:
             raise self._failed_there(failed.error) from failed.error
         pair = Pair(
-            reference=self._as_blessed(_complaining(reference, busy)),
-            candidate=self.series.take(_complaining(candidate, busy)),
+            reference=self._as_blessed(complaining(reference, busy)),
+            candidate=self.series.take(complaining(candidate, busy)),
         )
-        self.progress.done(f"{title}, {self._shown}", pair.reference)
-        self.progress.done(f"{title}, candidate", pair.candidate)
+        self.listener.done(f"{title}, {self._shown}", pair.reference)
+        self.listener.done(f"{title}, candidate", pair.candidate)
         return pair
-
-
-def measure(bench: running.Bench, workload: Workload, folder: Path, progress: Progress, title: str) -> running.Measured:
-    """Make one run on an idle GPU and tell of it."""
-    busy = wait_until_idle(bench.machine.gpus, IDLE_PATIENCE_S)
-    with progress.run(title):
-        measured = running.outlasting_crashes(
-            lambda fresh: running.measure_run(bench, workload, fresh(folder)), on_crash=progress.crashed
-        )
-    measured = _complaining(measured, busy)
-    progress.done(title, measured.run)
-    return measured
-
-
-def _complaining(measured: running.Measured, busy: str | None) -> running.Measured:
-    """The run with a complaint of what kept the GPU busy before it, if anything did."""
-    if busy is None:
-        return measured
-    complaints = (*measured.run.complaints, f"before it started, {busy}")
-    return replace(measured, run=measured.run.model_copy(update={"complaints": complaints}))

@@ -1,0 +1,122 @@
+"""Which duets a workload can have, and how each begins: another commit is checked out once for all workloads."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, fields
+from pathlib import Path
+from statistics import median
+from typing import Final
+
+from perfgate import git, running
+from perfgate.gate import Duel, Expectation, OpenDuel
+from perfgate.gating.against import SHOWN_SHA, Against, blessed_at
+from perfgate.gating.duels import AlternateDuel, InterleavedDuel
+from perfgate.gating.listener import Listener
+from perfgate.gating.series import Series
+from perfgate.model.baseline import Baseline
+from perfgate.model.metric import Metric
+from perfgate.model.settings import DuetForm
+
+BOUT_STEPS: Final = 10
+MOST_BOUTS: Final = 45
+BOUTS_S: Final = 4.5
+"""Of an interleaved duet: steps of a bout, bouts of a side at most, and seconds that they may take.
+
+On hosts with other work nearly all that pairs differ by is noise of their bouts, of which 15 left 1.3 to 1.9 %; on a
+quiet one half of it is, and as much belongs to the two processes (`benchmarks/moods`). A pair takes some 13 s to start
+and to end, and 0.1 s a bout.
+"""
+
+
+def steps_in_bouts(step_ms: float | None) -> int:
+    """How many steps a side of an interleaved duet takes, in whole bouts and at least three of them."""
+    bouts = MOST_BOUTS if not step_ms else int(BOUTS_S * 1000 / step_ms / BOUT_STEPS)
+    return BOUT_STEPS * min(max(bouts, 3), MOST_BOUTS)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Forms:
+    """What makes the other commit ready to be run beside the candidate; None of what is not wanted, or not possible."""
+
+    alternate: OpenDuel | None = None
+    interleaved: OpenDuel | None = None
+
+
+class Duets:
+    """The duets of one gate, with the commits that are checked out for them."""
+
+    def __init__(self, against: Against | None, listener: Listener) -> None:
+        """Take the commit that was asked for; None has each workload compared with its baseline's."""
+        self._against = against
+        self._listener = listener
+        self._worktrees: dict[str, running.Bench] = {}
+        self._held = ExitStack()
+
+    def tidy(self) -> None:
+        """Take away what was checked out beside the project."""
+        self._worktrees.clear()
+        self._held.close()
+
+    def forms(self, expectation: Expectation, series: Series, folder: Path) -> Forms:
+        """The forms that a duet of this workload can have; its runs of the other commit are made in `folder`."""
+        baseline, bench = expectation.baseline, series.bench
+        form = bench.settings.duet
+        if self._against is None and (baseline is None or form is DuetForm.OFF):
+            return Forms()
+
+        @contextmanager
+        def alternate() -> Iterator[Duel]:
+            yield self._alternate(expectation, series, folder)
+
+        @contextmanager
+        def interleaved() -> Iterator[Duel]:
+            yield _interleaved(self._alternate(expectation, series, folder), baseline)
+
+        by_name = form is DuetForm.INTERLEAVE
+        can_interleave = expectation.workload.form == "function" and len(bench.machine.gpus) <= 1
+        return Forms(
+            alternate=None if by_name and can_interleave else alternate,
+            interleaved=interleaved if can_interleave and form in (DuetForm.AUTO, DuetForm.INTERLEAVE) else None,
+        )
+
+    def _alternate(self, expectation: Expectation, series: Series, folder: Path) -> AlternateDuel:
+        baseline = expectation.baseline
+        against, blessed_code = self._against, None
+        if against is None:
+            assert baseline is not None  # without one there is no form
+            against, blessed_code = blessed_at(baseline), baseline.code
+        return AlternateDuel(
+            revision=against.revision,
+            commit=against.commit,
+            bench=self._beside(series.bench, against.commit),
+            series=series,
+            workload=expectation.workload,
+            folder=folder,
+            listener=self._listener,
+            blessed_code=blessed_code,
+        )
+
+    def _beside(self, bench: running.Bench, commit: str) -> running.Bench:
+        """The bench of another commit."""
+        if commit not in self._worktrees:
+            git.resolve(bench.root, commit, env=bench.env)
+            self._listener.say(f"  checking out {commit[:SHOWN_SHA]} beside the project")
+            self._worktrees[commit] = self._held.enter_context(
+                running.at_commit(bench, commit, on_line=lambda line: self._listener.say(f"  duet_setup: {line}"))
+            )
+        return self._worktrees[commit]
+
+
+def _interleaved(duel: AlternateDuel, baseline: Baseline | None) -> InterleavedDuel:
+    """The same, of both sides at once, and of as many steps as their time allows."""
+    series, made = duel.series, () if baseline is None else baseline.values(Metric.STEP_MS)
+    step_ms = series.last.value(Metric.STEP_MS) if series.last is not None else median(made) if made else None
+    return InterleavedDuel(
+        **{field.name: getattr(duel, field.name) for field in fields(duel)},
+        bout_steps=BOUT_STEPS,
+        steps=max(steps_in_bouts(step_ms), duel.workload.steps),
+        core=max(os.sched_getaffinity(0)),
+    )

@@ -1,0 +1,125 @@
+"""What pytest's terminal and files are told of a gate: tables, the summary, and the document of everything found."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from perfgate import __version__
+from perfgate.gate import Closing
+from perfgate.gating import Gate
+from perfgate.model.outcome import Outcome
+from perfgate.model.shard import Shard
+from perfgate.model.verdict import Verdict
+from perfgate.pages import Shelf
+from perfgate.render.document import DocumentRun, DocumentWorkload, GateDocument, declared_at
+from perfgate.render.junit import properties
+from perfgate.render.page import Page
+from perfgate.render.text import summary, verdict_table, why_shut
+
+GATE = pytest.StashKey[Gate]()
+"""The gate of this invocation, in `config.stash`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Telling:
+    """How a gate is told."""
+
+    gate: Gate
+    label: str = ""
+    shard: Shard | None = None
+    width: int
+    colour: bool
+
+    @property
+    def shelf(self) -> Shelf:
+        """Where results and baselines are kept."""
+        return Shelf(root=self.gate.root, store=self.gate.store, baselines=self.gate.settings.baselines)
+
+    def table(self, verdict: Verdict) -> str:
+        """One workload's verdict as a table."""
+        files = self._relative(self.gate.folder(verdict.workload))
+        return verdict_table(verdict, width=self.width, colour=self.colour, files=files)
+
+    def properties(self, verdict: Verdict) -> list[tuple[str, object]]:
+        """One workload's verdict as JUnit properties."""
+        return [(name, value) for name, value in properties(verdict)]
+
+    def summary(self, closing: Closing, *, hidden: Sequence[str] = (), why: str = "") -> str:
+        """The terminal summary: tables that nothing above has shown, a line a workload, and what else shuts the gate.
+
+        `hidden` are workloads whose failure pytest does not show; `why` comes before all other reasons.
+        """
+        gate, verdicts = self.gate, self.gate.verdicts
+        tables = [
+            self.table(verdict)
+            for name, verdict in verdicts.items()
+            if name in hidden or (verdict.outcome is not Outcome.PASSED and gate.opens(verdict))
+        ]
+        judged = {f"{name}: {verdict.outcome}" for name, verdict in verdicts.items()}
+        missing = [] if why else [line for line in closing.shut_by if line not in judged]
+        shutting = Counter(verdict.outcome for verdict in verdicts.values() if not gate.opens(verdict))
+        alone = len(missing) == 1 and not shutting
+        why = why or why_shut(shutting, missing, place="above")
+        closed = summary(
+            list(verdicts.values()),
+            opens=closing.opens,
+            width=self.width,
+            colour=self.colour,
+            on_inconclusive=gate.settings.inconclusive,
+            on_new=gate.settings.new,
+            why="" if closing.opens else why,
+        ).splitlines()
+        page = Page(width=self.width, colour=self.colour)
+        if gate.sharing > 1 and any(verdict.stage is not None for verdict in verdicts.values()):
+            among = f"Among {gate.sharing} workloads, clocks share the 1 % of false alarms that a gate may give (Holm)."
+            page.prose(among, indent=0)
+        for line in () if alone else missing:
+            page.prose(line, indent=0)
+        return "\n".join([*tables, *closed[:-1], *page.text.splitlines(), closed[-1]])
+
+    def document(self, closing: Closing, *, exit_status: int) -> GateDocument:
+        """Everything found."""
+        gate = self.gate
+        return GateDocument(
+            perfgate=__version__,
+            started_at=gate.started_at,
+            ended_at=datetime.now(UTC),
+            opens_gate=closing.opens,
+            exit_status=exit_status,
+            shut_by=closing.shut_by,
+            machine=gate.machine,
+            commit=gate.checkout.commit,
+            label=self.label,
+            shard=self.shard,
+            settings=gate.settings,
+            workloads=tuple(self._documented(name, verdict) for name, verdict in gate.verdicts.items()),
+        )
+
+    def _documented(self, name: str, verdict: Verdict) -> DocumentWorkload:
+        checked = self.gate.checked(name)
+        source, line = declared_at(self.gate.workloads[name])
+        return DocumentWorkload(
+            verdict=verdict,
+            opens_gate=self.gate.policy(None).opens(verdict.outcome),
+            runs=tuple(map(DocumentRun.of, checked.runs)),
+            reference_runs=tuple(map(DocumentRun.of, checked.reference_runs)),
+            interleaved_runs=tuple(map(DocumentRun.of, checked.interleaved_runs)),
+            baseline=self._relative(self.gate.baseline_file(name)),
+            files=self._relative(self.gate.folder(name)),
+            source=source,
+            line=line,
+        )
+
+    def _relative(self, path: Path | None) -> str | None:
+        return None if path is None else os.path.relpath(path, self.gate.root)
+
+
+TELLING = pytest.StashKey[Telling]()
+"""How it is told, likewise."""
