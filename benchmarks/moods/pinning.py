@@ -29,7 +29,7 @@ from typing import Final
 from scipy.stats import chi2
 
 from benchmarks.decision.collect import environment
-from perfgate.gating.duets import BOUT_STEPS, MOST_BOUTS
+from perfgate.gating.forms import BOUT_STEPS, MOST_BOUTS
 from perfgate.machine import read_machine
 from perfgate.model.errors import PerfgateError
 from perfgate.model.metric import Metric

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from perfgate.gate.comparable import parts_of, verdict_of, why_incomparable, why_no_screen
 from perfgate.gate.conclusion import conclude, other_packages
-from perfgate.gate.duet import Forms, settle_by_duet
+from perfgate.gate.duet import in_order, settle_by_duet
 from perfgate.gate.endings import Ended, NoDuet, OtherSteps
 from perfgate.gate.settled import count_rose, is_open
 from perfgate.gate.spending import known_noisy
 from perfgate.gate.stored import look, settle_by_stored
-from perfgate.gate.terms import Affords, Checked, Expectation, OpenDuel, Policy, Series
+from perfgate.gate.terms import Affords, Checked, Expectation, Forms, OpenDuel, Policy, Series
 from perfgate.gate.uncompared import measure_alone, of_other_steps
 from perfgate.gate.underway import Underway
 from perfgate.judge.judge import Judgement
@@ -61,7 +61,7 @@ def check(
 
 def _against_stored(underway: Underway, baseline: Baseline, forms: Forms) -> Checked:
     """Screen against the stored baseline, and go on with a duet or with further looks where that does not do."""
-    if not forms.in_order():
+    if forms == Forms():
         return settle_by_stored(underway, baseline)
     skipped = why_no_screen(baseline, underway.machine)
     noisy = False
@@ -84,7 +84,7 @@ def _against_stored(underway: Underway, baseline: Baseline, forms: Forms) -> Che
             return settle_by_stored(underway, baseline)
         skipped = f"{moved}, so the stored times are not what they would be now" if moved is not None else None
         screened = told
-    for form, plan in forms.in_order(screened, noisy=noisy):
+    for form, plan in in_order(forms, screened, noisy=noisy):
         try:
             return settle_by_duet(underway, form, plan, baseline, screened, why=skipped)
         except NoDuet as none:
@@ -96,7 +96,7 @@ def _against_commit(underway: Underway, forms: Forms) -> Checked:
     """Compare with another commit, in a duet and nothing else: interleaved first where stored runs differ much."""
     expectation = underway.expectation
     last: NoDuet | None = None
-    for form, plan in forms.in_order(noisy=known_noisy(expectation, underway.policy)):
+    for form, plan in in_order(forms, noisy=known_noisy(expectation, underway.policy)):
         if last is not None:
             underway.remarks.append(f"No interleaved duet: {last.why}")
         try:

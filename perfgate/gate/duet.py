@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from perfgate.gate.comparable import why_no_screen
@@ -11,7 +11,7 @@ from perfgate.gate.conclusion import conclude
 from perfgate.gate.endings import NoDuet
 from perfgate.gate.reference import StepsAlone, as_baseline, check_alike, check_reference, check_steps
 from perfgate.gate.settled import exact_count_rose, without_doubtful_clocks
-from perfgate.gate.terms import NO_DUET_BY, Checked, Duel, OpenDuel
+from perfgate.gate.terms import NO_DUET_BY, Checked, Duel, Forms, OpenDuel
 from perfgate.gate.underway import Underway, step_times
 from perfgate.judge.compare import Prior
 from perfgate.judge.forecast import smallest_loss
@@ -28,20 +28,15 @@ from perfgate.model.verdict import Duet
 _INTERLEAVED_PRIORS = {metric: Prior(sd=sd) for metric, sd in INTERLEAVED_SDS.items()}
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Forms:
-    """The forms of a duet that are at hand."""
-
-    alternate: OpenDuel | None
-    interleaved: OpenDuel | None
-
-    def in_order(self, screened: Judgement | None = None, *, noisy: bool = False) -> tuple[tuple[OpenDuel, Plan], ...]:
-        """The forms to try, the one that suits what is known of how much runs differ first."""
-        alternate = () if self.alternate is None else ((self.alternate, DUET_PLAN),)
-        interleaved = () if self.interleaved is None else ((self.interleaved, INTERLEAVED_PLAN),)
-        if not noisy and (screened is None or not _too_noisy(screened)):
-            return alternate or interleaved
-        return (*interleaved, *alternate)
+def in_order(
+    forms: Forms, screened: Judgement | None = None, *, noisy: bool = False
+) -> tuple[tuple[OpenDuel, Plan], ...]:
+    """The forms to try, the one that suits what is known of how much runs differ first, each with its looks."""
+    alternate = () if forms.alternate is None else ((forms.alternate, DUET_PLAN),)
+    interleaved = () if forms.interleaved is None else ((forms.interleaved, INTERLEAVED_PLAN),)
+    if not noisy and (screened is None or not _too_noisy(screened)):
+        return alternate or interleaved
+    return (*interleaved, *alternate)
 
 
 def _too_noisy(screened: Judgement) -> bool:

@@ -203,5 +203,13 @@ OpenDuel = Callable[[], AbstractContextManager[Duel]]
 """Makes the other commit ready to run, and clears up after it; may raise any of `NO_DUET_BY`."""
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Forms:
+    """The forms of a duet that are at hand; None of what is not wanted, or not possible."""
+
+    alternate: OpenDuel | None = None
+    interleaved: OpenDuel | None = None
+
+
 Affords = Callable[[int, float], bool]
 """Whether so many more runs, of so many seconds each, are within the gate's budget of time."""

@@ -4,7 +4,7 @@
 gate.py       one gate: its workloads, one after the other
 expecting.py  what the baselines let expect        checkout.py  which commit is measured
 series.py     the candidate's runs                 against.py   the other commit of a duet
-duets.py      which duets there can be             duels.py     their pairs
+forms.py      which forms of a duet there can be   duels.py     their pairs
 listener.py   who is told meanwhile
 ```
 """

@@ -11,11 +11,11 @@ from pathlib import Path
 from statistics import median
 
 from perfgate import gate, git, running
-from perfgate.gate import Checked, Closing, Expectation, Policy, as_not_measured
+from perfgate.gate import Checked, Closing, Expectation, Forms, Policy, as_not_measured
 from perfgate.gating import expecting
 from perfgate.gating.against import SHOWN_SHA, Against, blessed_at
 from perfgate.gating.checkout import Checkout
-from perfgate.gating.duets import Duets, Forms
+from perfgate.gating.forms import Duets
 from perfgate.gating.listener import Listener
 from perfgate.gating.series import Series
 from perfgate.judge.family import still_sharing

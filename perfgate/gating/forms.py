@@ -1,17 +1,17 @@
-"""Which duets a workload can have, and how each begins: another commit is checked out once for all workloads."""
+"""Which forms of a duet a workload can have, and how each begins: a commit is checked out once for all workloads."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 from statistics import median
 from typing import Final
 
 from perfgate import git, running
-from perfgate.gate import Duel, Expectation, OpenDuel
+from perfgate.gate import Duel, Expectation, Forms
 from perfgate.gating.against import SHOWN_SHA, Against, blessed_at
 from perfgate.gating.duels import AlternateDuel, InterleavedDuel
 from perfgate.gating.listener import Listener
@@ -35,14 +35,6 @@ def steps_in_bouts(step_ms: float | None) -> int:
     """How many steps a side of an interleaved duet takes, in whole bouts and at least three of them."""
     bouts = MOST_BOUTS if not step_ms else int(BOUTS_S * 1000 / step_ms / BOUT_STEPS)
     return BOUT_STEPS * min(max(bouts, 3), MOST_BOUTS)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Forms:
-    """What makes the other commit ready to be run beside the candidate; None of what is not wanted, or not possible."""
-
-    alternate: OpenDuel | None = None
-    interleaved: OpenDuel | None = None
 
 
 class Duets:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from perfgate.gating.duets import steps_in_bouts
+from perfgate.gating.forms import steps_in_bouts
 
 
 @pytest.mark.parametrize(
