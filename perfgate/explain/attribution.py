@@ -119,9 +119,10 @@ def taken_apart(
 
 
 def _tells_more(rows: Mapping[Metric, MetricVerdict]) -> bool:
-    """Whether most of the step's change is in none of its parts: copies within the GPU, waits of other streams."""
+    """Whether most of the step's change is in none of its parts: waits of other streams."""
     step = rows.get(Metric.STEP_MS)
-    parts = [_growth(row) for metric in _parts_of_step(rows) if (row := rows.get(metric)) is not None]
+    of_step = (*_parts_of_step(rows), Metric.MEM_EXPOSED_MS)
+    parts = [_growth(row) for metric in of_step if (row := rows.get(metric)) is not None]
     return step is not None and abs(sum(parts)) * 2 < abs(_growth(step))
 
 

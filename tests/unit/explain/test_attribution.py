@@ -139,6 +139,18 @@ def test_the_step_is_told_last_unless_it_holds_what_no_other_metric_shows(gap_ms
     assert list(dict.fromkeys(one.metric for one in found)) == order
 
 
+def test_copies_within_the_gpu_are_told_before_the_step_that_they_lengthen() -> None:
+    def side(gpu_ms: float) -> Breakdown:
+        return Breakdown(copies=(CopySample(direction="Device-to-Device", host=None, count=1, bytes=8, gpu_ms=gpu_ms),))
+
+    row = moved(M.STEP_MS, 10.0, 11.0)[0].model_copy(update={"change": 0.1})
+    memory = moved(M.MEM_EXPOSED_MS, 0.1, 1.0)[0].model_copy(update={"change": 0.09})
+    assert list(where(attributions(side(0.1), side(1.0), (row, memory))).items()) == [
+        (M.MEM_EXPOSED_MS, "+0.9 ms; by copy: +0.9 Device-to-Device"),
+        (M.STEP_MS, "+1 ms; by copy: +0.9 Device-to-Device"),
+    ]
+
+
 def test_launches_are_told_by_kernel_too() -> None:
     found = attributions(kernels(add=(3, 0.1)), kernels(add=(4, 0.1)), moved(M.LAUNCHES, 3, 4))
     assert where(found) == {M.LAUNCHES: "+1; by kernel: +1 add (3 -> 4 a step, each -25 %)"}
