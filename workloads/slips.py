@@ -75,7 +75,7 @@ SLIPS: Mapping[str, Slip] = MappingProxyType(
                 does="outputs.cpu() each step, to pageable memory",
                 caught_by=("d2h_copies", "pageable_copies", "syncs"),
                 culprit="under log",
-                may_follow=("mem_exposed_ms", *_WAITS),
+                may_follow=_WAITS,
             ),
             Slip(
                 name="print",
@@ -196,10 +196,9 @@ SLIPS: Mapping[str, Slip] = MappingProxyType(
                 name="bucket_copies",
                 workload="ddp",
                 does="no gradient_as_bucket_view: DistributedDataParallel copies each gradient out of its bucket",
-                caught_by=("step_ms",),
+                # They come after the last kernel of the backward pass, so that nothing hides them.
+                caught_by=("step_ms", "mem_exposed_ms"),
                 culprit="Device-to-Device",
-                # Copies within the GPU, as far as no kernel hides them.
-                may_follow=("mem_exposed_ms",),
             ),
         )
     }

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 from support.loops import load_slips, named_first
@@ -12,18 +13,26 @@ from benchmarks.slips.__main__ import Gate, load
 from perfgate.explain.attribution import attributions
 from perfgate.explain.sides import differences, made_up_of
 from perfgate.explain.where import where
+from perfgate.model.metric import METRICS, Metric
+from perfgate.model.sample import MEMSETS, Breakdown
 from perfgate.model.side import Side
 
 GATES = load(Path(__file__).parent / "data" / "slips-h200-nsys2025.3.json.xz")
 
 
 @pytest.fixture(scope="module")
-def culprits() -> dict[str, str]:
-    """What each slip's explanation must name, by the table beside the loops."""
+def slips() -> Mapping[str, Any]:
+    """The table beside the loops."""
     pytest.importorskip("torch", reason="no torch here: pip install perfgate[torch]")
     with pytest.MonkeyPatch.context() as patch:
-        module = load_slips("slips_of_golden_tests", patch)
-        return {slip.name: slip.culprit for slip in module.SLIPS.values()}
+        table: Mapping[str, Any] = load_slips("slips_of_golden_tests", patch).SLIPS
+        return table
+
+
+@pytest.fixture(scope="module")
+def culprits(slips: Mapping[str, Any]) -> dict[str, str]:
+    """What each slip's explanation must name."""
+    return {slip.name: slip.culprit for slip in slips.values()}
 
 
 @pytest.fixture(params=GATES, ids=[gate.slip for gate in GATES])
@@ -49,3 +58,23 @@ def test_the_parts_of_every_change_add_up_to_it(gate: Gate) -> None:
     assert found
     for one in found:
         assert sum(part.change for part in one.parts) + one.rest == pytest.approx(one.change, abs=1e-9)
+
+
+def other_memory_ms(side: Breakdown) -> float:
+    """Of memsets and of copies other than to the GPU, whether kernels hide it or not."""
+    copies = sum(copy.gpu_ms for copy in side.copies if copy.direction != "Host-to-Device")
+    return copies + sum(row.gpu_ms for row in side.kernels if row.name == MEMSETS and row.kind == "memory")
+
+
+def test_mem_exposed_ms_is_to_catch_the_slips_that_copy_for_longer_than_its_budget_and_no_other(
+    gate: Gate, slips: Mapping[str, Any]
+) -> None:
+    """Measured before there was that metric: what nothing hides is at most all there is."""
+    clock = METRICS[Metric.MEM_EXPOSED_MS].clock
+    assert clock is not None
+    step_ms = {row.metric: row.baseline for row in gate.metrics}[Metric.STEP_MS]
+    assert step_ms is not None
+    more = (other_memory_ms(gate.now) - other_memory_ms(gate.before)) / step_ms
+    slip = slips[gate.slip]
+    named = Metric.MEM_EXPOSED_MS in (*slip.caught_by, *slip.may_follow)
+    assert more > 2 * clock.budget if named else more < clock.budget / 2
