@@ -1,6 +1,6 @@
 """Makes real gates of two loops on this machine's GPUs, unchanged and with planted slowdowns, and records them.
 
-    python -m benchmarks.decision.collect all FOLDER --seconds 540
+    python -m benchmarks.decision.collect all FOLDER --have benchmarks/decision/h200.json --seconds 540
     python -m benchmarks.decision.collect merge benchmarks/decision/h200.json FOLDER/*.json
 
 In a scratch repository for each loop and GPU a baseline of 10 runs is measured and blessed; then one gate after another
@@ -8,7 +8,9 @@ is made as a user makes it (`pytest --perfgate`), each with its slowdown written
 enough of each slowdown or the time is up. `all` uses every GPU it sees at once, each with CPU cores of its own. What is
 there is added to: run it again with the same FOLDER to go on. After each gate FOLDER holds all gates so far, a file for
 each loop, GPU and baseline; FOLDER/work holds the scratch repositories, whose baselines stay good on the same machine.
-Without a GPU the loops run on the CPU, to try this out.
+Gates of another FOLDER or machine count where `--have` names the recording that holds them: only what it lacks is made.
+`merge` adds to the recording it writes, and takes nothing out of it. Without a GPU the loops run on the CPU, to try
+this out.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from platform import node, python_version
@@ -100,19 +102,35 @@ class Progress:
     longest_s: Mapping[float, float]
 
     @classmethod
-    def of(cls, parts: Iterable[RecordedLoop]) -> Progress:
-        """Count what is recorded with the budgets of now; spoilt gates are not made, though they took their time."""
-        made: Counter[float] = Counter()
+    def of(cls, parts: Iterable[RecordedLoop], *, had: Iterable[RecordedLoop] = ()) -> Progress:
+        """Count what is recorded with the budgets of now; spoilt gates are not made, though they took their time.
+
+        `had` are parts made elsewhere, which say nothing of how long a gate takes here.
+        """
+        here = tuple(parts)
+        made = Counter(gate.slowdown for part in distinct([*here, *had]) for gate in _as_wanted(part))
         longest: dict[float, float] = {}
-        for kind, gate in ((part.kind, gate) for part in parts for gate in part.gates):
-            if gate.budgets == BUDGETS[kind].get(gate.slowdown, {}):
-                made[gate.slowdown] += 1
-                longest[gate.slowdown] = max(longest.get(gate.slowdown, 0.0), gate.took_s)
+        for gate in (gate for part in here for gate in _as_wanted(part)):
+            longest[gate.slowdown] = max(longest.get(gate.slowdown, 0.0), gate.took_s)
         return cls(made=made, longest_s=longest)
 
     def is_enough(self) -> bool:
         """Whether all that is wanted is made."""
-        return all(self.made.get(slowdown, 0) >= number for slowdown, number in WANTED.items())
+        return not self._missing()
+
+    def lacks(self) -> str:
+        """What is missing, as `3 unchanged, 1 at +1%`."""
+        kinds = {slowdown: f"at +{slowdown:.0%}" if slowdown else "unchanged" for slowdown in WANTED}
+        return ", ".join(f"{number} {kinds[slowdown]}" for slowdown, number in self._missing())
+
+    def _missing(self) -> list[tuple[float, int]]:
+        short = ((slowdown, number - self.made.get(slowdown, 0)) for slowdown, number in WANTED.items())
+        return [(slowdown, number) for slowdown, number in short if number > 0]
+
+
+def _as_wanted(part: RecordedLoop) -> Iterator[RecordedGate]:
+    """A part's gates that were made with the budgets of now."""
+    return (gate for gate in part.gates if gate.budgets == BUDGETS[part.kind].get(gate.slowdown, {}))
 
 
 def choose(progress: Progress, *, left_s: float, expected_s: Callable[[float], float], first: int = 0) -> float | None:
@@ -304,9 +322,10 @@ def parts_of(folder: Path, loop: str) -> dict[Path, RecordedLoop]:
 class Site:
     """One loop on one GPU: its repository, its baseline and the file of its gates."""
 
-    def __init__(self, folder: Path, loop: str, slot: int) -> None:
+    def __init__(self, folder: Path, loop: str, slot: int, had: Sequence[RecordedLoop] = ()) -> None:
         self.loop = loop
         self._folder = folder
+        self._had = tuple(part for part in had if part.name == loop)
         self._slot = slot
         self._facts = facts()
         self._work = folder / "work" / f"{loop}-{slot}"
@@ -317,8 +336,8 @@ class Site:
 
     @property
     def progress(self) -> Progress:
-        """Of all parts of the loop that are in the folder now, those of other GPUs too."""
-        return Progress.of(parts_of(self._folder, self.loop).values())
+        """Of all parts of the loop that are in the folder now, those of other GPUs too, and of those made elsewhere."""
+        return Progress.of(parts_of(self._folder, self.loop).values(), had=self._had)
 
     def prepare(self, until: float) -> bool:
         """Have a baseline: the one that was blessed here before, or a new one; False where the time does not do.
@@ -465,11 +484,14 @@ def spins_per_ms() -> float:
     return turns / best / 1000
 
 
-def collect(folder: Path, loops: Sequence[str], *, seconds: float, slot: int) -> None:
-    """Make gates of the loops, whichever is furthest behind, until there are enough or `seconds` are over."""
+def collect(folder: Path, loops: Sequence[str], *, seconds: float, slot: int, had: Sequence[RecordedLoop] = ()) -> None:
+    """Make gates of the loops, whichever is furthest behind, until there are enough or `seconds` are over.
+
+    Those of the parts in `had` need not be made again.
+    """
     ends = time.monotonic() + seconds
     folder.mkdir(parents=True, exist_ok=True)
-    sites = [Site(folder, loop, slot) for loop in loops]
+    sites = [Site(folder, loop, slot, had) for loop in loops]
     sites = [site for site in sites if not site.progress.is_enough() and site.prepare(ends)]
     spoilt = 0
     while spoilt < MOST_SPOILT:
@@ -546,18 +568,29 @@ def visible_gpus() -> list[str]:
     return given[:number] if given else [str(index) for index in range(number)]
 
 
-def collect_on_all(folder: Path, *, seconds: float, loops: Sequence[str]) -> int:
-    """Collect in one process a GPU, and return the worst of their exit statuses."""
+def collect_on_all(folder: Path, *, seconds: float, loops: Sequence[str], have: Sequence[Path] = ()) -> int:
+    """Collect in one process a GPU what neither the folder nor the recordings in `have` hold.
+
+    Returns the worst of their exit statuses.
+    """
     ends = time.monotonic() + seconds
     folder.mkdir(parents=True, exist_ok=True)
-    lacking = [loop for loop in loops if not Progress.of(parts_of(folder, loop).values()).is_enough()]
+    had = parts_in(have)
+    lacking: list[str] = []
+    for loop in loops:
+        elsewhere = [part for part in had if part.name == loop]
+        progress = Progress.of(parts_of(folder, loop).values(), had=elsewhere)
+        if not progress.is_enough():
+            lacking.append(loop)
+            print(f"{loop}: to be made are {progress.lacks()}", flush=True)
     if not lacking:
-        print(f"there are enough gates in {folder}")
+        print(f"there are enough gates in {' and '.join(map(str, [folder, *have]))}")
         return 0
     running: list[subprocess.Popen[bytes]] = []
     try:
         for slot in slots(visible_gpus(), physical_cores(), lacking):
             words = ["--seconds", f"{ends - time.monotonic():.0f}", "--slot", str(slot.number), "--cores", slot.cores]
+            words += [word for path in have for word in ("--have", str(path.resolve()))]
             command = [sys.executable, "-m", "benchmarks.decision.collect", *slot.loops, str(folder.resolve()), *words]
             gpu = {} if slot.gpu is None else {"CUDA_VISIBLE_DEVICES": slot.gpu}
             print(f"slot {slot.number}: {', '.join(slot.loops)} on GPU {slot.gpu}, CPUs {slot.cores}", flush=True)
@@ -579,16 +612,22 @@ def merge(recordings: Sequence[Recording]) -> Recording:
 
     Of two copies of one part, the one with more gates is taken.
     """
-    parts: dict[str, RecordedLoop] = {}
-    for part in (part for recording in recordings for part in recording.loops):
-        key = part.model_copy(update={"gates": (), "spoilt": ()}).model_dump_json()
-        if key not in parts or _size(part) > _size(parts[key]):
-            parts[key] = part
-    kept = [part for part in parts.values() if any(_size(part))]
+    parts = distinct(part for recording in recordings for part in recording.loops)
+    kept = [part for part in parts if any(_size(part))]
     if not kept:
         raise SystemExit("there is no gate in any of them")
     kept.sort(key=lambda part: list(KINDS).index(part.name) if part.name in KINDS else len(KINDS))
     return Recording(machine=_shared(kept), remarks=tuple(_differing(kept)), loops=tuple(kept))
+
+
+def distinct(parts: Iterable[RecordedLoop]) -> list[RecordedLoop]:
+    """The parts, each once: of two copies of one, that with more gates."""
+    found: dict[str, RecordedLoop] = {}
+    for part in parts:
+        key = part.model_copy(update={"gates": (), "spoilt": ()}).model_dump_json()
+        if key not in found or _size(part) > _size(found[key]):
+            found[key] = part
+    return list(found.values())
 
 
 def _size(part: RecordedLoop) -> tuple[int, int]:
@@ -624,6 +663,25 @@ def _times(number: int, noun: str) -> str:
 # The door
 
 
+def read(path: Path) -> Recording:
+    """Read a recording.
+
+    Raises:
+        SystemExit: it is not there, or is none.
+    """
+    try:
+        return load(path)
+    except OSError as refused:
+        raise SystemExit(f"{path}: it cannot be read ({refused.strerror or refused}).") from refused
+    except ValidationError as invalid:
+        raise SystemExit(f"{path}: it is no recording of gates ({invalid.errors()[0]['msg']}).") from invalid
+
+
+def parts_in(paths: Sequence[Path]) -> list[RecordedLoop]:
+    """All parts of these recordings."""
+    return [part for path in paths for part in read(path).loops]
+
+
 def _interrupted(_number: int, _frame: FrameType | None) -> NoReturn:
     raise KeyboardInterrupt
 
@@ -636,12 +694,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", choices=tuple(KINDS), action="append", help="of all: this loop alone")
     parser.add_argument("--slot", type=int, default=0, help="number of this process among several side by side")
     parser.add_argument("--cores", help="CPUs to run on, as in 0-15,64")
+    parser.add_argument(
+        "--have",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="RECORDING.json",
+        help="gates that need not be made again; may be given several times",
+    )
     words = parser.parse_args(argv)
     what, *paths = words.what
     if what == "merge":
         if len(paths) < 2:
             parser.error("merge wants the file to write, and those to merge")
-        save(merge([load(Path(part)) for part in paths[1:]]), Path(paths[0]))
+        out, *parts = map(Path, paths)
+        # What it held stays: its parts may be nowhere else.
+        save(merge([read(part) for part in (*([out] if out.exists() else []), *parts)]), out)
         return 0
     *loops, folder = words.what
     unknown = [loop for loop in loops if loop not in KINDS]
@@ -652,10 +720,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, _interrupted)
     try:
         if loops == ["all"]:
-            return collect_on_all(Path(folder), seconds=words.seconds, loops=words.only or tuple(KINDS))
+            loops_of_all = words.only or tuple(KINDS)
+            return collect_on_all(Path(folder), seconds=words.seconds, loops=loops_of_all, have=words.have)
         if words.cores:
             os.sched_setaffinity(0, _cores(words.cores))
-        collect(Path(folder), loops, seconds=words.seconds, slot=words.slot)
+        collect(Path(folder), loops, seconds=words.seconds, slot=words.slot, had=parts_in(words.have))
     except KeyboardInterrupt:
         print("interrupted; what was made is kept")
         return 130

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NoReturn
@@ -372,6 +374,53 @@ def test_a_folder_with_enough_gates_starts_nothing(
     assert capsys.readouterr().out == f"there are enough gates in {tmp_path}\n"
 
 
+def elsewhere(lacking: Mapping[float, int]) -> RecordedLoop:
+    """A part of another machine that lacks so many gates of what is wanted."""
+    numbers = {slowdown: number - lacking.get(slowdown, 0) for slowdown, number in WANTED.items()}
+    return part(
+        *(recorded(slowdown, took_s=1e6) for slowdown, number in numbers.items() for _ in range(number)), gpu="b"
+    )
+
+
+def test_what_was_made_elsewhere_is_not_made_again_and_says_nothing_of_the_time_here(
+    made: Made, tmp_path: Path
+) -> None:
+    had = elsewhere({0.0: 3, 0.01: 1, 0.02: 3})
+    collect(tmp_path, ["gpu_bound"], seconds=2000, slot=0, had=[had, part(name="cpu_bound")])
+    assert Counter(gate.slowdown for gate in only(tmp_path).gates) == {0.0: 3, 0.01: 1, 0.02: 3}
+    # Merged meanwhile, they are still counted once.
+    assert Progress.of([only(tmp_path)], had=[had, only(tmp_path)]).made == WANTED
+
+
+def test_all_tells_what_a_recording_lacks_and_hands_it_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commands: list[list[str]] = []
+
+    class Started:
+        def __init__(self, command: list[str], **_: object) -> None:
+            commands.append(command)
+
+        def wait(self) -> int:
+            return 0
+
+        def poll(self) -> int:
+            return 0
+
+    monkeypatch.setattr(subprocess, "Popen", Started)
+    monkeypatch.setattr(collecting, "visible_gpus", lambda: ["0"])
+    monkeypatch.setattr(collecting, "physical_cores", lambda: [[0]])
+    record = tmp_path / "h200.json"
+    save(of(elsewhere({0.0: 3, 0.02: 1})), record)
+    assert main(["all", str(tmp_path / "made"), "--have", str(record), "--only", "gpu_bound"]) == 0
+    (command,) = commands
+    assert command[command.index("--have") + 1] == str(record)
+    assert capsys.readouterr().out.startswith("gpu_bound: to be made are 3 unchanged, 1 at +2%\n")
+    save(of(elsewhere({})), record)
+    assert main(["all", str(tmp_path / "made"), "--have", str(record), "--only", "gpu_bound"]) == 0
+    assert capsys.readouterr().out == f"there are enough gates in {tmp_path / 'made'} and {record}\n"
+
+
 # Many files, one recording
 
 
@@ -415,6 +464,29 @@ def test_merging_at_the_door_writes_a_file_that_can_be_merged_again(tmp_path: Pa
     assert main(["merge", str(out), str(out), str(first)]) == 0
     assert len(load(out).loops) == 2
     assert list(tmp_path.glob(".*")) == []
+
+
+def test_merging_loses_nothing_of_the_recording_that_it_writes(tmp_path: Path) -> None:
+    out, fresh = tmp_path / "h200.json", tmp_path / "fresh.json"
+    save(of(part(recorded(), recorded(0.01))), out)
+    save(of(part(recorded(), gpu="b")), fresh)
+    assert main(["merge", str(out), str(fresh)]) == 0
+    assert [len(loop.gates) for loop in load(out).loops] == [2, 1]
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [(None, "it cannot be read (No such file or directory)."), ("{", "it is no recording of gates (")],
+)
+def test_what_is_no_recording_is_told_and_nothing_is_written(
+    tmp_path: Path, content: str | None, complaint: str
+) -> None:
+    path = tmp_path / "part.json"
+    if content is not None:
+        path.write_text(content, encoding="utf-8")
+    with pytest.raises(SystemExit, match=f"^{re.escape(f'{path}: {complaint}')}"):
+        main(["merge", str(tmp_path / "out.json"), str(path)])
+    assert not (tmp_path / "out.json").exists()
 
 
 @pytest.mark.parametrize(
