@@ -5,8 +5,9 @@
 
 `run` measures each rung of workloads/ several times, in fresh processes under nsys, and saves after each run: run the
 same command again, and it goes on where it was. On a machine with several GPUs, start one `run` a GPU, each with its
-own CUDA_VISIBLE_DEVICES, cores (taskset), loops and file, and `merge` the files. `table` writes RESULTS.md and
-ladders.svg, next to the published numbers.
+own CUDA_VISIBLE_DEVICES, cores (taskset), loops and file, and `merge` the files: what OUT.json holds stays in it, but
+for loops that `--replace` takes from the last file that has them. `table` writes RESULTS.md and ladders.svg, next to
+the published numbers.
 """
 
 from __future__ import annotations
@@ -90,10 +91,15 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument("--keep", type=Path, metavar="DIR", help="keep logs and scrubbed exports of the runs there")
 
     joined = kinds.add_parser(
-        "merge", help="make one file of several", description="Make one recording of several; runs are taken once."
+        "merge",
+        help="make one file of several",
+        description="Make one recording of several, OUT.json the first; runs are taken once.",
     )
-    joined.add_argument("out", type=Path, metavar="OUT.json")
+    joined.add_argument("out", type=Path, metavar="OUT.json", help="read first if it is there")
     joined.add_argument("parts", type=Path, nargs="+", metavar="PART.json")
+    joined.add_argument(
+        "--replace", action="store_true", help="take each loop from the last file with runs of it, and no other"
+    )
 
     table = kinds.add_parser(
         "table",
@@ -156,7 +162,8 @@ def _run(given: argparse.Namespace) -> int:
 
 
 def _merge(given: argparse.Namespace) -> int:
-    save(merge([load(part) for part in given.parts]), given.out)
+    former = [given.out] if given.out.exists() else []
+    save(merge([load(part) for part in (*former, *given.parts)], replace=given.replace), given.out)
     return DONE
 
 

@@ -163,15 +163,20 @@ def save(recording: Recording, path: Path) -> None:
         raise Unusable(f"{path}: it cannot be written ({refused.strerror or refused}).") from refused
 
 
-def merge(recordings: Sequence[Recording]) -> Recording:
+def merge(recordings: Sequence[Recording], *, replace: bool = False) -> Recording:
     """Return one recording of several; runs that several hold are taken once, and the rest in order of time.
+
+    With `replace`, all of a loop comes from the last recording that has a run of it: runs of one ladder that were not
+    made in turns, or are of code that was changed since, are then in no one table.
 
     Raises:
         Unusable: the parts are of different workloads under one name, or of full-sized and small loops.
     """
     if len({one.small for one in recordings}) > 1:
         raise Unusable("Some parts are of the small loops and some of the full-sized ones: they make no one table.")
-    merged = Recording(perfgate=recordings[0].perfgate, small=recordings[0].small)
+    if replace:
+        recordings = _each_loop_from_its_last(recordings)
+    merged = Recording(perfgate=recordings[-1].perfgate, small=recordings[-1].small)
     for recording in recordings:
         places: dict[int, int] = {}
         for number, machine in enumerate(recording.machines):
@@ -181,6 +186,27 @@ def merge(recordings: Sequence[Recording]) -> Recording:
             so_far = merged.of(*rung.key)
             merged = merged.with_rung(_joined(so_far, rung.model_copy(update={"runs": moved})))
     return merged
+
+
+def _each_loop_from_its_last(recordings: Sequence[Recording]) -> list[Recording]:
+    last = {rung.loop: number for number, one in enumerate(recordings) for rung in one.rungs if rung.runs}
+    kept = [
+        tuple(rung for rung in one.rungs if last.get(rung.loop, number) == number)
+        for number, one in enumerate(recordings)
+    ]
+    return [_without_idle_machines(one, rungs) for one, rungs in zip(recordings, kept, strict=True)]
+
+
+def _without_idle_machines(recording: Recording, rungs: tuple[RecordedRung, ...]) -> Recording:
+    """A recording of these rungs of it alone, with the machines that made their runs."""
+    used = sorted({run.machine for rung in rungs for run in rung.runs})
+    moved = tuple(
+        rung.model_copy(
+            update={"runs": tuple(run.model_copy(update={"machine": used.index(run.machine)}) for run in rung.runs)}
+        )
+        for rung in rungs
+    )
+    return recording.model_copy(update={"rungs": moved, "machines": tuple(recording.machines[one] for one in used)})
 
 
 def _joined(former: RecordedRung | None, rung: RecordedRung) -> RecordedRung:

@@ -771,6 +771,33 @@ def test_merge_writes_one_file_of_several(told: Callable[..., tuple[int, str]], 
     assert load(tmp_path / "all.json").loops() == ("resnet18_input", "resnet50_cifar")
 
 
+def test_merge_keeps_what_its_file_holds(told: Callable[..., tuple[int, str]], tmp_path: Path) -> None:
+    out, part = tmp_path / "all.json", tmp_path / "b.json"
+    save(LADDER, out)
+    save(measured("resnet50_cifar", {"naive": SERIAL}), part)
+    assert told("merge", out, part) == (0, "")
+    assert load(out).loops() == ("resnet18_input", "resnet50_cifar")
+    assert told("merge", out, part, "--replace") == (0, "")
+    assert [len(rung.runs) for rung in load(out).rungs] == [3] * 6
+
+
+def test_replacing_takes_a_whole_loop_from_the_last_file_that_has_runs_of_it() -> None:
+    then = merge([LADDER, measured("resnet50_cifar", {"naive": SERIAL, "detached": SERIAL})])
+    l40s = records.machine("NVIDIA L40S")
+    again = measured("resnet50_cifar", {"naive": WORKERS}).model_copy(update={"machines": (l40s,)})
+    not_yet = rung_with("resnet18_input", "serial", [])
+    merged = merge([then, again.model_copy(update={"rungs": (not_yet, *again.rungs)})], replace=True)
+    assert [(rung.key, len(rung.runs)) for rung in merged.rungs] == [
+        *(((loop, rung), 3) for loop, rung in (one.key for one in LADDER.rungs)),
+        (("resnet50_cifar", "naive"), 3),
+    ]
+    naive = merged.rungs[-1]
+    assert naive.values(Metric.STEP_MS)[1] == WORKERS[Metric.STEP_MS]
+    assert {merged.machines[run.machine].gpu_name for run in naive.runs} == {"NVIDIA L40S"}
+    (alone,) = merge([again, LADDER.model_copy(update={"rungs": again.rungs})], replace=True).machines
+    assert alone == H200
+
+
 def test_table_writes_its_text_even_where_nothing_can_be_drawn(
     told: Callable[..., tuple[int, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
