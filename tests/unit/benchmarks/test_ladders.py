@@ -557,6 +557,16 @@ def test_of_either_metric_one_is_enough() -> None:
     )
 
 
+def test_graphs_in_which_no_kernel_is_faster_are_as_taught_and_so_is_a_scaler_that_is_gone() -> None:
+    graphs = {**OVERLAP, Metric.STEP_MS: 50.0, Metric.LAUNCHES: 4, Metric.GRAPH_LAUNCHES: 3}
+    step = only_step(measured("resnet50_cifar", {"compile": OVERLAP, "max_autotune": graphs}), "max_autotune")
+    assert (step.finding, step.why) == (Finding.AT_A_PRICE, ("graph_launches worse",))
+    scaled = {**graphs, Metric.STEP_MS: 55.0, Metric.SYNCS: 1, Metric.D2H_COPIES: 1}
+    step = only_step(measured("resnet50_cifar", {"grad_scaler": scaled, "autocast": graphs}), "autocast")
+    assert step.finding is Finding.AS_TAUGHT
+    assert step.counts() == ("d2h_copies 1 -> 0", "syncs 1 -> 0")
+
+
 def test_a_rung_that_is_taught_to_change_nothing_differs_where_it_does() -> None:
     better = {**OVERLAP, Metric.STEP_MS: 60.0}
     step = only_step(measured("resnet18_input", {"overlap": OVERLAP, "prefetcher": better}), "prefetcher")
@@ -813,6 +823,12 @@ def test_table_writes_its_text_even_where_nothing_can_be_drawn(
     )
     assert (tmp_path / "made" / "RESULTS.md").read_text(encoding="utf-8") == markdown(LADDER, picture=False)
     assert [file.name for file in (tmp_path / "made").iterdir()] == ["RESULTS.md"]
+
+
+def test_the_committed_table_is_what_the_recording_and_the_judge_of_now_make() -> None:
+    folder = Path(door.__file__).parent
+    told = markdown(load(folder / "h200.json"), picture=True)
+    assert (folder / "RESULTS.md").read_text(encoding="utf-8") == told, "python -m benchmarks.ladders table h200.json"
 
 
 def test_the_picture_shows_how_much_faster_a_rung_is_than_the_first_that_was_measured() -> None:
