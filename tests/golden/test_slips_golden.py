@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 from support.loops import load_slips, named_first
 
-from benchmarks.slips.__main__ import Gate, load
+from benchmarks.slips.__main__ import Gate, load, markdown
 from perfgate.explain.attribution import attributions
 from perfgate.explain.sides import differences, made_up_of
 from perfgate.explain.where import where
@@ -17,7 +17,9 @@ from perfgate.model.metric import METRICS, Metric
 from perfgate.model.sample import MEMSETS, Breakdown
 from perfgate.model.side import Side
 
-GATES = load(Path(__file__).parent / "data" / "slips-h200-nsys2025.3.json.xz")
+RECORD = Path("tests/golden/data/slips-h200-nsys2025.3.json.xz")
+ROOT = Path(__file__).parents[2]
+GATES = load(ROOT / RECORD)
 
 
 @pytest.fixture(scope="module")
@@ -78,3 +80,8 @@ def test_mem_exposed_ms_is_to_catch_the_slips_that_copy_for_longer_than_its_budg
     slip = slips[gate.slip]
     named = Metric.MEM_EXPOSED_MS in (*slip.caught_by, *slip.may_follow)
     assert more > 2 * clock.budget if named else more < clock.budget / 2
+
+
+def test_the_committed_table_is_as_the_gates_are_explained_now() -> None:
+    table = ROOT / "benchmarks" / "slips" / "RESULTS.md"
+    assert table.read_text(encoding="utf-8") == markdown(GATES, RECORD), f"python -m benchmarks.slips table {RECORD}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,12 +14,15 @@ from typing import TYPE_CHECKING, cast
 import pytest
 from pydantic import ValidationError
 
+from benchmarks.decision import measured as measuring
 from benchmarks.decision.measured import (
     BY_KERNEL,
     BY_STEP,
     FEW_BY_KERNEL,
+    OWN,
     PERFGATE,
     STEP_ALONE,
+    Found,
     Kind,
     RecordedBlessing,
     RecordedGate,
@@ -26,6 +30,7 @@ from benchmarks.decision.measured import (
     RecordedRun,
     Recording,
     Spoilt,
+    Told,
     gate_of,
     judge_recording,
     load,
@@ -410,14 +415,51 @@ def synthetic() -> Recording:
 
 
 SPREADS = {"gpu_bound": 0.002, "cpu_bound": 0.04}
+FOLDER = Path(measuring.__file__).parent
+
+
+def test_the_committed_numbers_of_real_gates_are_of_their_recording_and_the_judge_of_now() -> None:
+    recording = load(FOLDER / "h200.json")
+    committed = json.loads((FOLDER / "results.json").read_text(encoding="utf-8"))["measured"]
+    found = [Found.model_validate(one) for one in committed["found"]]
+    told = [Told.model_validate(one) for one in committed["told"]]
+    own = judge_recording(recording, ())
+    assert ([one for one in found if one.rule in OWN], told) == (own, tell_recording(recording)), (
+        "python -m benchmarks.decision measured"
+    )
+    assert committed["machine"] == recording.machine
+    assert tuple(committed["remarks"]) == recording.remarks
+
+
+def with_peers(patch: pytest.MonkeyPatch, folder: Path) -> None:
+    """Skip where the peers are not there, and let none of what they import start a process."""
+    patch.setattr("platform._Processor.get", lambda: "")  # or asv would ask `uname`
+    pytest.importorskip("asv", reason="the peers are not installed here: pip install -e '.[bench]'")
+    pytest.importorskip("pytest_benchmark", reason="the peers are not installed here: pip install -e '.[bench]'")
+    with patch.context() as without:
+        # Where nobody has drawn before, matplotlib would ask `fc-list` for the fonts: it has some of its own.
+        without.setenv("MPLCONFIGDIR", str(folder))
+        without.setattr("subprocess.check_output", lambda *_, **__: b"")
+        pytest.importorskip("matplotlib.font_manager", reason="nothing draws here: pip install -e '.[bench]'")
+
+
+def test_the_committed_tables_are_of_the_committed_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with_peers(monkeypatch, tmp_path)
+    from benchmarks.decision.results import as_csv
+    from benchmarks.decision.results import load as load_results
+    from benchmarks.decision.table import markdown
+
+    results = load_results(FOLDER / "results.json")
+    made = {"results.csv": as_csv(results), "RESULTS.md": markdown(results)}
+    assert {name: (FOLDER / name).read_text(encoding="utf-8") for name in made} == made, (
+        "python -m benchmarks.decision render"
+    )
 
 
 def test_the_peers_judge_both_loops_by_their_own_code_and_the_text_tells_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("platform._Processor.get", lambda: "")  # or asv would ask `uname`, a process
-    pytest.importorskip("asv", reason="the peers are not installed here: pip install -e '.[bench]'")
-    pytest.importorskip("pytest_benchmark", reason="the peers are not installed here: pip install -e '.[bench]'")
+    with_peers(monkeypatch, tmp_path)
     from benchmarks.decision.__main__ import main
 
     save(synthetic(), tmp_path / "recording.json")
