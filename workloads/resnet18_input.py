@@ -52,13 +52,16 @@ Batch = list[Tensor]
 def resnet18_input(steps: Steps, rung: str) -> None:
     """Adam and cross-entropy; nothing waits for the GPU but the copies of the first two rungs.
 
-    The warm-up is as long as what 8 workers make ahead, 2 batches each, so that the queue is as full as it stays.
+    The workers start first, forked from a process without CUDA: while it and the network are set up, they make the 2
+    batches each that they make ahead. 8 of them are about as fast as an H200 computes, and a queue that was empty at
+    the start would stay so, and the GPU idle now and then on every rung. The warm-up is as long as that queue: of
+    workers that are far slower nothing is left of it.
     """
     torch.manual_seed(0)
+    batches = iter(loader(rung))
     model = network().to(DEVICE)
     criterion = nn.CrossEntropyLoss()
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-4)
-    batches = iter(loader(rung))
 
     def compute(images: Tensor, labels: Tensor) -> None:
         optimizer.zero_grad(set_to_none=True)
