@@ -19,7 +19,7 @@ from perfgate.machine import read_machine
 from perfgate.model.errors import PerfgateError
 from perfgate.nsys.tool import find_nsys
 
-pytestmark = pytest.mark.gpu
+pytestmark = [pytest.mark.gpu, pytest.mark.timeout(1200)]  # longer than any command below
 
 WORKLOADS = Path(__file__).parents[2] / "workloads"
 RANKS = 2

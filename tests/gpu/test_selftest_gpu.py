@@ -17,7 +17,7 @@ from perfgate.model.metric import Metric
 from perfgate.nsys.tool import find_nsys
 from perfgate.store import Store
 
-pytestmark = pytest.mark.gpu
+pytestmark = [pytest.mark.gpu, pytest.mark.timeout(1200)]  # longer than any command below
 
 COMMAND = [sys.executable, "-c", "from perfgate.cli import main; main()"]
 
