@@ -1,4 +1,4 @@
-"""Draws how much faster each rung is than the first of its loop, ours beside the published; measures nothing."""
+"""Draws how much faster each rung is than the first of its loop, and what its GPU did of a step; measures nothing."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from benchmarks.ladders.speedups import Bar, bars_of
 OURS: Final = "#0072b2"
 PUBLISHED: Final = "#e69f00"
 """Colours of Okabe and Ito, which most colour-blind readers tell apart; the published bars are hatched besides."""
+COMPUTING, COPYING, IDLE = OURS, "#cc79a7", "#dddddd"
 _HEIGHT: Final = 0.38
 _STYLE: Final = {
     "svg.hashsalt": "perfgate",
@@ -31,19 +32,21 @@ _STYLE: Final = {
 
 
 def svg(recording: Recording) -> str | None:
-    """Draw a panel a loop, a pair of bars a rung, on white, which dark pages show as well.
+    """Draw a row of panels a loop, on white, which dark pages show as well; None where there is nothing to compare.
 
-    Bars end at the median; a line spans the runs. None where there is nothing to compare.
+    On the left a pair of bars a rung, ours and the published: a bar ends at the median, and a line spans the runs. On
+    the right what the GPU did of a step, of loops in which one was measured.
     """
     panels = bars_of(recording)
     if not panels:
         return None
     with mpl.rc_context(_STYLE):
         sizes = [len(bars) + 1.6 for bars in panels.values()]
-        figure = Figure(figsize=(8.0, 0.42 * sum(sizes)), facecolor="white", layout="constrained")
-        rows = figure.subplots(len(panels), 1, squeeze=False, height_ratios=sizes)[:, 0]
-        for axes, (loop, bars) in zip(rows, panels.items(), strict=True):
-            _panel(axes, loop, bars)
+        figure = Figure(figsize=(9.6, 0.42 * sum(sizes)), facecolor="white", layout="constrained")
+        rows = figure.subplots(len(panels), 2, squeeze=False, height_ratios=sizes, width_ratios=(3, 2))
+        for (left, right), (loop, bars) in zip(rows, panels.items(), strict=True):
+            _panel(left, loop, bars)
+            _of_step(right, bars)
         text = StringIO()
         figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
     return "\n".join(line.rstrip() for line in text.getvalue().splitlines()) + "\n"
@@ -69,7 +72,28 @@ def _panel(axes: mpl.axes.Axes, loop: str, bars: Sequence[Bar]) -> None:
     axes.set_xlim(left=0)
     axes.set_xlabel(f"speed-up over {bars[0].rung}; the line spans the runs", color="#444444")
     if has_published:
-        axes.legend(loc="upper right", frameon=False, fontsize=8)
+        axes.legend(loc="lower right", bbox_to_anchor=(1.0, 0.98), ncols=2, frameon=False, fontsize=8, handlelength=1.0)
+
+
+def _of_step(axes: mpl.axes.Axes, bars: Sequence[Bar]) -> None:
+    measured = [(place, bar.shares) for place, bar in enumerate(bars) if bar.shares is not None]
+    if not measured:
+        axes.set_axis_off()
+        return
+    for first, (place, shares) in enumerate(measured):
+        start = 0.0
+        for share, colour, what in (
+            (shares.computing, COMPUTING, "computing"),
+            (shares.copying, COPYING, "copying, nothing else"),
+            (shares.idle, IDLE, "idle"),
+        ):
+            axes.barh(place, 100 * share, 0.62, left=start, color=colour, label=None if first else what)
+            start += 100 * share
+    axes.set_yticks([])
+    axes.set_ylim(len(bars) - 0.5, -0.5)
+    axes.set_xlim(0, 100)
+    axes.set_xlabel("what the GPU did, % of a step", color="#444444")
+    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 0.98), ncols=3, frameon=False, fontsize=8, handlelength=1.0)
 
 
 def _number(axes: mpl.axes.Axes, value: float, end: float, at: float) -> None:

@@ -1,4 +1,4 @@
-"""How much faster each rung is than the first of its loop, ours and published: the numbers behind the picture."""
+"""How much faster each rung is than the first of its loop, and what its GPU did: the numbers behind the picture."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from statistics import median
 
 from benchmarks.ladders.lessons import LADDERS
 from benchmarks.ladders.recording import Recording
+from benchmarks.ladders.shares import Shares, shares_of
 from benchmarks.ladders.table import ordered_loops, ordered_rungs
 from perfgate.model.metric import Metric
 
@@ -22,6 +23,8 @@ class Bar:
     fastest: float
     """By single runs of this rung."""
     published: float | None
+    shares: Shares | None
+    """Of its step; None where no GPU was measured."""
 
 
 def bars_of(recording: Recording) -> dict[str, tuple[Bar, ...]]:
@@ -46,6 +49,7 @@ def _bars(recording: Recording, loop: str) -> tuple[Bar, ...]:
                 slowest=first / max(times),
                 fastest=first / min(times),
                 published=theirs / base if theirs and base else None,
+                shares=shares_of(rung),
             )
         )
     return tuple(found)

@@ -11,6 +11,7 @@ from typing import Final
 from benchmarks.ladders.judging import Step, judge_loop, speed
 from benchmarks.ladders.lessons import LADDERS, Ladder, Lesson, Unit
 from benchmarks.ladders.recording import RecordedRung, Recording
+from benchmarks.ladders.shares import shares_of
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import OUTSIDE_RANGES
@@ -27,6 +28,8 @@ COUNTS: Final = (
     Metric.SYNCS,
 )
 MOST_RANGES: Final = 3
+OTHERWISE: Final = 0.1
+"""A gain that differs from the published one by a larger share of it is told with what the GPU did."""
 LEAST_SHARE: Final = 0.05
 """Of the largest change: a range of less is not named."""
 RARE: Final = (Metric.GRAPH_LAUNCHES,)
@@ -64,7 +67,10 @@ def markdown(recording: Recording, *, picture: bool) -> str:
             f"{found.total()} steps: {', '.join(f'{number} {finding}' for finding, number in found.items())}.",
         ]
     if picture:
-        lines += ["", f"![Speed-up over the first rung of each loop, ours and published]({PICTURE})"]
+        lines += [
+            "",
+            f"![Speed-up over the first rung of each loop, ours and published; what the GPU did of a step]({PICTURE})",
+        ]
     for loop, steps in judged.items():
         lines += _loop(recording, loop, steps)
     return "\n".join(lines) + "\n"
@@ -119,6 +125,8 @@ def _loop(recording: Recording, loop: str, steps: Sequence[Step]) -> Iterator[st
         yield ""
         yield from _steps(ladder, steps, small=recording.small)
         yield from _places(steps)
+        if not recording.small:
+            yield from _unlike_published(recording, loop, steps)
 
 
 def _speeds(recording: Recording, ladder: Ladder | None, rungs: Sequence[RecordedRung]) -> Iterator[str]:
@@ -196,6 +204,30 @@ def _places(steps: Sequence[Step]) -> Iterator[str]:
     ]
     if told:
         yield from ("", "What changed in the named metrics on the way up, per step, by innermost range:", "")
+        yield from told
+
+
+def _unlike_published(recording: Recording, loop: str, steps: Sequence[Step]) -> Iterator[str]:
+    """Where a rung gains more or less than published, a line each, with what the profile shows of it."""
+    told: list[str] = []
+    for step in steps:
+        sides = [recording.of(loop, name) for name in (step.before, step.rung)]
+        before, now = (None if side is None else shares_of(side) for side in sides)
+        if not step.ratio or not step.published or before is None or now is None:
+            continue
+        if abs(step.ratio / step.published - 1) > OTHERWISE:
+            shown = [
+                f"{what} {100 * then:.0f} -> {100 * share:.0f} %"
+                for what, then, share in (
+                    ("computes", before.computing, now.computing),
+                    ("copies and nothing else", before.copying, now.copying),
+                    ("idles", before.idle, now.idle),
+                )
+            ]
+            gains = f"x{step.ratio:.2f} against x{step.published:.2f}"
+            told.append(f"- {step.rung}: {gains}; of a step the GPU {', '.join(shown)}")
+    if told:
+        yield from ("", "Where a gain is not the published one, and what the GPU does before and after it:", "")
         yield from told
 
 

@@ -39,6 +39,7 @@ from benchmarks.ladders.recording import (
     save,
     top_ranges,
 )
+from benchmarks.ladders.shares import shares_of
 from benchmarks.ladders.speedups import bars_of
 from benchmarks.ladders.table import markdown
 from perfgate.model.errors import GpuTaken, WorkloadFailed
@@ -724,6 +725,33 @@ def test_the_table_shows_our_numbers_beside_the_published_ones() -> None:
     assert "![Speed-up" not in markdown(recording, picture=False)
 
 
+def test_where_a_gain_is_not_the_published_one_the_table_says_what_the_gpu_did() -> None:
+    text = markdown(LADDER, picture=False)
+    told = text.partition("Where a gain is not the published one, and what the GPU does before and after it:\n\n")[2]
+    assert told == (
+        "- workers: x3.00 against x1.62; of a step the GPU computes 17 -> 50 %, copies and nothing else 7 -> 20 %, "
+        "idles 77 -> 30 %\n"
+        "- pinned: x1.43 against x1.23; of a step the GPU computes 50 -> 71 %, copies and nothing else 20 -> 7 %, "
+        "idles 30 -> 21 %\n"
+    )
+    assert "Where a gain" not in markdown(LADDER.model_copy(update={"small": True}), picture=False)
+
+
+def test_shares_of_a_step_are_those_of_the_median_run_and_add_up_to_it() -> None:
+    memory = {**OVERLAP, Metric.MEM_EXPOSED_MS: 6.3}
+    shares = shares_of(rung_with("resnet18_input", "overlap", [run_of(memory, number=n) for n in range(3)]))
+    assert shares is not None
+    assert shares.copying == pytest.approx(0.1)
+    assert shares.idle == pytest.approx(14 / 64)
+    assert shares.computing + shares.copying + shares.idle == pytest.approx(1.0)
+    assert shares_of(rung_with("resnet18_input", "serial", [run_of({Metric.STEP_MS: 3.0})])) is None
+    # Means over all steps, of a median one: together they may be longer than it.
+    waits = {**OVERLAP, Metric.GAP_MS: 60.0, Metric.H2D_EXPOSED_MS: 10.0}
+    shares = shares_of(rung_with("resnet18_input", "overlap", [run_of(waits)]))
+    assert shares is not None
+    assert shares.computing == pytest.approx(0.0)
+
+
 def test_a_number_in_brackets_stays_in_them() -> None:
     text = markdown(measured("resnet50_cifar", {"max_autotune": OVERLAP, "grad_scaler": OVERLAP}), picture=False)
     assert "| grad_scaler | 3 | 15.6 | 2,000 | (1,427) |" in text
@@ -844,6 +872,7 @@ def test_the_picture_shows_how_much_faster_a_rung_is_than_the_first_that_was_mea
 def test_the_picture_holds_nothing_published_of_small_loops_and_nothing_of_a_single_rung() -> None:
     (bars,) = bars_of(LADDER.model_copy(update={"small": True})).values()
     assert {bar.published for bar in bars} == {None}
+    assert [round(bar.shares.idle, 2) for bar in bars if bar.shares] == [0.77, 0.3, 0.21, 0.22, 0.22]
     assert bars_of(measured("resnet18_input", {"serial": SERIAL})) == {}
 
 
