@@ -1,0 +1,294 @@
+"""Gates of this project's own workloads, with nothing changed, one after another, and what came of each as a table.
+
+    python -m benchmarks.unchanged run RECORD.json --gates 3 --seconds 560
+    python -m benchmarks.unchanged table RECORD.json
+
+`run` makes whole gates as a user makes them (`pytest --perfgate`), against the committed baselines, until the record
+holds so many of this commit on this machine or no further one would end in time; run the same command again to go on.
+A gate that is begun is recorded, also if it is killed. `table` writes RESULTS.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final, Literal
+
+from pydantic import Field, ValidationError
+
+from perfgate.git import read_commit
+from perfgate.machine import read_machine
+from perfgate.model.machine import Machine
+from perfgate.model.metric import GATED_CLOCKS, Metric
+from perfgate.model.outcome import Outcome
+from perfgate.model.record import Moment, Record
+from perfgate.model.verdict import Stage
+from perfgate.nsys.tool import find_nsys
+from perfgate.render.document import DocumentWorkload, GateDocument, read_document
+
+HERE: Final = Path(__file__).resolve().parent
+ROOT: Final = HERE.parents[1]
+GUESSED_S: Final = 300.0
+"""What a gate of all workloads is taken to last before one was made: seven of three runs, 10 to 14 s each."""
+DONE, MISSING = 0, 1
+_DIGITS: Final = 4
+
+
+class GatedWorkload(Record):
+    """What one gate said of one workload."""
+
+    workload: str
+    outcome: Outcome
+    stage: Stage | None = None
+    runs: int = 0
+    """Processes, those of a baseline's commit included."""
+    reason: str = ""
+    """Of what is not PASSED."""
+    changes: Mapping[Metric, float] = {}
+    """Of the clocks that are judged, in their basis."""
+    remarks: tuple[str, ...] = ()
+    caveats: tuple[str, ...] = ()
+
+
+class UnchangedGate(Record):
+    """One gate of all workloads."""
+
+    at: Moment
+    machine: Machine
+    commit: str | None = None
+    """With a plus where the checkout has changes; None outside a repository."""
+    took_s: float = Field(default=0.0, ge=0)
+    exit_status: int | None = None
+    """None while it is not at its end."""
+    workloads: tuple[GatedWorkload, ...] = ()
+
+    @property
+    def has_passed(self) -> bool:
+        """Whether it ended and every workload of it PASSED."""
+        outcomes = {one.outcome for one in self.workloads}
+        return self.exit_status == 0 and outcomes == {Outcome.PASSED}
+
+
+class Recording(Record):
+    """The whole file."""
+
+    format: Literal[1] = 1
+    """History: 1, the first."""
+    gates: tuple[UnchangedGate, ...] = ()
+
+
+def load(path: Path) -> Recording:
+    """Read a record; an empty one where there is no file yet.
+
+    Raises:
+        SystemExit: it is none.
+    """
+    try:
+        return Recording.model_validate_json(path.read_bytes()) if path.exists() else Recording()
+    except ValidationError as invalid:
+        raise SystemExit(f"{path}: it is no record of gates ({invalid.errors()[0]['msg']}).") from invalid
+
+
+def save(recording: Recording, path: Path) -> None:
+    """Write a record; the file is never seen half written."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    beside.write_text(recording.model_dump_json(indent=1, exclude_defaults=True) + "\n", encoding="utf-8")
+    beside.replace(path)
+
+
+def workload_of(one: DocumentWorkload) -> GatedWorkload:
+    """What is kept of a workload's verdict."""
+    verdict = one.verdict
+    rows = (verdict.of(metric) for metric in GATED_CLOCKS)
+    return GatedWorkload(
+        workload=verdict.workload,
+        outcome=verdict.outcome,
+        stage=verdict.stage,
+        runs=len(one.runs) + len(one.reference_runs) + len(one.interleaved_runs),
+        reason="" if verdict.outcome is Outcome.PASSED else verdict.reason,
+        changes={
+            row.metric: float(f"{row.change:.{_DIGITS}g}")
+            for row in rows
+            if row is not None and row.change is not None and row.outcome is not None
+        },
+        remarks=verdict.remarks,
+        caveats=verdict.caveats,
+    )
+
+
+# Making gates
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ended:
+    """One gate at its end; no document where pytest wrote none."""
+
+    exit_status: int
+    document: GateDocument | None
+
+
+def gate(root: Path) -> Ended:
+    """Make one gate as a user does, which prints as it goes."""
+    with tempfile.TemporaryDirectory(prefix="perfgate-unchanged-") as folder:
+        document = Path(folder) / "gate.json"
+        command = [sys.executable, "-m", "pytest", "--perfgate", f"--perfgate-json={document}"]
+        status = subprocess.run(command, cwd=root, check=False).returncode
+        return Ended(
+            exit_status=status,
+            document=read_document(document.read_text(encoding="utf-8")) if document.exists() else None,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Series:
+    """Gates one after another, each saved as soon as it has ended."""
+
+    path: Path
+    machine: Machine
+    commit: str | None
+    make: Callable[[], Ended]
+    say: Callable[[str], None] = print
+    clock: Callable[[], float] = time.monotonic
+
+    def own(self) -> list[UnchangedGate]:
+        """The recorded gates of this commit on this machine that came to their end."""
+        return [
+            one
+            for one in load(self.path).gates
+            if (one.machine, one.commit) == (self.machine, self.commit) and one.exit_status is not None
+        ]
+
+    def take(self, gates: int, *, seconds: float) -> bool:
+        """Make gates until there are so many; False where the time does not do."""
+        ends = self.clock() + seconds
+        while (made := len(self.own())) < gates:
+            expected_s = max((one.took_s for one in self.own()), default=GUESSED_S)
+            if expected_s > ends - self.clock():
+                self.say(f"{made} of {gates} gates are made; a further one would take {expected_s:.0f} s")
+                return False
+            self._make_one(made + 1, gates)
+        return True
+
+    def _make_one(self, number: int, gates: int) -> None:
+        former = load(self.path).gates
+        begun = UnchangedGate(at=datetime.now(UTC), machine=self.machine, commit=self.commit)
+        save(Recording(gates=(*former, begun)), self.path)
+        began = self.clock()
+        ended = self.make()
+        told = () if ended.document is None else tuple(map(workload_of, ended.document.workloads))
+        done = begun.model_copy(
+            update={
+                "took_s": round(self.clock() - began, 1),
+                "exit_status": ended.exit_status,
+                "workloads": told,
+            }
+        )
+        save(Recording(gates=(*former, done)), self.path)
+        outcome = "PASSED" if done.has_passed else f"exit status {ended.exit_status}"
+        self.say(f"gate {number} of {gates}: {outcome}, {len(told)} workloads, {done.took_s:.0f} s")
+
+
+# What is shown
+
+
+def markdown(recording: Recording) -> str:
+    """A line a gate, how many PASSED in a row, and a row for each workload in each gate."""
+    ended = [one for one in recording.gates if one.exit_status is not None]
+    lines = [
+        "# Gates of unchanged code",
+        "",
+        (
+            "Made by `python -m benchmarks.unchanged run` and `table`; do not edit. Each gate is a `pytest --perfgate` "
+            "of all default workloads against the committed baselines, as a user makes it; all that were begun are "
+            "counted. Changes are estimates against the baseline, of `step_ms` and `kernel_ms` relative, of the others "
+            "in percentage points of a step."
+        ),
+        "",
+    ]
+    for number, one in enumerate(recording.gates, start=1):
+        lines.append(f"- gate {number}: {_told(one)}")
+    passed = [one.has_passed for one in recording.gates]
+    lines += ["", f"{sum(passed)} of {len(passed)} PASSED as a whole, {_longest(passed)} of them in a row.", ""]
+    metrics = [
+        metric
+        for metric in GATED_CLOCKS
+        if any(metric in workload.changes for one in ended for workload in one.workloads)
+    ]
+    lines.append(f"| {' | '.join(['workload', 'gate', 'outcome', 'runs', *metrics])} |")
+    lines.append(f"| {' | '.join(['---', '---:', '---', '---:', *['---:'] * len(metrics)])} |")
+    rows = [(workload, number) for number, one in enumerate(recording.gates, start=1) for workload in one.workloads]
+    for workload, number in sorted(rows, key=lambda row: (row[0].workload, row[1])):
+        stage = "" if workload.stage in (None, Stage.SCREEN) else f" ({workload.stage})"
+        cells = [_percent(workload.changes.get(metric)) for metric in metrics]
+        outcome = f"{workload.outcome}{stage}"
+        lines.append(f"| {' | '.join([workload.workload, str(number), outcome, str(workload.runs), *cells])} |")
+    notes = [f"- gate {number}, {workload.workload}: {workload.reason}" for workload, number in rows if workload.reason]
+    return "\n".join([*lines, *(["", *notes] if notes else []), ""])
+
+
+def _told(one: UnchangedGate) -> str:
+    machine = one.machine
+    where = f"{machine.gpu_name}, driver {machine.driver}, torch {machine.torch}, nsys {machine.nsys}"
+    ended = "not at its end" if one.exit_status is None else f"exit status {one.exit_status} after {one.took_s:.0f} s"
+    return f"{one.at:%Y-%m-%d %H:%M}, {ended}; commit {one.commit or 'unknown'}, {where}"
+
+
+def _longest(passed: Sequence[bool]) -> int:
+    longest = length = 0
+    for one in passed:
+        length = length + 1 if one else 0
+        longest = max(longest, length)
+    return longest
+
+
+def _percent(change: float | None) -> str:
+    return "-" if change is None else f"{100 * change:+.2f} %"
+
+
+# The door
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Do what is asked, and return the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.unchanged", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    kinds = parser.add_subparsers(dest="what", required=True, metavar="{run,table}")
+    run = kinds.add_parser("run", help="make gates", description="Make gates. Exits 1 where some are still missing.")
+    run.add_argument("record", type=Path, metavar="RECORD.json")
+    run.add_argument("--gates", type=int, default=3, metavar="N", help="of this commit on this machine (default: 3)")
+    run.add_argument(
+        "--seconds", type=float, default=560, metavar="N", help="begin no gate that would end later (default: 560)"
+    )
+    run.add_argument("--project", type=Path, default=ROOT, metavar="DIR", help="(default: this repository)")
+    table = kinds.add_parser("table", help="write RESULTS.md")
+    table.add_argument("record", type=Path, metavar="RECORD.json")
+    table.add_argument("--out", type=Path, default=HERE / "RESULTS.md", metavar="FILE")
+    given = parser.parse_args(argv)
+    if given.what == "table":
+        recording = load(given.record)
+        if not recording.gates:
+            parser.error(f"{given.record}: there is no gate in it")
+        given.out.write_text(markdown(recording), encoding="utf-8")
+        return DONE
+    project = given.project.resolve()
+    commit = read_commit(project)
+    series = Series(
+        path=given.record.resolve(),
+        machine=read_machine(os.environ, nsys=str(find_nsys(None, os.environ).version), nsys_options=()),
+        commit=None if commit is None else f"{commit.sha[:12]}{'+' if commit.dirty else ''}",
+        make=lambda: gate(project),
+    )
+    return DONE if series.take(given.gates, seconds=given.seconds) else MISSING
+
+
+if __name__ == "__main__":
+    sys.exit(main())
