@@ -27,7 +27,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from platform import node, python_version
 from statistics import median
@@ -96,23 +96,29 @@ GIVES_NO_VERDICT: Final = frozenset({Outcome.NOT_MEASURED, Outcome.INVALID, Outc
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """How many gates of one loop there are, over all of its parts, and how long they took at most, s."""
+    """How many gates of one loop there are, over all of its parts, and how long they took at most, by slowdown."""
 
     made: Mapping[float, int]
     longest_s: Mapping[float, float]
+    most_runs: Mapping[float, int] = field(default_factory=dict)
+    """Of any gate, also of one made elsewhere, where a run takes another time."""
 
     @classmethod
     def of(cls, parts: Iterable[RecordedLoop], *, had: Iterable[RecordedLoop] = ()) -> Progress:
         """Count what is recorded with the budgets of now; spoilt gates are not made, though they took their time.
 
-        `had` are parts made elsewhere, which say nothing of how long a gate takes here.
+        `had` are parts made elsewhere: of how long a gate takes here their runs tell, and not their seconds.
         """
         here = tuple(parts)
-        made = Counter(gate.slowdown for part in distinct([*here, *had]) for gate in _as_wanted(part))
+        made: Counter[float] = Counter()
+        most_runs: dict[float, int] = {}
         longest: dict[float, float] = {}
+        for gate in (gate for part in distinct([*here, *had]) for gate in _as_wanted(part)):
+            made[gate.slowdown] += 1
+            most_runs[gate.slowdown] = max(most_runs.get(gate.slowdown, 0), gate.runs)
         for gate in (gate for part in here for gate in _as_wanted(part)):
             longest[gate.slowdown] = max(longest.get(gate.slowdown, 0.0), gate.took_s)
-        return cls(made=made, longest_s=longest)
+        return cls(made=made, longest_s=longest, most_runs=most_runs)
 
     def is_enough(self) -> bool:
         """Whether all that is wanted is made."""
@@ -370,8 +376,9 @@ class Site:
 
     def expected_s(self, slowdown: float) -> float:
         """How long a gate may take: the longest so far of its slowdown, or what its runs may come to, s."""
-        longest = self.progress.longest_s.get(slowdown)
-        runs = RUNS_OF_A_GATE[KINDS[self.loop]][slowdown > 0]
+        progress = self.progress
+        longest = progress.longest_s.get(slowdown)
+        runs = progress.most_runs.get(slowdown, RUNS_OF_A_GATE[KINDS[self.loop]][slowdown > 0])
         return runs * self._run_s if longest is None else longest
 
     def gate(self, slowdown: float, until: float) -> bool:

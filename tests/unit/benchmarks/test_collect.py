@@ -392,6 +392,20 @@ def test_what_was_made_elsewhere_is_not_made_again_and_says_nothing_of_the_time_
     assert Progress.of([only(tmp_path)], had=[had, only(tmp_path)]).made == WANTED
 
 
+@pytest.mark.parametrize(("left_s", "first"), [(50, 0.0), (60, 0.01)])
+def test_no_gate_begins_for_whose_runs_elsewhere_there_is_not_the_time(
+    made: Made, tmp_path: Path, left_s: float, first: float
+) -> None:
+    had = elsewhere({0.0: 1, 0.01: 1})
+    # A run takes 2 s here: one of these gates 54.
+    long = [
+        gate.model_copy(update={"candidate": gate.candidate * 9, "runs": 27}) if gate.slowdown == 0.01 else gate
+        for gate in had.gates
+    ]
+    collect(tmp_path, ["gpu_bound"], seconds=90 + left_s, slot=1, had=[had.model_copy(update={"gates": tuple(long)})])
+    assert next(gate.slowdown for gate in only(tmp_path).gates) == first
+
+
 def test_all_tells_what_a_recording_lacks_and_hands_it_on(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
