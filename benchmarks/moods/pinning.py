@@ -7,7 +7,8 @@ Makes pairs of perfgate's own (`perfgate.running.measure_pair`) of one loop with
     early   both processes are on the core before they import torch, and until they have ended
     late    both are sent there for the last turns of their warm-up, and let go after their last step: perfgate's way
 
-so a pair's difference is error in both. Needs nsys, a quiet machine, and a GPU; without one the loop runs on the CPU,
+so a pair's difference is error in both. What `--out` holds already is gone on with, and shown alone where there are as
+many pairs. Needs nsys, a quiet machine, and a GPU; without one the loop runs on the CPU,
 to try the script. An early pair is made by a line at the top of the loop's file; perfgate itself knows one way only.
 """
 
@@ -161,7 +162,29 @@ def summary(pairs: Sequence[MadePair]) -> str:
     return "\n".join(lines)
 
 
-def main() -> None:
+def load(path: Path) -> tuple[dict[str, object], list[MadePair]]:
+    """Return the machine and the pairs that an earlier call has written.
+
+    Raises:
+        SystemExit: the file holds no pairs.
+    """
+    try:
+        told = json.loads(path.read_text(encoding="utf-8"))
+        made = [MadePair(**{**pair, "remarks": tuple(pair["remarks"])}) for pair in told["pairs"]]
+        return told["machine"], made
+    except (ValueError, KeyError, TypeError) as wrong:
+        raise SystemExit(f"{path}: it holds no pairs ({wrong}).") from wrong
+
+
+def told_machine(bench: Bench) -> dict[str, object]:
+    """What is kept of a machine: all that has a part in the times, and which GPU it was not."""
+    return {
+        **bench.machine.model_dump(mode="json", exclude={"gpus"}),
+        "gpus": [gpu.name for gpu in bench.machine.gpus],
+    }
+
+
+def main(argv: Sequence[str] | None = None) -> None:
     """Make pairs both ways, and print what they took and how they differ."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=int, default=10, help="each way (default 10)")
@@ -171,14 +194,19 @@ def main() -> None:
     parser.add_argument("--loop", choices=("cpu_bound", "gpu_bound"), default="cpu_bound")
     parser.add_argument("--bouts", type=int, default=MOST_BOUTS, help=f"of each side of a pair (default {MOST_BOUTS})")
     parser.add_argument("--core", type=int, default=max(os.sched_getaffinity(0)), help="default: the last allowed one")
-    parser.add_argument("--out", type=Path, help="write the pairs there, as JSON, after each of them")
-    given = parser.parse_args()
+    parser.add_argument("--out", type=Path, help="write the pairs there, as JSON, after each of them; read first")
+    given = parser.parse_args(argv)
     ends = time.monotonic() + given.seconds
-    pairs: list[MadePair] = []
+    machine, pairs = load(given.out) if given.out is not None and given.out.exists() else (None, [])
+    if len(pairs) >= 2 * given.pairs:
+        print(summary(pairs))
+        return
     with tempfile.TemporaryDirectory(prefix="perfgate-pinning-") as folder:
         bench, workload = prepared(Path(folder), given.loop)
-        longest = 0.0
-        for number in range(2 * given.pairs):
+        if machine not in (None, told_machine(bench)):
+            raise SystemExit(f"{given.out}: its pairs were made on another machine; give another file.")
+        longest = max((pair.wall_s for pair in pairs), default=0.0)
+        for number in range(len(pairs), 2 * given.pairs):
             if time.monotonic() + longest > ends:
                 print(f"the time is up after {number} of {2 * given.pairs} pairs")
                 break
@@ -191,11 +219,7 @@ def main() -> None:
             pairs.append(pair)
             print(f"{pair.mode}: {pair.wall_s:.1f} s, {pair.difference:+.2f} % {'; '.join(pair.remarks)}", flush=True)
             if given.out is not None:
-                machine = {
-                    **bench.machine.model_dump(mode="json", exclude={"gpus"}),
-                    "gpus": [gpu.name for gpu in bench.machine.gpus],
-                }
-                told = {"machine": machine, "pairs": [asdict(made) for made in pairs]}
+                told = {"machine": told_machine(bench), "pairs": [asdict(made) for made in pairs]}
                 given.out.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
     print(summary(pairs))
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import math
+from dataclasses import asdict
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from benchmarks.moods.pinning import EARLY, LATE, MadePair, begins, mode, summary
+from benchmarks.moods import pinning
+from benchmarks.moods.pinning import EARLY, LATE, MadePair, begins, load, main, mode, summary
 
 
 def pair(mode: str, difference: float, *, wall_s: float) -> MadePair:
@@ -43,3 +48,45 @@ def test_of_one_pair_no_spread_is_told() -> None:
 
 def test_a_difference_is_that_of_the_logarithms() -> None:
     assert pair(LATE, 2.0, wall_s=1).difference == pytest.approx(2.0)
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Pairs are made of nothing; their numbers."""
+    numbers: list[int] = []
+
+    def make(_bench: object, _workload: object, number: int, **_: object) -> MadePair:
+        numbers.append(number)
+        return pair(mode(number), 0.1 * number, wall_s=20)
+
+    monkeypatch.setattr(pinning, "prepared", lambda *_: (SimpleNamespace(), None))
+    monkeypatch.setattr(pinning, "told_machine", lambda _: {"gpus": ["NVIDIA H200"]})
+    monkeypatch.setattr(pinning, "make_pair", make)
+    return numbers
+
+
+def test_a_second_call_goes_on_with_the_pairs_of_the_first(
+    made: list[int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "pinning.json"
+    main(["--pairs", "1", "--out", str(out)])
+    main(["--pairs", "3", "--out", str(out)])
+    assert made == [0, 1, 2, 3, 4, 5]
+    machine, pairs = load(out)
+    assert machine == {"gpus": ["NVIDIA H200"]}
+    assert [one.mode for one in pairs] == [EARLY, LATE, LATE, EARLY, EARLY, LATE]
+    capsys.readouterr()
+    main(["--pairs", "3", "--out", str(out)])
+    assert len(made) == 6
+    assert capsys.readouterr().out == f"{summary(pairs)}\n"
+
+
+def test_pairs_of_another_machine_are_not_gone_on_with(made: list[int], tmp_path: Path) -> None:
+    out = tmp_path / "pinning.json"
+    out.write_text(json.dumps({"machine": {"gpus": []}, "pairs": [asdict(pair(EARLY, 1.0, wall_s=20))]}))
+    with pytest.raises(SystemExit, match="its pairs were made on another machine"):
+        main(["--pairs", "3", "--out", str(out)])
+    out.write_text("[]")
+    with pytest.raises(SystemExit, match="it holds no pairs"):
+        main(["--out", str(out)])
+    assert made == []
