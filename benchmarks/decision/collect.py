@@ -31,8 +31,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from platform import node, python_version
 from statistics import median
-from types import FrameType
-from typing import Final, NoReturn
+from typing import Final
 
 from pydantic import ValidationError
 
@@ -53,6 +52,7 @@ from perfgate.model.baseline import Baseline
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
 from perfgate.nsys.tool import find_nsys
+from perfgate.pytest_door import ending_as_on_ctrl_c
 from perfgate.store import KeptResult, Store
 
 LOOPS: Final = Path(__file__).with_name("loops.py")
@@ -689,10 +689,6 @@ def parts_in(paths: Sequence[Path]) -> list[RecordedLoop]:
     return [part for path in paths for part in read(path).loops]
 
 
-def _interrupted(_number: int, _frame: FrameType | None) -> NoReturn:
-    raise KeyboardInterrupt
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Collect or merge, as the arguments say, and return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -724,14 +720,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error(f"give all, merge, or of {', '.join(KINDS)} what to measure, and a folder")
     # A shell that puts this into the background has it ignore Ctrl-C, and every gate with it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.signal(signal.SIGTERM, _interrupted)
     try:
-        if loops == ["all"]:
-            loops_of_all = words.only or tuple(KINDS)
-            return collect_on_all(Path(folder), seconds=words.seconds, loops=loops_of_all, have=words.have)
-        if words.cores:
-            os.sched_setaffinity(0, _cores(words.cores))
-        collect(Path(folder), loops, seconds=words.seconds, slot=words.slot, had=parts_in(words.have))
+        with ending_as_on_ctrl_c():
+            if loops == ["all"]:
+                loops_of_all = words.only or tuple(KINDS)
+                return collect_on_all(Path(folder), seconds=words.seconds, loops=loops_of_all, have=words.have)
+            if words.cores:
+                os.sched_setaffinity(0, _cores(words.cores))
+            collect(Path(folder), loops, seconds=words.seconds, slot=words.slot, had=parts_in(words.have))
     except KeyboardInterrupt:
         print("interrupted; what was made is kept")
         return 130
