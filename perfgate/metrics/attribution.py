@@ -10,17 +10,13 @@ import numpy as np
 from perfgate.metrics.intervals import sum_by
 from perfgate.metrics.steps import TORCH_SUFFIX, Names, Steps, template
 from perfgate.model.sample import OUTSIDE_RANGES
-from perfgate.model.timeline import Flags, Ints, Ranges, SmallInts
+from perfgate.model.timeline import NO_CORRELATION, SHARE_AN_ID, Flags, Ints, Ranges, SmallInts
 from perfgate.model.workload import WAIT_RANGE
 
 MANY_NAMES = 40
 """Above this many range names, names seen once are grouped even where steps cannot tell an index from a name."""
 _SPARSE = 4
 """A table by correlation id may be this many times longer than its rows; beyond that they are searched for."""
-_NO_CALL = -1
-"""The id of what the capture links to nothing. Other negative ids are unsigned ones that wrapped."""
-_SHARE_AN_ID = 2
-"""Calls that may have one id: a runtime call and the driver call in it. If more have 0, it stands for none."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -128,8 +124,8 @@ class Launches:
     @classmethod
     def from_calls(cls, correlation: Ints, segment: SmallInts) -> Launches:
         """Of several calls with one id (a runtime call and the driver call in it) the first counts."""
-        named = correlation != _NO_CALL
-        if np.count_nonzero(correlation == 0) > _SHARE_AN_ID:
+        named = correlation != NO_CORRELATION
+        if np.count_nonzero(correlation == 0) > SHARE_AN_ID:
             named &= correlation != 0
         if not named.all():
             correlation, segment = correlation[named], segment[named]

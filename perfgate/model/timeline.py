@@ -43,6 +43,12 @@ MANAGED_COPIES: Final = (CopyKind.UVM_H2D, CopyKind.UVM_D2H, CopyKind.UVM_D2D)
 """Of managed memory, which moves by page fault: no call launches it, whatever its correlation says."""
 
 
+NO_CORRELATION: Final = -1
+"""The id of what the capture links to nothing. Other negative ids are unsigned ones that wrapped."""
+SHARE_AN_ID: Final = 2
+"""Calls that may have one id: a runtime call and the driver call in it. If more have 0, it stands for none."""
+
+
 class MemoryKind(IntEnum):
     """Where a copy's end lies, as nsys exports it."""
 

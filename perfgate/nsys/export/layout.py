@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from perfgate.model.timeline import NO_CORRELATION
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ExportColumn:
@@ -29,7 +31,6 @@ class ExportTable:
     """SQL: the rows that are read."""
 
 
-NO_CORRELATION = -1
 THREAD_MASK = 0xFFFFFF
 PROCESS_SHIFT = 24
 UNKNOWN_PROCESS = ~THREAD_MASK

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from perfgate.model.timeline import MANAGED_COPIES, Flags, Ints
+from perfgate.model.timeline import MANAGED_COPIES, NO_CORRELATION, SHARE_AN_ID, Flags, Ints
 from perfgate.model.window import NO_STREAM, StreamCopies, StreamKernels, StreamMemsets, StreamSpans, WindowOps
 from perfgate.nsys.export.columns import Columns, column, memory_kinds
 from perfgate.nsys.export.devices import settle_devices
@@ -18,7 +18,6 @@ from perfgate.nsys.export.layout import (
     GRAPHS,
     KERNELS,
     MEMSETS,
-    NO_CORRELATION,
     ExportColumn,
     ExportTable,
 )
@@ -37,8 +36,6 @@ _OPERATIONS = (
     ExportTable(name=GRAPHS.name, columns=(*GRAPHS.columns, _STREAM)),
 )
 _CALLS = ExportTable(name=CALLS.name, columns=tuple(column for column in CALLS.columns if column.field != "name"))
-_SHARE_AN_ID = 2
-"""Calls that may have one id: a runtime call and the driver call in it. If more have 0, it stands for none."""
 
 
 def read_window(path: Path, start_ns: int, end_ns: int) -> WindowOps:
@@ -123,7 +120,7 @@ class _Launched:
             return cls({})
         start, process, correlation = calls["start"], calls["process"], calls["correlation"]
         named = correlation != NO_CORRELATION
-        if np.count_nonzero(correlation == 0) > _SHARE_AN_ID:
+        if np.count_nonzero(correlation == 0) > SHARE_AN_ID:
             named &= correlation != 0
         before, within = named & (start < start_ns), named & (start >= start_ns)
         found: dict[int, Ints] = {}
