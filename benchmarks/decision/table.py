@@ -150,7 +150,8 @@ def _against_targets(cells: Sequence[Cell], clocks: str) -> Iterator[str]:
     else:
         yield (
             f"Alpha is shared by {len(CLOCKS[clocks])} clocks, of which only step_ms got slower; no target is set "
-            "here. In brackets the targets of one clock; a number in bold misses its own."
+            "here. A real gate on a GPU shares it by mem_exposed_ms as well. In brackets the targets of one clock; a "
+            "number in bold misses its own."
         )
     yield ""
     yield _row("", "false alarms (95 % interval)", "runs, unchanged", *(f"power at {s:.0%}" for s in _SLOWED))
