@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -114,22 +115,25 @@ def _devices(export: Export) -> _Devices:
     of_uuid = {_bare(gpu.uuid): number for number, gpu in devices.gpus.items() if gpu.uuid}
     instances: dict[_Instance, int] = {}
     rows = export.rows(CUDA_DEVICES, ("pid", "cudaId", "gpuId", "uuid"))
+    named = {*devices.gpus, *(number for row in rows if (number := _device(row[2])) is not None)}
     for row in sorted(rows, key=repr):  # any order, as long as it is the same for equal captures
         pid, own, gpu, uuid = whole_of(row[0]), _device(row[1]), _device(row[2]), text_of(row[3])
         if pid is None or own is None or (gpu is None and uuid is None):
             continue
         instance = (of_uuid.get(_bare(uuid)) if gpu is None else gpu, uuid)
         if instance not in instances:
-            instances[instance] = _number_of(instance, instances, devices)
+            instances[instance] = _number_of(instance, instances, devices, named)
         devices.by_process[pid, own] = instances[instance]
     return devices
 
 
-def _number_of(instance: _Instance, instances: Mapping[_Instance, int], devices: _Devices) -> int:
-    """The device number of an instance that was not met before: its GPU's, or a new one where another has that."""
+def _number_of(
+    instance: _Instance, instances: Mapping[_Instance, int], devices: _Devices, named: AbstractSet[int]
+) -> int:
+    """The device number of an instance not met before: its GPU's, or one that no GPU has where another has that."""
     gpu, uuid = instance
     taken = {number for (other, its), number in instances.items() if other == gpu and its and uuid and its != uuid}
-    number = max([-1, *devices.gpus]) + 1 if gpu is None or taken else gpu
+    number = max([-1, *devices.gpus, *named]) + 1 if gpu is None or taken else gpu
     host = devices.gpus.get(gpu) if gpu is not None else None
     devices.gpus.setdefault(number, CapturedGpu(device=number, name=host.name if host else None, uuid=uuid))
     return number

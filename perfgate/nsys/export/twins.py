@@ -22,9 +22,13 @@ def refuse_twins(export: Export, table: ExportTable, columns: Columns) -> None:
     What CUPTI could not time has nothing to be told apart by, and counts as no time; nor have moves of managed memory
     where their page is not told.
     """
-    timed = columns["end"] > 0 if columns else np.empty(0, np.bool_)
-    if timed.any() and table is COPIES and PAGE not in export.tables[table.name]:
+    if not columns:
+        return
+    timed = columns["end"] != 0
+    told_apart = '"end" <> 0'
+    if table is COPIES and PAGE not in export.tables[table.name]:
         timed &= ~np.isin(columns["kind"], MANAGED_COPIES)
+        told_apart += f" AND copyKind NOT IN ({', '.join(str(int(kind)) for kind in MANAGED_COPIES)})"
     if not timed.any():
         return
     start, end, correlation = (columns[name][timed] for name in ("start", "end", "correlation"))
@@ -38,7 +42,9 @@ def refuse_twins(export: Export, table: ExportTable, columns: Columns) -> None:
     quoted = (name.replace('"', '""') for name in export.tables[table.name])
     every = ", ".join(f'"{name}"' for name in quoted)
     between = f"start BETWEEN {starts.min()} AND {starts.max()}"
-    again = f'SELECT count(*) - 1 FROM "{table.name}" WHERE {between} GROUP BY {every} HAVING count(*) > 1'
+    again = (
+        f'SELECT count(*) - 1 FROM "{table.name}" WHERE {told_apart} AND {between} GROUP BY {every} HAVING count(*) > 1'
+    )
     number = sum(count for (count,) in export.query(again))
     if number:
         told = "1 row that is" if number == 1 else f"{number} rows that are"

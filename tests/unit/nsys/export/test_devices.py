@@ -59,6 +59,19 @@ def test_two_instances_of_one_gpu_are_two_devices(path: Path) -> None:
     )
 
 
+def test_an_instance_takes_the_number_of_no_gpu_that_only_a_process_names(path: Path) -> None:
+    timeline = read_timeline(
+        write_export(
+            path,
+            *(Kernel("k", 0, 1, process=pid) for pid in (1, 2, 3)),
+            Row("TARGET_INFO_CUDA_DEVICE", gpuId=0, cudaId=0, pid=1, uuid="MIG-1"),
+            Row("TARGET_INFO_CUDA_DEVICE", gpuId=0, cudaId=0, pid=2, uuid="MIG-2"),
+            Row("TARGET_INFO_CUDA_DEVICE", gpuId=1, cudaId=0, pid=3, uuid="GPU-x"),
+        )
+    )
+    assert sorted(timeline.kernels.device.tolist()) == [0, 1, 2]
+
+
 def test_without_a_table_of_processes_devices_go_by_their_cuda_number(path: Path) -> None:
     timeline = read_timeline(
         write_export(

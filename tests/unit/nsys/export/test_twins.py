@@ -56,6 +56,26 @@ def test_pages_of_managed_memory_that_move_at_once_are_several(path: Path, kind:
     assert refusal(path).startswith("run.sqlite: it is damaged: CUPTI_ACTIVITY_KIND_MEMCPY has 1 row that is in it")
 
 
+def test_beside_moves_of_managed_memory_copies_of_other_sizes_are_several(path: Path) -> None:
+    managed = Copy(5, 9, 4096, kind=11, source=4, target=4)
+    write_export(path, managed, managed, Copy(5, 9, 64, correlation=1), Copy(5, 9, 128, correlation=1))
+    assert len(read_timeline(path).copies.start) == 4
+    path.unlink()
+    write_export(path, managed, managed, Copy(5, 9, 64, correlation=1), Copy(5, 9, 64, correlation=1))
+    assert refusal(path).startswith("run.sqlite: it is damaged: CUPTI_ACTIVITY_KIND_MEMCPY has 1 row that is in it")
+
+
+def test_before_the_capture_began_a_row_does_not_count_double_either(path: Path) -> None:
+    write_export(path, Kernel("k", -20, -10, correlation=1), Kernel("k", -20, -10, correlation=1))
+    assert refusal(path).startswith("run.sqlite: it is damaged: CUPTI_ACTIVITY_KIND_KERNEL has 1 row that is in it")
+
+
+def test_operations_without_times_are_several(path: Path) -> None:
+    alike = Kernel("k", -20, -10, correlation=1), Kernel("other", -20, -10, correlation=1)
+    write_export(path, *alike, Kernel("k", 0, 0), Kernel("k", 0, 0), Kernel("k", 5, 9))
+    assert len(read_timeline(path).kernels.start) == 5
+
+
 def test_rows_that_are_alike_but_for_a_column_that_is_not_read_are_several(path: Path) -> None:
     """Two streams, and two nodes of one graph, may run the same kernel at the same time."""
     write_export(
