@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from perfgate.gate.comparable import parts_of, verdict_of, why_incomparable, why_no_screen
+from perfgate.gate.beginning import beginning, known_noisy
+from perfgate.gate.comparable import parts_of, verdict_of, why_incomparable
 from perfgate.gate.conclusion import conclude, other_packages
 from perfgate.gate.duet import in_order, settle_by_duet
 from perfgate.gate.endings import Ended, NoDuet, OtherSteps
 from perfgate.gate.settled import count_rose, is_open
-from perfgate.gate.spending import known_noisy
 from perfgate.gate.stored import look, settle_by_stored
 from perfgate.gate.terms import Affords, Checked, Expectation, Forms, OpenDuel, Policy, Series
 from perfgate.gate.uncompared import measure_alone, of_other_steps
@@ -63,12 +63,8 @@ def _against_stored(underway: Underway, baseline: Baseline, forms: Forms) -> Che
     """Screen against the stored baseline, and go on with a duet or with further looks where that does not do."""
     if forms == Forms():
         return settle_by_stored(underway, baseline)
-    skipped = why_no_screen(baseline, underway.machine)
-    noisy = False
-    if forms.interleaved is not None and underway.policy.stops_early and skipped is None:
-        # Not where a user asked for runs: those of an interleaved duet cannot be blessed.
-        noisy = known_noisy(underway.expectation, underway.policy)
-        skipped = "its blessed runs differ by more than what it is held to" if noisy else None
+    begins = beginning(underway.expectation, underway.policy, baseline, interleaved=forms.interleaved is not None)
+    skipped = begins.no_screen
     screened: Judgement | None = None
     if skipped is None:
         told = look(underway, baseline, SCREEN_PLAN)
@@ -84,7 +80,7 @@ def _against_stored(underway: Underway, baseline: Baseline, forms: Forms) -> Che
             return settle_by_stored(underway, baseline)
         skipped = f"{moved}, so the stored times are not what they would be now" if moved is not None else None
         screened = told
-    for form, plan in in_order(forms, screened, noisy=noisy):
+    for form, plan in in_order(forms, screened, noisy=begins.noisy):
         try:
             return settle_by_duet(underway, form, plan, baseline, screened, why=skipped)
         except NoDuet as none:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
+from perfgate.gate.beginning import plans_in_order
 from perfgate.gate.comparable import why_no_screen
 from perfgate.gate.conclusion import conclude
 from perfgate.gate.endings import NoDuet
@@ -32,11 +33,12 @@ def in_order(
     forms: Forms, screened: Judgement | None = None, *, noisy: bool = False
 ) -> tuple[tuple[OpenDuel, Plan], ...]:
     """The forms to try, the one that suits what is known of how much runs differ first, each with its looks."""
-    alternate = () if forms.alternate is None else ((forms.alternate, DUET_PLAN),)
-    interleaved = () if forms.interleaved is None else ((forms.interleaved, INTERLEAVED_PLAN),)
-    if not noisy and (screened is None or not _too_noisy(screened)):
-        return alternate or interleaved
-    return (*interleaved, *alternate)
+    noisy = noisy or (screened is not None and _too_noisy(screened))
+    plans = plans_in_order(
+        alternate=forms.alternate is not None, interleaved=forms.interleaved is not None, noisy=noisy
+    )
+    by_plan = {DUET_PLAN: forms.alternate, INTERLEAVED_PLAN: forms.interleaved}
+    return tuple((form, plan) for plan in plans if (form := by_plan[plan]) is not None)
 
 
 def _too_noisy(screened: Judgement) -> bool:

@@ -187,6 +187,17 @@ def test_a_count_that_rose_is_believed_at_any_clock() -> None:
     assert not other.opened
 
 
+def test_on_another_gpu_a_loop_that_is_known_to_be_noisy_is_interleaved() -> None:
+    other = records.machine().model_copy(update={"gpus": (Gpu(name="NVIDIA H200", uuid="GPU-x"),)})
+    alternate, interleaved = duel(0, 0), RecordedDuel(moody(0), moody(0, wobble=2))
+    series = Candidate(*moody(0), on=other)
+    checked = check(expect(noisy_baseline(), on=other), Policy(), series, alternate, interleaved=interleaved)
+    assert (alternate.opened, interleaved.opened) == (False, True)
+    assert checked.verdict.stage is Stage.INTERLEAVED
+    (why,) = (remark for remark in checked.verdict.remarks if remark.startswith("Straight to the duet: "))
+    assert "another GPU of the same model" in why
+
+
 def test_runs_that_were_asked_for_are_made_before_a_noisy_loop_is_interleaved() -> None:
     interleaved = RecordedDuel(moody(0.0), moody(0.0, wobble=2))
     policy = Policy(runs=5, stops_early=False)

@@ -7,6 +7,7 @@ from support.prepared import FULL, expect, noisy_baseline
 
 from perfgate import gate
 from perfgate.gate import Policy
+from perfgate.model.machine import Gpu
 
 
 def test_it_is_said_before_what_is_to_be_spent_and_what_it_can_show() -> None:
@@ -25,6 +26,22 @@ def test_on_another_gpu_no_screen_is_promised() -> None:
         "3 pairs (about 60 s) with the baseline's commit",
         "if that does not do, up to 8 pairs (about 160 s): can show 1 % of step_ms and 0.5 % of kernel_ms",
     )
+
+
+def test_on_another_gpu_the_form_is_promised_that_will_be_taken_and_all_the_runs_there_are_for_it() -> None:
+    other = records.machine().model_copy(update={"gpus": (Gpu(name="NVIDIA H200", uuid="GPU-x"),)})
+    noisy = gate.forecast(expect(noisy_baseline(), on=other), Policy(), run_s=None, duet=True, interleaved=True)
+    quiet = gate.forecast(expect(FULL, on=other), Policy(), run_s=None, duet=False, interleaved=True)
+    assert noisy[0] == quiet[0] == "1 pair and 3 interleaved pairs with the baseline's commit"
+    few = gate.forecast(expect(FULL, on=other), Policy(max_runs=8), run_s=None, duet=True)
+    assert few[0] == "3 pairs with the baseline's commit"
+    assert few[1].startswith("if that does not do, up to 4 pairs: ")
+    fewer = gate.forecast(
+        expect(noisy_baseline(), on=other), Policy(max_runs=7), run_s=None, duet=True, interleaved=True
+    )
+    assert fewer[0] == "3 pairs with the baseline's commit"
+    without = gate.forecast(expect(FULL, on=other), Policy(max_runs=5), run_s=None, duet=True, interleaved=True)
+    assert without[0].startswith("3 runs: can show ")
 
 
 def test_of_fewer_runs_than_can_fail_a_clock_nothing_is_promised() -> None:
@@ -64,7 +81,7 @@ def test_a_noisy_loop_is_promised_what_interleaved_pairs_show() -> None:
     )
     asked = gate.forecast(expect(noisy_baseline()), Policy(stops_early=False), run_s=None, duet=False, interleaved=True)
     assert asked[0].startswith("3 runs: can show ")
-    assert asked[1].startswith("if that does not do, up to 11 interleaved pairs with the baseline's commit: can show ")
+    assert asked[1].startswith("if that does not do, 1 pair and up to 11 interleaved pairs with the baseline's commit")
     alternately = gate.forecast(expect(noisy_baseline()), Policy(), run_s=None, duet=True)
     assert alternately[1].startswith("if that does not do, up to 8 pairs with the baseline's commit: can show ")
     quiet = gate.forecast(expect(FULL), Policy(), run_s=None, duet=True, interleaved=True)
