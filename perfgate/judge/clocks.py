@@ -10,7 +10,7 @@ from typing import assert_never
 import numpy as np
 
 from perfgate.judge.compare import LARGEST, Comparison, Floats, Prior, compare, compare_pairs, middle
-from perfgate.judge.outliers import Flags, in_opposite_modes, keep, more_by_chance
+from perfgate.judge.outliers import Flags, hides_loss, in_opposite_modes, keep, more_by_chance
 from perfgate.judge.stages import PASS_CONFIDENCE, SHOWN_COVERAGE, STORED_PLAN, Plan
 from perfgate.judge.words import milliseconds, plural, told_change
 from perfgate.model.metric import Basis, Metric
@@ -241,7 +241,7 @@ def _side_by_side(rule: ClockRule, before: Floats, after: Floats) -> _Compared:
     doubt = _Doubt(
         loss=more_by_chance(before, after, far, middle=middle_x),
         gain=more_by_chance(after, before, far, middle=middle_x),
-        no_loss=in_opposite_modes(before, after, far),
+        no_loss=in_opposite_modes(before, after, far) or hides_loss(before, after, far, budget=rule.budget_in_basis),
     )
     return _Compared(kept=(first, second), comparison=comparison, dropped=dropped, spread=spread, doubt=doubt)
 

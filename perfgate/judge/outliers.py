@@ -22,6 +22,8 @@ _MOST_OF_ALL = 5
 """At most every fifth of all runs is set aside."""
 _CHANCE = 0.005
 """What a look may spend of alpha, 1 %, on modes that fell so by chance: there are three or four."""
+_MISSED = 0.025
+"""How often a look may pass a loss: 1 - `PASS_CONFIDENCE`."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,12 +74,8 @@ def more_by_chance(fast: Floats, slow: Floats, threshold: float, *, middle: floa
     stayed = len(slow) - int(np.sum(_far(slow, threshold) & (slow < middle)))
     if not strayed and stayed == len(slow):
         return False
-    all_slow, rest = stayed + strayed, len(fast) + len(slow) - stayed - strayed
-    as_far = sum(
-        math.comb(all_slow, there) * math.comb(rest, len(slow) - there)
-        for there in range(stayed, min(all_slow, len(slow)) + 1)
-    )
-    return as_far > _CHANCE * math.comb(all_slow + rest, len(slow))
+    chance = _share_as_uneven(stayed, of=len(slow), all_such=stayed + strayed, runs=len(fast) + len(slow))
+    return chance > _CHANCE
 
 
 def in_opposite_modes(slow: Floats, fast: Floats, threshold: float) -> bool:
@@ -87,6 +85,38 @@ def in_opposite_modes(slow: Floats, fast: Floats, threshold: float) -> bool:
     """
     down, up = (group[_far(group, threshold)] - np.median(group) for group in (slow, fast))
     return bool(np.any(np.abs(down[down < 0][:, None] + up[up > 0]) <= threshold))
+
+
+def hides_loss(before: Floats, after: Floats, threshold: float, *, budget: float) -> bool:
+    """Whether `after` may be as fast as it is by having met the faster of two modes more often, and slower in each.
+
+    ```
+    before       f                    s s          f, s: the modes
+    after            F F F                         F: between them, a loss against f and a gain against s
+    ```
+    So it is where `after` gained more than the budget, and its fast runs all lose more than that against the gross
+    outliers among `before` that are faster, or its gross outliers that are slower do against all of `before`; unless
+    the faster mode is met so often more in `after` that chance hardly would (Fisher's exact test, one-sided).
+    """
+    if np.median(after) >= np.median(before) - budget:
+        return False
+    faster = before[_far(before, threshold) & (before < np.median(before))]
+    slower = after[_far(after, threshold) & (after > np.median(after))]
+    lost_to_faster = len(faster) and np.min(after) > np.max(faster) + budget
+    lost_in_slower = len(slower) and np.min(slower) > np.max(before) + budget
+    if not (lost_to_faster or lost_in_slower):
+        return False
+    there = len(after) - len(slower)
+    return _share_as_uneven(there, of=len(after), all_such=there + len(faster), runs=len(before) + len(after)) > _MISSED
+
+
+def _share_as_uneven(there: int, *, of: int, all_such: int, runs: int) -> float:
+    """How probable it is that a group of `of` among all `runs` has `there` or more of `all_such` (Fisher's test)."""
+    as_uneven = sum(
+        math.comb(all_such, number) * math.comb(runs - all_such, of - number)
+        for number in range(there, min(all_such, of) + 1)
+    )
+    return as_uneven / math.comb(runs, of)
 
 
 def _far(group: Floats, threshold: float) -> Flags:

@@ -169,8 +169,8 @@ def _tell_inconclusive(judged: Rows, baseline: Baseline, runs: Sequence[Run], te
     comparison = clock.comparison
     if clock.may_be_modes:
         told = (
-            f"{worst.metric} {worst.reason}; yet runs of one side took as long as the other's, as where a workload has "
-            "two modes, or its machine two speeds, and one of them was met more often by chance."
+            f"{worst.metric} {worst.reason}; yet runs of one side lie far apart, as where a workload has two modes, or "
+            "its machine two speeds, and one of them was met more often by chance."
         )
         return told, "Gate again. If it stays so, steady the workload or its machine: what do its slow runs share?"
     told = (

@@ -131,6 +131,9 @@ FAST, SLOW = [5.30, 5.31, 5.29, 5.30, 5.32, 5.28, 5.30, 5.31], [8.20, 8.21, 8.19
         pytest.param([*FAST, *FAST[:1], SLOW[0]], SLOW[:3], Outcome.INCONCLUSIVE, True, id="too few to say so"),
         pytest.param([*SLOW, *SLOW[:2]], [*FAST[:2], SLOW[0]], Outcome.PASSED, False, id="a gain that may be none"),
         pytest.param(SLOW, FAST, Outcome.IMPROVED, False, id="a gain that is one"),
+        pytest.param(
+            [*SLOW[:2], FAST[0]], [5.6, 5.61, 5.59], Outcome.INCONCLUSIVE, True, id="a gain that may hide 6 % more"
+        ),
         pytest.param([*FAST[:7], SLOW[0]], [*FAST[:7], SLOW[1]], Outcome.PASSED, False, id="the same in both"),
     ],
 )

@@ -97,8 +97,8 @@ def test_a_difference_that_two_modes_may_have_made_is_told_as_that() -> None:
     outcome, wanted, reason, next_step = told(judge(blessed(there), measured(here), Terms(plan=DUET_PLAN, max_runs=8)))
     assert (outcome, wanted) == (Outcome.INCONCLUSIVE, 8)
     assert reason == (
-        "step_ms 54.7 % slower (54 to 55.4), budget 2 %; yet runs of one side took as long as the other's, as where a "
-        "workload has two modes, or its machine two speeds, and one of them was met more often by chance."
+        "step_ms 54.7 % slower (54 to 55.4), budget 2 %; yet runs of one side lie far apart, as where a workload has "
+        "two modes, or its machine two speeds, and one of them was met more often by chance."
     )
     assert next_step == ("Gate again. If it stays so, steady the workload or its machine: what do its slow runs share?")
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from perfgate.judge.compare import Prior
-from perfgate.judge.outliers import in_opposite_modes, keep, more_by_chance
+from perfgate.judge.outliers import hides_loss, in_opposite_modes, keep, more_by_chance
 
 QUIET = [0.0, 0.001, -0.001, 0.002, -0.002]
 
@@ -121,3 +121,29 @@ def test_sides_in_opposite_modes_have_met_the_other_ones_too(
     slow: list[float], fast: list[float], opposite: bool
 ) -> None:
     assert in_opposite_modes(np.array(slow), np.array(fast), THRESHOLD) == opposite
+
+
+BETWEEN = 0.3
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "hidden"),
+    [
+        pytest.param([SLOW, SLOW, FAST], [BETWEEN] * 3, True, id="slower than the fast run before"),
+        pytest.param([SLOW] * 3, [BETWEEN, BETWEEN, BETWEEN + SLOW], True, id="its slow run slower than any before"),
+        pytest.param([SLOW, SLOW, FAST], [FAST + 0.019] * 3, False, id="as fast as the fast run before"),
+        pytest.param([SLOW, SLOW, FAST], [FAST - 0.1] * 3, False, id="faster than all before"),
+        pytest.param([SLOW] * 3, [BETWEEN, BETWEEN, SLOW + 0.019], False, id="its slow run as slow as those before"),
+        pytest.param([SLOW] * 3, [BETWEEN] * 3, False, id="no modes to be seen"),
+        pytest.param([SLOW, SLOW, FAST], [SLOW - 0.019] * 3, False, id="no gain to speak of"),
+        # All five of five and one of five: 5 of 210 choices. With two of five 10 of 120.
+        pytest.param([SLOW] * 4 + [FAST], [BETWEEN] * 5, False, id="hardly by chance"),
+        pytest.param([SLOW] * 3 + [FAST] * 2, [BETWEEN] * 5, True, id="perhaps by chance"),
+        # One of ten and three of three: 10 of 715.
+        pytest.param([SLOW] * 9 + [FAST], [BETWEEN] * 3, False, id="an outlier of many"),
+    ],
+)
+def test_a_gain_against_the_slower_mode_may_hide_a_loss_against_the_faster(
+    before: list[float], after: list[float], hidden: bool
+) -> None:
+    assert hides_loss(np.array(before), np.array(after), THRESHOLD, budget=0.02) == hidden
