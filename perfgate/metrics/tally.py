@@ -117,8 +117,14 @@ class Tally:
     """Synchronising calls in turns, by base name and label."""
     calls: int
     """API calls of the process, in steps or not."""
+    calls_from_first: bool
+    """Whether it has calls from the first step on: an id below all of theirs is then of one before the capture."""
     without_call: Ints
-    """Operations by segment that were attributed by their own start, because no call has their correlation id."""
+    """Operations by segment that were attributed by their own start, because no call has their correlation id.
+
+    Not those that were launched before the capture: a queue that was full when it began runs on in its first steps, of
+    which it is no part.
+    """
     calls_lost: Ints
     """Those of them that have one, so that their call was made and the capture lacks it; device-side launches too."""
     without_times: int
@@ -154,6 +160,7 @@ def tally(timeline: Timeline, process: int, segments: Segments) -> Tally:
         copies={},
         syncs={},
         calls=len(call_segment),
+        calls_from_first=bool(len(call_segment) and segments.step[: int(call_segment.min()) + 1].max() < 1),
         without_call=np.zeros(size, np.int64),
         calls_lost=np.zeros(size, np.int64),
         without_times=0,
@@ -331,6 +338,13 @@ def _attribute(
     if moved_alone is not None and moved_alone.any():
         segment[moved_alone] = -1
     unknown = np.flatnonzero(segment < 0)
+    if total.calls_from_first and len(unknown) and segments.turn[0] < 0:
+        ids = ops.correlation[rows][unknown]
+        is_earlier = (ids > 0) & (ids < launches.lowest)
+        if moved_alone is not None:
+            is_earlier &= ~moved_alone[unknown]
+        segment[unknown[is_earlier]] = 0
+        unknown = unknown[~is_earlier]
     if len(unknown):
         segment[unknown] = segments.at(ops.start[rows][unknown])
         launched = unknown if moved_alone is None else unknown[~moved_alone[unknown]]

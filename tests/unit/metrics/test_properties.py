@@ -91,6 +91,12 @@ def moment_of_launch(call: Call | None, op: Op) -> int:
     return op.start if call is None else call.start
 
 
+def is_earlier(call: Call | None, op: Op, steps: list[Range], calls: Sequence[Call]) -> bool:
+    """Whether it was launched before the capture, which has the calls from its first step on."""
+    from_first = len(steps) == 1 or min((one.start for one in calls), default=math.inf) < steps[1].start
+    return call is None and bool(calls) and from_first and 0 < op.correlation < min(one.correlation for one in calls)
+
+
 def ticks(ops: Sequence[Op]) -> set[int]:
     return {tick for op in ops for tick in range(op.start, op.end)}
 
@@ -101,7 +107,10 @@ def slow_reference(steps: list[Range], work: Work, resumes: Sequence[int] = ()) 
     inside: list[list[Op]] = [[] for _ in steps]
     mine: list[list[tuple[Op, str]]] = [[] for _ in steps]
     launches, graph_launches = [0] * count, [0] * count
+    calls = [call for call, _, _ in work if call is not None]
     for call, op, lane in work:
+        if is_earlier(call, op, steps, calls):
+            continue
         moment = moment_of_launch(call, op)
         for index, step in enumerate(steps):
             if step.start <= moment < step.end:
