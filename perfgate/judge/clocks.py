@@ -9,7 +9,7 @@ from typing import assert_never
 
 import numpy as np
 
-from perfgate.judge.compare import LARGEST, Comparison, Floats, Prior, compare, compare_pairs, middle
+from perfgate.judge.compare import LARGEST, Comparison, Floats, Prior, compare, compare_pairs, middle, occasions_apart
 from perfgate.judge.outliers import Flags, hides_loss, in_opposite_modes, keep, more_by_chance
 from perfgate.judge.stages import PASS_CONFIDENCE, SHOWN_COVERAGE, STORED_PLAN, Plan
 from perfgate.judge.words import milliseconds, plural, told_change
@@ -41,6 +41,8 @@ class ClockRule:
     """Occasions that the baseline spans."""
     occasion_guessed: bool = False
     """Whether nobody has measured `occasion_sd` of this workload."""
+    occasion_runs: tuple[int, ...] = ()
+    """How many of the baseline's runs each of its occasions has, in order; none where that is not known."""
     clocks: int
     """Gated clocks of this workload, which share alpha."""
     workloads: int = 1
@@ -57,6 +59,14 @@ class ClockRule:
         """The budget on the scale of `x`: 2 % slower is log(1.02)."""
         return math.log1p(self.budget) if self.basis is Basis.LOG else self.budget
 
+    def occasions_of(self, blessed: Floats, kept: Flags) -> float:
+        """What occasions differ by: where that is a guess, more if the baseline's own lie farther apart."""
+        if not self.occasion_guessed:
+            return self.occasion_sd
+        ends = np.cumsum(self.occasion_runs, dtype=np.int64)
+        occasions = [runs[flags] for runs, flags in zip(np.split(blessed, ends), np.split(kept, ends), strict=True)]
+        return occasions_apart(occasions, believed=self.occasion_sd, prior=self.prior)
+
     def occasions_between(self, comparison: Comparison) -> Comparison:
         """The comparison with what occasions differ by, where that is a guess which its runs belie.
 
@@ -67,7 +77,7 @@ class ClockRule:
         """
         if not self.occasion_guessed or comparison.run_sd <= self.budget_in_basis:
             return comparison
-        return replace(comparison, occasion_sd=max(self.occasion_sd, _MOODS * comparison.run_sd))
+        return replace(comparison, occasion_sd=max(comparison.occasion_sd, _MOODS * comparison.run_sd))
 
     def as_fraction(self, x: float) -> float:
         """Turn a difference of `x` into what is shown: log(1.02) is 2 % slower."""
@@ -229,7 +239,7 @@ def _side_by_side(rule: ClockRule, before: Floats, after: Floats) -> _Compared:
         before[first],
         after[second],
         prior=rule.prior,
-        occasion_sd=rule.occasion_sd,
+        occasion_sd=rule.occasions_of(before, first),
         occasions=rule.occasions,
     )
     comparison = rule.occasions_between(comparison)

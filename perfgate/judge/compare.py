@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtr, stdtrit
+from scipy.special import chdtrc, stdtr, stdtrit
 
 Floats = NDArray[np.float64]
 
@@ -21,6 +21,10 @@ FLOOR_SD = 0.0005
 """No run-to-run SD is believed to be below 0.05 %: it keeps three equal runs from looking certain."""
 LARGEST = 1e150
 """Values and SDs must stay below this, so that squares stay finite."""
+_FEWEST_OCCASIONS = 3
+"""Over fewer, a baseline tells next to nothing of what they differ by."""
+_OCCASIONS_ALPHA = 0.05
+"""How improbable its occasions must be for what is believed of them to be given up."""
 _MOST_DF = 1e9
 """Student's t is the normal distribution long before this; beyond it the quantile functions lose their footing."""
 
@@ -124,6 +128,32 @@ def run_sd_of(within: float, *, df: int, prior: Prior) -> tuple[float, float]:
     prior_df = prior.df if within <= df * squared else prior.df * (df * squared / within) ** 2
     variance = (prior_df * squared + within) / (prior_df + df) if prior_df + df else 0.0
     return max(math.sqrt(variance), FLOOR_SD), prior_df
+
+
+def occasions_apart(occasions: Sequence[Floats], *, believed: float, prior: Prior) -> float:
+    """Return the SD between occasions: what is believed, or more where the runs of several ones belie that.
+
+    One-way random effects by the method of moments: MSB = sum n_i (mean_i - mean)^2 / (S - 1) is v + n0 tau^2 on
+    average, with v of `run_sd_of` within the S occasions and n0 the runs of one (Searle, Casella and McCulloch 1992).
+    Where (S - 1) MSB is improbable for the `believed` tau (chi^2, 5 %), tau^2 is what MSB says, with S - 1 degrees of
+    freedom, moderated by the belief with d0 (Smyth 2004). Of single runs nobody knows what lies within an occasion.
+    """
+    ordered = sorted((np.sort(runs) for runs in occasions if len(runs)), key=lambda runs: (len(runs), *runs.tolist()))
+    free = len(ordered) - 1
+    repeats = sum(map(len, ordered)) - len(ordered)
+    if free + 1 < _FEWEST_OCCASIONS or repeats < free:
+        return believed
+    sizes = np.array([len(runs) for runs in ordered], dtype=np.float64)
+    means = np.array([float(np.mean(runs)) for runs in ordered])
+    total = float(np.sum(sizes))
+    between = float(np.sum(sizes * np.square(means - float(np.sum(sizes * means)) / total)))
+    within = sum(float(np.sum(np.square(runs - own))) for runs, own in zip(ordered, means, strict=True))
+    of_one = (total - float(np.sum(np.square(sizes))) / total) / free
+    run_sd, _ = run_sd_of(within, df=repeats, prior=prior)
+    if float(chdtrc(free, between / (run_sd * run_sd + of_one * believed * believed))) > _OCCASIONS_ALPHA:
+        return believed
+    shown = (between / free - run_sd * run_sd) / of_one
+    return math.sqrt((PRIOR_DF * believed * believed + free * shown) / (PRIOR_DF + free))
 
 
 def compare(

@@ -175,6 +175,7 @@ def rule_of(metric: Metric, spec: ClockSpec, baseline: Baseline, terms: Terms, *
         prior=terms.priors.get(metric, Prior(sd=run_sd)),
         occasion_sd=0.0 if terms.plan.is_duet else occasion_sd,
         occasion_guessed=not terms.plan.is_duet and (calibrated is None or calibrated.occasions < _OCCASIONS_TO_KNOW),
+        occasion_runs=tuple(len(occasion.runs) for occasion in baseline.occasions),
         occasions=len(baseline.occasions),
         clocks=clocks,
         workloads=terms.workloads,

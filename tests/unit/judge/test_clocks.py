@@ -241,3 +241,23 @@ def test_a_budget_of_zero_passes_only_what_is_shown_faster() -> None:
     strict = replace(STEP, budget=0.0)
     assert judged(times(1.0), rule=strict).row.outcome is Outcome.INCONCLUSIVE
     assert judged(times(0.95), rule=strict).row.outcome is Outcome.IMPROVED
+
+
+APART = [10.0, 10.01, 10.2, 10.21, 9.8, 9.81, 10.15, 10.16, 9.85, 9.86]
+"""Five occasions of two runs each, which differ by 2 %, and the runs of one by 0.1 %."""
+
+
+@pytest.mark.parametrize(
+    ("occasion_runs", "guessed", "outcome"),
+    [
+        ((2, 2, 2, 2, 2), True, Outcome.INCONCLUSIVE),
+        ((), True, Outcome.REGRESSED),
+        pytest.param((2, 2, 2, 2, 2), False, Outcome.REGRESSED, id="calibrated"),
+    ],
+)
+def test_a_baseline_whose_occasions_lie_apart_is_one_more_of_them_away_from_the_candidate(
+    occasion_runs: tuple[int, ...], guessed: bool, outcome: Outcome
+) -> None:
+    rule = replace(STEP, occasions=5, occasion_guessed=guessed, occasion_runs=occasion_runs)
+    found = judged([10.45 + 0.001 * run for run in range(10)], rule=rule, blessed=APART)
+    assert found.row.outcome is outcome

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from perfgate.judge.compare import Comparison, Prior, compare, compare_pairs, middle
+from perfgate.judge.compare import Comparison, Floats, Prior, compare, compare_pairs, middle, occasions_apart
 
 BEFORE, AFTER = np.array([0.0, 0.01]), np.array([0.02, 0.03])
 
@@ -135,3 +135,31 @@ def test_the_prior_of_pairs_is_that_of_one_run() -> None:
     assert found.run_sd == pytest.approx(0.007)
     assert found.standard_error == pytest.approx(0.007 * 2**0.5)
     assert found.run_df == 2
+
+
+def occasions_of(*means: float, apart: float = 0.001, runs: int = 2) -> list[Floats]:
+    """Occasions of these means, the runs of each spread evenly around its own."""
+    return [np.array([mean + apart * (run - (runs - 1) / 2) for run in range(runs)]) for mean in means]
+
+
+@pytest.mark.parametrize(
+    "occasions",
+    [
+        pytest.param(occasions_of(0.0, 0.004, -0.004), id="within what is believed"),
+        pytest.param(occasions_of(0.0, 0.04), id="two"),
+        pytest.param(occasions_of(0.0, 0.04, -0.04, runs=1), id="single runs"),
+        pytest.param([], id="not known"),
+    ],
+)
+def test_occasions_that_do_not_belie_it_leave_what_is_believed_of_them(
+    occasions: list[Floats],
+) -> None:
+    assert occasions_apart(occasions, believed=0.005, prior=Prior(sd=0.005)) == 0.005
+
+
+def test_occasions_farther_apart_than_is_believed_say_by_how_much() -> None:
+    # MSB = (2 * 0.02^2 + 2 * 0.02^2) / 2 = 8e-4; v = (2 * 0.005^2 + 3 * 5e-7) / 5 = 1.03e-5, n0 = 2
+    found = occasions_apart(occasions_of(0.0, 0.02, -0.02), believed=0.005, prior=Prior(sd=0.005))
+    assert found**2 == pytest.approx((2 * 0.005**2 + 2 * (8e-4 - 1.03e-5) / 2) / 4)
+    shuffled = occasions_of(-0.02, 0.0, 0.02)[::-1]
+    assert occasions_apart(shuffled, believed=0.005, prior=Prior(sd=0.005)) == found
