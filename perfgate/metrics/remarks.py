@@ -21,6 +21,8 @@ def remarks(process: Process, values: Mapping[Metric, float]) -> Iterator[str]:
     yield from _beside_the_range(process, values.get(Metric.STEP_MS))
     if linkless := int(totals.without_call.sum()):
         yield f"{linkless} GPU operations have no API call in the capture: they count where they ran"
+    if totals.before_capture:
+        yield f"{totals.before_capture} GPU operations were launched before the capture: they are of no step"
     if totals.without_times:
         counted = "" if untimed(process) else ": they count as 0 ms"
         yield f"{totals.without_times} GPU operations have no times in the capture{counted}"

@@ -125,8 +125,11 @@ class Tally:
     Not those that were launched before the capture: a queue that was full when it began runs on in its first steps, of
     which it is no part.
     """
+    before_capture: int
+    """Operations that were launched before the capture."""
     calls_lost: Ints
-    """Those of them that have one, so that their call was made and the capture lacks it; device-side launches too."""
+    """Those without a call that have the id of one, so that it was made and the capture lacks it; device-side launches
+    too."""
     without_times: int
     """Operations that begin and end at 0: CUPTI could not time them."""
     unknown_host: int
@@ -162,6 +165,7 @@ def tally(timeline: Timeline, process: int, segments: Segments) -> Tally:
         calls=len(call_segment),
         calls_from_first=bool(len(call_segment) and segments.step[: int(call_segment.min()) + 1].max() < 1),
         without_call=np.zeros(size, np.int64),
+        before_capture=0,
         calls_lost=np.zeros(size, np.int64),
         without_times=0,
         unknown_host=0,
@@ -344,6 +348,7 @@ def _attribute(
         if moved_alone is not None:
             is_earlier &= ~moved_alone[unknown]
         segment[unknown[is_earlier]] = 0
+        total.before_capture += int(is_earlier.sum())
         unknown = unknown[~is_earlier]
     if len(unknown):
         segment[unknown] = segments.at(ops.start[rows][unknown])

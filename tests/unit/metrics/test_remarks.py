@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 from support.measuring import of_range, only
-from support.timelines import draw
+from support.timelines import Call, Op, Range, build, draw
 
 from perfgate.model.metric import Metric
-from perfgate.model.sample import OUTSIDE_RANGES
+from perfgate.model.sample import OUTSIDE_RANGES, ProcessSample
 
 
 def test_operations_without_a_call_count_where_they_ran_and_it_is_said() -> None:
@@ -20,6 +20,31 @@ def test_operations_without_a_call_count_where_they_ran_and_it_is_said() -> None
     )
     assert sample.values[Metric.KERNEL_MS] == 2.0
     assert sample.remarks == ("2 GPU operations have no API call in the capture: they count where they ran",)
+
+
+def full_queue(*, calls_lost: int = 0) -> ProcessSample:
+    """Twelve steps of 10 us of kernel each, launched two steps ahead of the GPU: two ran that were launched before."""
+    ran = [Op(start=10_000 * k, end=10_000 * (k + 1), correlation=k + 1) for k in range(14)]
+    calls = [Call(start=10_000 * k + 100, end=10_000 * k + 200, correlation=k + 3) for k in range(calls_lost, 12)]
+    return only(
+        build(ranges=[Range(start=10_000 * k, end=10_000 * k + 500) for k in range(12)], calls=calls, kernels=ran)
+    )
+
+
+def test_what_was_launched_before_the_capture_is_no_part_of_the_steps_it_ran_in_and_it_is_said() -> None:
+    sample = full_queue()
+    assert (sample.values[Metric.KERNEL_MS], sample.values[Metric.STEP_MS]) == (0.01, 0.01)
+    assert sample.values[Metric.GAP_MS] == 0.0
+    assert sample.remarks == (
+        "the CPU runs ahead of the GPU: the step range lasts 0.0005 ms, a step takes 0.01 ms",
+        "2 GPU operations were launched before the capture: they are of no step",
+    )
+
+
+def test_a_capture_that_lacks_the_calls_of_its_first_steps_does_not_tell_what_was_launched_before() -> None:
+    # The kernels of the first three steps and both before them are counted where they ran.
+    sample = full_queue(calls_lost=3)
+    assert "5 GPU operations have no API call in the capture: they count where they ran" in sample.remarks
 
 
 BETWEEN = "0.6667 GPU operations per step were launched between the steps: they count to the step before them"
