@@ -51,6 +51,14 @@ def run(
 SLOWER = run({Metric.H2D_COPIES: 3})
 """One copy a step more than any baseline here has: a count, so that one run shows it and a second confirms it."""
 
+ALL_IS_WELL = """\
+@pytest.hookimpl(wrapper=True)
+def pytest_sessionfinish(session):
+    yield
+    session.exitstatus = 0
+"""
+"""What a conftest may say for the sake of a suite without tests."""
+
 OTHER = LOOP.replace("def loop", "def other")
 SKIPPED = LOOP.replace("@workload", '@pytest.mark.skip(reason="not today")\n@workload').replace(
     "import time", "import time\nimport pytest"
@@ -325,6 +333,12 @@ def hooked(project: Project, hook: str) -> None:
     blessed(project)
     project.workload(OTHER, file="others.py")
     project.write("conftest.py", f"import pytest\n\n{hook}")
+
+
+def left_early(project: Project, conftest: str) -> None:
+    """A conftest that ends pytest, or says that all is well, though one workload has regressed."""
+    blessed(project, SLOWER)
+    project.write("conftest.py", f"import sys\n\nimport pytest\n\n{conftest}")
 
 
 def link_to_nowhere(project: Project) -> None:
@@ -1259,6 +1273,89 @@ loop: REGRESSED (2 runs against 5 blessed)
   files       .perfgate/results/nvidia-h200/loop/TIME
 REGRESSED  loop  h2d_copies rose from 2 to 3 per step (exact).
 GATE SHUT: 1 REGRESSED of 1 workload
+""",
+    ),
+    Case(
+        name="a conftest that exits with 0 where pytest is configured",
+        arrange=partial(
+            left_early,
+            conftest='def pytest_configure():\n    pytest.exit("no GPU here", returncode=0)\n',
+        ),
+        says="""
+Exit: no GPU here
+GATE SHUT: pytest was ended with exit status 0 before the gate was closed: by pytest.exit in a conftest or
+    plugin, for one. That is no success; let it raise, or skip what it cannot run.
+""",
+    ),
+    Case(
+        name="a conftest that exits with 0 where the session starts",
+        arrange=partial(
+            left_early,
+            conftest='def pytest_sessionstart():\n    pytest.exit("no GPU here", returncode=0)\n',
+        ),
+        says="""
+Exit: no GPU here
+GATE SHUT: pytest was ended with exit status 0 before the gate was closed: by pytest.exit in a conftest or
+    plugin, for one. That is no success; let it raise, or skip what it cannot run.
+""",
+    ),
+    Case(
+        name="a conftest that exits with 0 where the session ends",
+        arrange=partial(
+            left_early,
+            conftest='def pytest_sessionfinish():\n    pytest.exit("all is well", returncode=0)\n',
+        ),
+        says="""
+Exit: all is well
+GATE SHUT: pytest was ended with exit status 0 before the gate was closed: by pytest.exit in a conftest or
+    plugin, for one. That is no success; let it raise, or skip what it cannot run.
+""",
+    ),
+    Case(
+        name="a conftest that leaves with 0 while it is loaded",
+        arrange=partial(
+            left_early,
+            conftest="sys.exit(0)\n",
+        ),
+        status=4,
+        says="""
+ERROR: --perfgate: a conftest left with sys.exit(0) while it was loaded, so nothing was measured. That is no
+    success.
+Let it raise, or skip what it cannot run.
+""",
+    ),
+    Case(
+        name="a conftest that takes every exit status for 0",
+        arrange=partial(
+            left_early,
+            conftest=ALL_IS_WELL,
+        ),
+        says="""
+__ loop __
+loop: REGRESSED (2 runs against 5 blessed)
+  h2d_copies rose from 2 to 3 per step (exact).
+  metric      baseline    now  change               budget  outcome       p
+  ----------  --------  -----  -------------------  ------  ---------  ----
+  h2d_copies         2      3  +1 (+50.0 %)          exact  REGRESSED
+  step_ms        12.34  12.34  +0.0 % [-1.8, +1.9]     2 %  PASSED     0.49
+  [ ]: interval, 95 %, adjusted for looking more than once; p: probability of such a rise by chance; could
+      show: the smallest loss these runs could have shown
+  next        If this is meant, gate with --perfgate-runs=5 (what a baseline needs) and bless it: perfgate
+      bless loop --reason "..." --accept-regression
+  files       .perfgate/results/nvidia-h200/loop/TIME
+REGRESSED  loop  h2d_copies rose from 2 to 3 per step (exact).
+GATE SHUT: 1 REGRESSED of 1 workload
+""",
+    ),
+    Case(
+        name="a conftest that takes every exit status for 0, and no workload",
+        arrange=partial(
+            left_early,
+            conftest=ALL_IS_WELL,
+        ),
+        arguments=("-k", "nothing"),
+        says="""
+GATE SHUT: no workload was collected, so nothing was measured
 """,
     ),
     Case(

@@ -82,17 +82,32 @@ def pytest_load_initial_conftests(
         importlib.import_module("perfgate.plugin.handed_on").note_early(early_config, parser, args)
     elif getattr(given, "perfgate_worker", None):
         importlib.import_module("perfgate.plugin.handed_on").prepend_addopts(early_config, parser, args)
-    return (yield)
+    try:
+        return (yield)
+    except SystemExit as left:
+        if left.code or not getattr(given, "perfgate", False):
+            raise
+        raise pytest.UsageError(
+            "--perfgate: a conftest left with sys.exit(0) while it was loaded, so nothing was measured. "
+            "That is no success.\nLet it raise, or skip what it cannot run."
+        ) from None
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_cmdline_main(config: pytest.Config) -> None:
-    """Refuse what pytest-xdist would do before a gate could."""
-    if config.getoption("perfgate") and config.getoption("looponfail", None):
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_cmdline_main(
+    config: pytest.Config,
+) -> Generator[None, int | pytest.ExitCode | None, int | pytest.ExitCode | None]:
+    """Refuse what pytest-xdist would do before a gate could, and let no pytest succeed whose gate is not open."""
+    gates = config.getoption("perfgate")
+    if gates and config.getoption("looponfail", None):
         raise pytest.UsageError(
             "--perfgate: pytest-xdist was asked to run again whatever fails until it passes (-f). A gate gives one "
             "verdict.\nLeave -f out."
         )
+    status = yield
+    if gates and not status:
+        return int(importlib.import_module("perfgate.plugin.gate_side").held_status(config))
+    return status
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import signal
+import sys
 import threading
 from collections.abc import Generator, Sequence
 from contextlib import nullcontext
@@ -427,6 +428,21 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
     config.stash[CLOSING] = config.stash[OUTPUTS].write(documented, closing, partial(page_of, shelf=telling.shelf))
     session.exitstatus = max(ended, config.stash[CLOSING].exit_status)
+
+
+def held_status(config: pytest.Config) -> int:
+    """The exit status of a pytest that ended with 0: another hook may have set that, or ended it before the gate."""
+    begun = config.pluginmanager.hasplugin("session")  # not for --help and the like
+    if not begun or any(config.getoption(option, None) for option in LOOKING):
+        return int(pytest.ExitCode.OK)
+    closing = config.stash.get(CLOSING, None)
+    if closing is None:
+        sys.stderr.write(
+            "GATE SHUT: pytest was ended with exit status 0 before the gate was closed: by pytest.exit in a conftest "
+            "or plugin, for one. That is no success; let it raise, or skip what it cannot run.\n"
+        )
+        return int(pytest.ExitCode.TESTS_FAILED)
+    return closing.exit_status
 
 
 def asks_for_orphans(shard: Shard | None) -> bool:
