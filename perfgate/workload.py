@@ -72,7 +72,8 @@ def workload(
         pass_env: environment variables to hand over although their names look like secrets.
 
     Raises:
-        TypeError: the mark is used without parentheses, or on something that takes no ``steps``.
+        TypeError: the mark is used without parentheses, on something that takes no ``steps``, or on a second function
+            of one name.
         ValueError: `steps`, `warmup` or `timeout_s` is too small.
     """
     if bare is not None:
@@ -107,6 +108,9 @@ def workload(
             raise TypeError(f"@workload on {name}: {told}. Write a plain function.")
         if "steps" not in inspect.signature(function).parameters:
             raise TypeError(f"@workload on {name}: it takes no argument 'steps'. Write def {name}(steps): ...")
+        if (line := _replaced_by(function)) is not None:
+            told = f"it takes the place of the workload of that name in line {line}, which would not be measured"
+            raise TypeError(f"@workload on {name}: {told}. Rename one of them.")
         setattr(function, MARK, declaration)
         return function
 
@@ -148,6 +152,23 @@ def _not_run_through(function: Callable[..., object]) -> str | None:
         ("an asynchronous generator function", inspect.isasyncgenfunction),
     )
     return next((kind for kind, is_kind in kinds if is_kind(function)), None)
+
+
+def _replaced_by(function: Callable[..., object]) -> int | None:
+    """The line of another workload of the function's file that is known by its name alone, which it takes now."""
+    written = inspect.unwrap(function)
+    if not inspect.isfunction(written):
+        return None
+    earlier = written.__globals__.get(written.__qualname__)
+    if earlier is None or declaration_of(earlier) is None:
+        return None
+    if sum(held is earlier for held in written.__globals__.values()) > 1:
+        return None
+    code, before = written.__code__, getattr(inspect.unwrap(earlier), "__code__", None)
+    if before is None or before.co_filename != code.co_filename:
+        return None
+    # One def that is executed twice makes a workload under a name of its own, as a rule.
+    return before.co_firstlineno if before.co_firstlineno != code.co_firstlineno else None
 
 
 def _check_int(name: str, value: object, *, minimum: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import textwrap
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -186,6 +187,34 @@ def test_what_cannot_be_a_workload_is_refused(candidate: Callable[..., object], 
         workload()(candidate)
     assert str(refused.value).partition(" at 0x")[0] == message.partition(" at 0x")[0]
     assert declaration_of(candidate) is None
+
+
+TRAIN = "@workload()\ndef train(steps): ...\n"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        TRAIN + "also = train\n" + TRAIN,
+        TRAIN + "train = None\n" + TRAIN,
+        "def train(steps): ...\n" + TRAIN,
+        "for _ in range(2):\n" + textwrap.indent(TRAIN, "    "),
+        "for _ in range(2):\n    def made():\n" + textwrap.indent(TRAIN, "        ") + "    made()\n",
+    ],
+)
+def test_a_name_may_be_used_again_where_no_workload_is_lost(source: str) -> None:
+    held: dict[str, Any] = {"workload": workload}
+    exec(compile(source, "loops.py", "exec"), held)
+    assert "train" not in held or declaration_of(held["train"]) is not None
+
+
+def test_a_second_workload_of_one_name_in_a_file_is_refused() -> None:
+    with pytest.raises(TypeError) as refused:
+        exec(compile(f"import time\n{TRAIN}\n{TRAIN}", "loops.py", "exec"), {"workload": workload})
+    assert str(refused.value) == (
+        "@workload on train: it takes the place of the workload of that name in line 2, which would not be measured. "
+        "Rename one of them."
+    )
 
 
 def test_files_of_workloads_are_those_that_pytest_would_come_by(tmp_path: Path) -> None:
