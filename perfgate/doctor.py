@@ -229,6 +229,9 @@ def check_trial(
         timelines = [read(found.sqlite) for found in outcome.captures]
     except PerfgateError as error:
         return (_failed("trial capture", error),)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
     shutil.rmtree(folder, ignore_errors=True)
     said = {
         key: rest for key, _, rest in (line.partition(": ") for line in outcome.tail) if key.startswith("perfgate-")

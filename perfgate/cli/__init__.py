@@ -14,6 +14,7 @@ import click
 
 from perfgate import __version__
 from perfgate.model.errors import PerfgateError
+from perfgate.pytest_door import ending_as_on_ctrl_c
 
 COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "bless": ("promoting", "bless"),
@@ -65,7 +66,8 @@ def cli() -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command; the one place where an error becomes a message and an exit code."""
     try:
-        cli.main(args=None if arguments is None else list(arguments), prog_name="perfgate")
+        with ending_as_on_ctrl_c():
+            cli.main(args=None if arguments is None else list(arguments), prog_name="perfgate")
     except PerfgateError as error:
         from perfgate.cli.complaint import complaint  # noqa: PLC0415 - slow to import, and mostly not needed
 

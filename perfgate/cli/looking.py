@@ -45,7 +45,6 @@ from perfgate.pages import Shelf, document_of, page_of
 from perfgate.plugin.listing import collect
 from perfgate.plugin.outputs import is_page_or_empty
 from perfgate.probing import MOST_KERNELS, Candidates, probe
-from perfgate.pytest_door import ending_as_on_ctrl_c
 from perfgate.render import numbers
 from perfgate.render.document import SCHEMA_FILE
 from perfgate.render.explanation import explanation_text
@@ -278,10 +277,7 @@ def _probed(here: Project, name: str, a: Subject, b: Subject, *, most: int, full
     )
     baseline = here.store.load_baseline(kept.result.machine.slug, name)
     found = Candidates(a=a, b=b, result=kept.result, baseline=baseline)
-    with (
-        ending_as_on_ctrl_c(),
-        gpu_lock(machine.gpus, timeout_s=here.settings.lock_timeout_s, on_wait=_say, workload=name),
-    ):
+    with gpu_lock(machine.gpus, timeout_s=here.settings.lock_timeout_s, on_wait=_say, workload=name):
         probes = probe(bench, tool, workload, found, most=most, tell=_say)
     width, colour = screen()
     return kernels_text(probes, named=str if full else short, limited=limited_by, width=width, colour=colour)

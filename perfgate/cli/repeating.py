@@ -24,7 +24,7 @@ from perfgate.model.errors import (
 from perfgate.model.settings import DuetForm
 from perfgate.model.workload import Workload
 from perfgate.plugin.listing import collected_workloads
-from perfgate.pytest_door import ending_as_on_ctrl_c, gate_command, run_to_end
+from perfgate.pytest_door import gate_command, run_to_end
 from perfgate.render.calibration import CalibrationHead, SpreadRow, calibration_text
 from perfgate.repeats import clean_commits
 from perfgate.running import code_now
@@ -118,8 +118,7 @@ def _measure_again(here: Project, targets: Sequence[Target], *, runs: int) -> da
     selected = [target.workload.nodeid or f"{target.workload.source}::{target.workload.id}" for target in targets]
     options = (f"--perfgate-runs={runs}", f"--perfgate-max-runs={runs}", *selected)
     started_at = datetime.now(UTC)
-    with ending_as_on_ctrl_c():
-        status = run_to_end(gate_command(sys.executable, *options, root=here.root), cwd=here.root, env=os.environ)
+    status = run_to_end(gate_command(sys.executable, *options, root=here.root), cwd=here.root, env=os.environ)
     if status not in MEASURED:
         raise CalibrationRefused(
             subject="calibrate",

@@ -20,7 +20,6 @@ from perfgate.model.errors import (
 from perfgate.model.settings import Settings
 from perfgate.nsys.tool import find_nsys
 from perfgate.plugin.listing import Collected, collect
-from perfgate.pytest_door import ending_as_on_ctrl_c
 from perfgate.render.findings import findings_text
 from perfgate.selftest.play import Runner
 from perfgate.selftest.play import play as play_selftest
@@ -91,8 +90,7 @@ def selftest(*, nsys: str | None, keep: Path | None, cpu: bool) -> None:
     tool = find_nsys(nsys, os.environ, setting=load_settings(find_root(Path.cwd()), {}).nsys)
     runner = Runner(machine=machine, nsys=tool, python=sys.executable, env=os.environ)
     width, colour = screen()
-    with ending_as_on_ctrl_c():
-        sys.exit(play_selftest(runner, click.echo, width=width, colour=colour, keep=keep, cpu=cpu))
+    sys.exit(play_selftest(runner, click.echo, width=width, colour=colour, keep=keep, cpu=cpu))
 
 
 NO_SELFTEST = """\

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from support.project import Project
 
 from perfgate import cli
+from perfgate.cli import looking
 from perfgate.cli.complaint import complaint
 from perfgate.model.errors import EXIT_SHUT, CaptureUnreadable, PerfgateError
 
@@ -96,6 +98,24 @@ def test_another_refusal_of_the_system_is_not_taken_for_that(monkeypatch: pytest
     monkeypatch.setattr(Path, "read_text", refuse)
     with pytest.raises(OSError, match="No space left"):
         cli.main(["schema"])
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_every_command_may_clear_up_before_it_is_ended(
+    number: signal.Signals, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cleared: list[str] = []
+
+    def killed() -> None:
+        try:
+            os.kill(os.getpid(), number)
+        finally:
+            cleared.append("all")
+
+    monkeypatch.setattr(looking.show, "callback", lambda **_: killed())
+    with pytest.raises(SystemExit) as left:
+        cli.main(["show"])
+    assert (left.value.code, cleared, capsys.readouterr().err.strip()) == (1, ["all"], "Aborted!")
 
 
 def test_a_closed_pipe_is_left_in_silence(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:

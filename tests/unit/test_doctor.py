@@ -174,6 +174,16 @@ def trial(outcome: ProfileOutcome, captured: Timeline, *, gpu_expected: bool = T
     )
 
 
+def test_an_interrupted_trial_leaves_nothing_behind(tmp_path: Path) -> None:
+    def interrupted(_: NsysTool, spec: ProfileSpec) -> ProfileOutcome:
+        assert spec.cwd.parent == tmp_path
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        doctor.check_trial(TOOL, env={}, pass_env=(), python="python", gpu_expected=False, capture=interrupted)
+    assert not any(tmp_path.iterdir())
+
+
 def played(spec: ProfileSpec, outcome: ProfileOutcome) -> ProfileOutcome:
     assert "API_TOKEN" not in spec.env
     assert spec.argv[0] == sys.executable

@@ -11,7 +11,6 @@ import click
 from perfgate.cli.common import printable
 from perfgate.github import job
 from perfgate.model.errors import EXIT_OPEN, EXIT_SHUT
-from perfgate.pytest_door import ending_as_on_ctrl_c
 from perfgate.render.annotations import command
 from perfgate.settings import find_root
 
@@ -22,8 +21,7 @@ def gate() -> None:
 
     Inputs come as PERFGATE_INPUT_*, outputs go to GITHUB_OUTPUT, files to .perfgate/github.
     """
-    with ending_as_on_ctrl_c():
-        sys.exit(job.run(_job(), _say))
+    sys.exit(job.run(_job(), _say))
 
 
 @click.command()
