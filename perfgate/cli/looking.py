@@ -152,6 +152,7 @@ def compare(a: str, b: str, *, step: str | None) -> None:
     Each is a baseline file, a kept result (file or folder), a capture (.nsys-rep or .sqlite), or the name of a
     workload: its baseline, or with `:kept` behind it, its newest kept result.
     """
+    _refuse_idle_step((a, b), step)
     width, colour = screen()
     with ExitStack() as held:
         first, second = (one.side for one in _subjects(project().store, a, b, step, held))
@@ -203,6 +204,7 @@ def explain(
         raise click.UsageError("--ncu runs a workload again: name one workload.")
     if not ncu and click.get_current_context().get_parameter_source("kernels") is ParameterSource.COMMANDLINE:
         raise click.UsageError("--kernels says how many kernels --ncu looks at: give --ncu as well, or leave it out.")
+    _refuse_idle_step(words, step)
     here = project()
     width, colour = screen()
     with ExitStack() as held:
@@ -236,6 +238,16 @@ def explain(
     if ncu:
         _print(f"\n{_probed(here, words[0], a, b, most=kernels, full=full)}")
     _leave_unless_compared(rows)
+
+
+def _refuse_idle_step(words: Sequence[str], step: str | None) -> None:
+    """Refuse an option that would change nothing: only captures have steps yet to be found.
+
+    Raises:
+        click.UsageError: there is none among the words.
+    """
+    if step is not None and not any(map(_is_capture, words)):
+        raise click.UsageError("--step is the range of a capture's steps, and no capture is named: leave it out.")
 
 
 def _leave_unless_compared(rows: Sequence[MetricVerdict]) -> None:

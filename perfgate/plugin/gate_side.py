@@ -127,10 +127,10 @@ def against_of(config: pytest.Config) -> Against | None:
 
 
 def refuse_distribution(config: pytest.Config) -> None:
-    """Refuse to run side by side: gates on one GPU would measure one another.
+    """Refuse to run side by side, since gates on one GPU would measure one another, and in forks.
 
     Raises:
-        pytest.UsageError: pytest-xdist was asked to distribute.
+        pytest.UsageError: pytest-xdist was asked to distribute, or pytest-forked to fork.
     """
     workers = config.getoption("numprocesses", None)
     if config.option.collectonly:
@@ -139,6 +139,11 @@ def refuse_distribution(config: pytest.Config) -> None:
         raise pytest.UsageError(
             "--perfgate: pytest-xdist was asked to run workloads side by side. They would measure one another.\n"
             "Leave -n out, or pass -n 0."
+        )
+    if config.getoption("forked", None):
+        raise pytest.UsageError(
+            "--perfgate: pytest-forked was asked to run each workload in a process of its own, with which its verdict "
+            "would be lost.\nLeave --forked out: a gate starts a fresh process for each run anyway."
         )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final, Literal, Self, TextIO, assert_never
 
 import pytest
@@ -64,13 +65,17 @@ class Outputs:
         }
         folder = config.invocation_params.dir
         found = cls(files={form: folder / file for form, file in given.items() if file}, flag="--perfgate-")
-        refusal = found.refusal()
+        junit = config.getoption("xmlpath", None)
+        refusal = found.refusal(pytests={} if not junit else {folder / junit: "pytest's --junit-xml"})
         if refusal:
             raise pytest.UsageError(refusal)
         return found
 
-    def refusal(self) -> str:
-        """Why these files are not written, to be told before hours of measuring; empty where they can be."""
+    def refusal(self, pytests: Mapping[Path, str] = MappingProxyType({})) -> str:
+        """Why these files are not written, to be told before hours of measuring; empty where they can be.
+
+        `pytests` are files that others write, with what they are called.
+        """
         for form, file in self.files.items():
             if not _can_be_written(file):
                 return (
@@ -82,11 +87,11 @@ class Outputs:
                     f"{self.flag}{form}: {file} holds something else than {HOLDS[form]}, and would be lost. "
                     "Give it a new file, or delete that one."
                 )
-        taken: dict[Path, Form] = {}
+        taken = {Path(os.path.realpath(file)): name for file, name in pytests.items()}
         for form, file in self.files.items():
-            other = taken.setdefault(Path(os.path.realpath(file)), form)
-            if other is not form and (file.is_file() or not file.exists()):
-                return f"{self.flag}{form}: {file} is that of {self.flag}{other} as well. Give each a file of its own."
+            other = taken.setdefault(Path(os.path.realpath(file)), f"{self.flag}{form}")
+            if other != f"{self.flag}{form}" and (file.is_file() or not file.exists()):
+                return f"{self.flag}{form}: {file} is that of {other} as well. Give each a file of its own."
         return ""
 
     def write(

@@ -184,6 +184,15 @@ def test_compare_needs_the_steps_of_a_capture_beside_a_baseline(here: Project, c
     assert (seen.status, seen.out.splitlines()[1]) == (0, "b: mlp.sqlite (1 run)")
 
 
+@pytest.mark.parametrize("words", [("compare", "loop", "loop:kept"), ("explain", "loop"), ("explain", "loop", "loop")])
+def test_steps_to_be_found_where_no_capture_is_named_are_wrong_usage(here: Project, words: tuple[str, ...]) -> None:
+    seen = here.perfgate(*words, "--step", "Batch .*")
+    assert (seen.status, seen.out) == (2, "")
+    assert seen.err.endswith(
+        "Error: --step is the range of a capture's steps, and no capture is named: leave it out.\n"
+    )
+
+
 def test_compare_of_two_captures_says_where_they_differ_nowhere(project: Project, capture: Path) -> None:
     seen = project.perfgate("compare", "mlp.sqlite", "mlp.sqlite", "--step", "step")
     assert seen.status == 0

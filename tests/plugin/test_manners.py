@@ -354,6 +354,13 @@ def test_the_pages_data_is_that_of_the_page_and_of_the_document(blessed: Project
                 "file of its own.\n"
             ),
         ),
+        (
+            ["--junit-xml=a.json", "--perfgate-page-data=a.json"],
+            (
+                "--perfgate-page-data: /project/a.json is that of pytest's --junit-xml as well. Give each a file of "
+                "its own.\n"
+            ),
+        ),
     ],
 )
 def test_page_data_without_a_place_of_its_own_is_refused_before_anything_is_measured(
@@ -403,6 +410,18 @@ def test_xdist_in_the_projects_options_is_a_usage_error_with_its_way_out(blessed
     assert seen.complaint == (
         "ERROR: --perfgate: pytest-xdist was asked to run workloads side by side. They would measure one another.\n"
         "Leave -n out, or pass -n 0.\n"
+    )
+    assert seen.status == 4
+
+
+def test_forks_are_a_usage_error_with_their_way_out(blessed: Project) -> None:
+    blessed.write(
+        "conftest.py", "def pytest_addoption(parser):\n    parser.addoption('--forked', action='store_true')\n"
+    )
+    seen = blessed.gate("--forked")
+    assert seen.complaint == (
+        "ERROR: --perfgate: pytest-forked was asked to run each workload in a process of its own, with which its "
+        "verdict would be lost.\nLeave --forked out: a gate starts a fresh process for each run anyway.\n"
     )
     assert seen.status == 4
 
