@@ -1283,7 +1283,7 @@ GATE SHUT: 1 REGRESSED of 1 workload
         ),
         says="""
 Exit: no GPU here
-GATE SHUT: pytest was ended with exit status 0 before the gate was closed: by pytest.exit in a conftest or
+GATE SHUT: pytest was ended with exit status 0 before the gate was told: by pytest.exit in a conftest or
     plugin, for one. That is no success; let it raise, or skip what it cannot run.
 """,
     ),
@@ -1295,7 +1295,7 @@ GATE SHUT: pytest was ended with exit status 0 before the gate was closed: by py
         ),
         says="""
 Exit: no GPU here
-GATE SHUT: pytest was ended with exit status 0 before the gate was closed: by pytest.exit in a conftest or
+GATE SHUT: pytest was ended with exit status 0 before the gate was told: by pytest.exit in a conftest or
     plugin, for one. That is no success; let it raise, or skip what it cannot run.
 """,
     ),
@@ -1307,7 +1307,7 @@ GATE SHUT: pytest was ended with exit status 0 before the gate was closed: by py
         ),
         says="""
 Exit: all is well
-GATE SHUT: pytest was ended with exit status 0 before the gate was closed: by pytest.exit in a conftest or
+GATE SHUT: pytest was ended with exit status 0 before the gate was told: by pytest.exit in a conftest or
     plugin, for one. That is no success; let it raise, or skip what it cannot run.
 """,
     ),

@@ -37,6 +37,8 @@ from perfgate.workload import holds_command, holds_workloads
 
 EXPECTED = pytest.StashKey[Sequence[Workload]]()
 CLOSING = pytest.StashKey[Closing]()
+TOLD = pytest.StashKey[bool]()
+"""Whether the terminal has been told what the gate has come to."""
 OUTPUTS = pytest.StashKey[Outputs]()
 WHOLE = pytest.StashKey[bool]()
 """Whether all workloads of the project were asked for, so that a missing one is missed."""
@@ -406,8 +408,16 @@ def pytest_runtest_makereport(
     return report
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_sessionfinish(session: pytest.Session) -> None:
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> Generator[None]:
+    """Close the gate after all others, also where one of them ends pytest."""
+    try:
+        return (yield)
+    finally:
+        close_gate(session)
+
+
+def close_gate(session: pytest.Session) -> None:
     """Hold the exit status against the verdicts, and write the document."""
     config = session.config
     gate = config.stash.get(GATE, None)
@@ -441,13 +451,12 @@ def held_status(config: pytest.Config) -> int:
     if not begun or any(config.getoption(option, None) for option in LOOKING):
         return int(pytest.ExitCode.OK)
     closing = config.stash.get(CLOSING, None)
-    if closing is None:
+    if not config.stash.get(TOLD, False) and (closing is None or not closing.opens):
         sys.stderr.write(
-            "GATE SHUT: pytest was ended with exit status 0 before the gate was closed: by pytest.exit in a conftest "
+            "GATE SHUT: pytest was ended with exit status 0 before the gate was told: by pytest.exit in a conftest "
             "or plugin, for one. That is no success; let it raise, or skip what it cannot run.\n"
         )
-        return int(pytest.ExitCode.TESTS_FAILED)
-    return closing.exit_status
+    return int(pytest.ExitCode.TESTS_FAILED) if closing is None else closing.exit_status
 
 
 def asks_for_orphans(shard: Shard | None) -> bool:
@@ -469,6 +478,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, exitstatu
     closing = config.stash.get(CLOSING, None)
     if closing is None:
         return
+    config.stash[TOLD] = True
     terminalreporter.write_sep("=", "perfgate")
     hidden = config.stash.get(HIDDEN, [])
     broken: list[str] = config.stash[BROKEN]

@@ -392,6 +392,13 @@ def test_a_file_that_cannot_be_written_shuts_the_gate_in_those_that_can(blessed:
     assert all(full in re.sub(r"[\\\u200b]", "", file.read_text("utf-8")) for file in others)
 
 
+def test_what_was_asked_for_is_written_where_another_hook_ends_pytest(blessed: Project) -> None:
+    blessed.write("conftest.py", "import pytest\ndef pytest_sessionfinish():\n    pytest.exit('bye', returncode=0)\n")
+    assert blessed.gate("--perfgate-json=gate.json").status == 0
+    document = read_document((blessed.root / "gate.json").read_text("utf-8"))
+    assert (document.opens_gate, document.exit_status) == (True, 0)
+
+
 def test_a_result_is_kept_and_git_is_told_to_leave_it_alone(blessed: Project) -> None:
     blessed.gate()
     kept = blessed.store.latest_result("loop", "nvidia-h200")
