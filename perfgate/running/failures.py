@@ -94,6 +94,11 @@ def _command_failure(outcome: ProfileOutcome) -> str | None:
 def _worker_failure(outcome: ProfileOutcome, account: Account | None) -> str | None:
     if account is None and outcome.exit_status is None and not outcome.captures:
         return None  # nsys never started it, or died: that is the capture's failure, and has its own words
+    if account is None and any(NOT_THERE.search(line) for line in outcome.tail):
+        return (
+            "its process found no workload of this name (what an installed plugin's option adds to names, as "
+            "pytest-repeat's --count does, stays with the gate)"
+        )
     if account is None:
         how = f"killed by {outcome.signal}" if outcome.signal else f"gone with exit status {outcome.exit_status}"
         return f"its process was {how} before the workload came to its end"

@@ -67,6 +67,12 @@ def test_a_command_that_fails_is_told_in_one_sentence(outcome: ProfileOutcome, f
     assert str(error) == f"train: {fact}.\nSee {LOG}. It printed nothing."
 
 
+def test_a_name_that_only_the_gate_knows_is_told() -> None:
+    seen = ended(exit_status=4, tail=("ERROR: not found: /project/workloads/loops.py::mlp[1-2]",))
+    error = failure(records.workload(), seen, None)
+    assert str(error).startswith("mlp: its process found no workload of this name (what an installed plugin's option ")
+
+
 def test_the_last_lines_are_shown_below() -> None:
     error = failure(command("python"), ended(exit_status=1, tail=("Traceback", "KeyError: 'x'")))
     assert str(error) == (
