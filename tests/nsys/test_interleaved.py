@@ -29,7 +29,7 @@ from perfgate.model.settings import Settings
 from perfgate.model.workload import START_RANGE, STEP_RANGE, WAIT_RANGE, WARMUP_RANGE, CaptureMode, Workload
 from perfgate.nsys.tool import NsysTool
 from perfgate.running import Bench, Measured, ReferenceFailed, Side, at_commit, measure_pair, outlasting_crashes
-from perfgate.worker import SETTLING_TURNS
+from perfgate.worker.steps import SETTLING_TURNS
 
 pytestmark = pytest.mark.nsys
 

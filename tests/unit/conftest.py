@@ -40,7 +40,9 @@ MAY_START_PROCESSES = {
     "test_process.py": "starts and ends processes",
     "test_pytest_door.py": "starts and ends processes",
     "test_store.py": "writers in other processes",
-    "test_worker.py": "a side of a duet is killed, and leaves a child behind",
+    "worker/test_busy.py": "children that compute",
+    "worker/test_pinning.py": "children and their children are pinned",
+    "worker/test_turns.py": "a side of a duet is killed, and leaves a child behind",
 }
 """Files by their path in this folder, each with the reason."""
 

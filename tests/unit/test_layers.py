@@ -258,6 +258,10 @@ def test_the_package_is_light_to_import(tmp_path: Path) -> None:
     assert ask(tmp_path, "-c", f"import sys, perfgate; print({LOADED})") == "[]\n"
 
 
+def test_what_runs_in_the_profiled_process_brings_nothing_heavy_but_its_records(tmp_path: Path) -> None:
+    assert ask(tmp_path, "-c", f"import sys, perfgate.worker; print({LOADED})") == "['pydantic']\n"
+
+
 def test_a_pytest_without_a_gate_loads_two_small_modules(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(
         "import sys\n\n"

@@ -108,14 +108,14 @@ def test_links_are_followed_before_anything_is_said(tree: Worktree, tmp_path: Pa
 
 
 def test_files_of_the_project_that_were_executed_by_their_path_are_strays(tree: Worktree, tmp_path: Path) -> None:
-    write(tmp_path / "project", "lib/body.py", "perfgate/worker.py")
+    write(tmp_path / "project", "lib/body.py", "perfgate/worker/steps.py")
     files = (
         "project/lib/body.py",
         f"{CHECKOUT}/lib/body.py",
         f"{CHECKOUT}/../worker/sitecustomize.py",
         "project/env/lib/python3/x.py",
         "project/.venv/lib/python3/site-packages/x.py",
-        "project/perfgate/worker.py",
+        "project/perfgate/worker/steps.py",
         f"{SITE}/torch/hub.py",
         "project/proj.py",
     )
@@ -208,7 +208,7 @@ def test_the_worker_must_run_the_perfgate_of_the_gate_even_where_the_project_hol
     own = tree.origin / "perfgate"
     (tree.home / "worker").mkdir()
     (tree.home / "worker" / "perfgate").symlink_to(own)
-    pinned = told(tmp_path, {"perfgate.worker": f"{CHECKOUT}/../worker/perfgate/worker.py"})
+    pinned = told(tmp_path, {"perfgate.worker.steps": f"{CHECKOUT}/../worker/perfgate/worker/steps.py"})
     assert strays(pinned, tree, own=own) == ()
     older = told(tmp_path, {"perfgate": f"{CHECKOUT}/perfgate/__init__.py"})
     assert strays(older, tree, own=own) == (f"perfgate from {tree.top / 'perfgate' / '__init__.py'}",)

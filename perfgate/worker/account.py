@@ -1,0 +1,78 @@
+"""A worker's last word: how it ended, with what, and of which code."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from perfgate.model.order import Account, Ending, Order
+from perfgate.worker.code import loaded_code
+from perfgate.worker.marking import nvtx_version
+from perfgate.worker.steps import MeasuredSteps
+
+
+def tell(
+    order: Order,
+    steps: MeasuredSteps,
+    ending: Ending,
+    *,
+    message: str = "",
+    exit_status: int | None = None,
+    before: Mapping[str, str] | None = None,
+) -> None:
+    """Close what the loop left open, and write the worker's account where the order wants it.
+
+    Whatever the workload made of being abandoned, that is how it ended. `before` are the digests of code as it was
+    loaded: a file that has another one now gets one that no other run's has.
+    """
+    steps.close()
+    if steps.abandoned is not None:
+        ending, message = Ending.ABANDONED, steps.abandoned
+    torch = sys.modules.get("torch")
+    torch_version = getattr(torch, "__version__", None)
+    account = Account(
+        ending=ending,
+        message=message.encode(errors="backslashreplace").decode(),
+        exit_status=exit_status,
+        turns=steps.turns,
+        pid=os.getpid(),
+        torch=None if torch_version is None else str(torch_version),
+        cuda=getattr(getattr(torch, "version", None), "cuda", None),
+        nvtx=nvtx_version(),
+        marked_by=steps.marked_by,
+        captured_by=steps.captured_by,
+        core=steps.kept_core,
+        cores=steps.cores,
+        code=_as_loaded(before or {}, loaded_code(Path(order.root), order.vendored)),
+    )
+    if order.witnesses is not None:
+        _tell_modules(Path(order.witnesses))
+    Path(order.account).write_text(account.model_dump_json(indent=2), encoding="utf-8")
+
+
+def _tell_modules(folder: Path) -> None:
+    """Write the file of each loaded module, as `duet/witness.py` does for processes that perfgate does not touch."""
+    files = {}
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__dict__", {}).get("__file__")
+        if isinstance(file, str):
+            files[str(name)] = str(Path(file).absolute())
+    prefixes = sorted({sys.prefix, sys.base_prefix, sys.exec_prefix})
+    with contextlib.suppress(OSError):
+        folder.mkdir(exist_ok=True)
+        told = {"pid": os.getpid(), "prefixes": prefixes, "modules": files}
+        (folder / "worker.json").write_text(json.dumps(told), encoding="utf-8")
+
+
+def _as_loaded(before: Mapping[str, str], now: Mapping[str, str]) -> dict[str, str]:
+    return {
+        path: digest
+        if before.get(path, digest) == digest
+        else hashlib.sha256(f"{before[path]} {digest} {os.getpid()}".encode()).hexdigest()
+        for path, digest in now.items()
+    }

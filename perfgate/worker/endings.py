@@ -1,0 +1,37 @@
+"""How the steps of a worker may end before their last one, each with the whole of what is said of it."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from perfgate.model.order import Ending
+
+
+class ToldWhole(Exception):
+    """An end whose message says all; a traceback would only show perfgate's own frames."""
+
+    ending: ClassVar[Ending]
+
+
+class StepsMisused(ToldWhole):
+    """The loop took the steps twice, or left before the last turn."""
+
+    ending = Ending.WRONG_STEPS
+
+
+class Deaf(ToldWhole):
+    """No NVTX range of this process can reach the profiler."""
+
+    ending = Ending.DEAF
+
+
+class NotPinned(ToldWhole):
+    """This process may not run on the one core that it was ordered to."""
+
+    ending = Ending.NOT_PINNED
+
+
+class Abandoned(ToldWhole):
+    """The other side of an interleaved duet ended before its last step, or did not hand over in time."""
+
+    ending = Ending.ABANDONED

@@ -1,0 +1,153 @@
+"""Steps of a worker on a stand-in for torch or nvtx that notes every call, alone and as the two sides of a duet."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+
+import pytest
+
+from perfgate.model.order import Account, Bouts, Order
+from perfgate.worker import MeasuredSteps
+from perfgate.worker.endings import Abandoned
+
+WARM = "push perfgate warm-up"
+STEP = "push step"
+START = "push perfgate start"
+WAIT = "push perfgate wait"
+OPENING = ["sync 0", "start", START, "pop"]
+CLOSING = ["sync 0", "stop"]
+SOON_S = 5.0
+"""Within which everything here happens that does not wait for nothing."""
+GONE = "the other side of the duet ended before its last step."
+
+
+class FakeTorch(ModuleType):
+    """A CUDA build of torch, as far as a worker uses it."""
+
+    def __init__(self, calls: list[str], *, available: bool = True, contexts: tuple[bool, ...] = (True,)) -> None:
+        super().__init__("torch")
+        self.__version__ = "2.6.0+cu124"
+        self.version = SimpleNamespace(cuda="12.4")
+        self._C = SimpleNamespace(_cuda_hasPrimaryContext=lambda device: contexts[device])
+        runtime = SimpleNamespace(
+            cudaProfilerStart=lambda: calls.append("start"), cudaProfilerStop=lambda: calls.append("stop")
+        )
+        self.cuda = SimpleNamespace(
+            is_available=lambda: available,
+            device_count=lambda: len(contexts),
+            synchronize=lambda device: calls.append(f"sync {device}"),
+            cudart=lambda: runtime,
+            nvtx=SimpleNamespace(
+                range_push=lambda message: calls.append(f"push {message}"), range_pop=lambda: calls.append("pop")
+            ),
+        )
+
+
+class FakeNvtx(ModuleType):
+    """The nvtx package; deaf as from 0.2.12 on under an nsys up to 2024.2."""
+
+    def __init__(self, calls: list[str], *, deaf: bool = False) -> None:
+        super().__init__("nvtx")
+        domain = type("DummyDomain" if deaf else "Domain", (), {})
+        self.get_domain = lambda _name: domain()
+        self.push_range = lambda message: calls.append(f"push {message}")
+        self.pop_range = lambda: calls.append("pop")
+
+
+def made(
+    calls: list[str],
+    *,
+    steps: int = 3,
+    warmup: int = 2,
+    torch: ModuleType | None = None,
+    nvtx: ModuleType | None = None,
+) -> MeasuredSteps:
+    """Steps on a GPU, unless told otherwise."""
+    found = FakeTorch(calls) if torch is None and nvtx is None else torch
+    return MeasuredSteps(steps=steps, warmup=warmup, profiled=True, find_torch=lambda: found, find_nvtx=lambda: nvtx)
+
+
+@dataclass
+class Duet:
+    """Two sides of a duet in two threads of this process, which note into one list what they do."""
+
+    folder: Path
+    done: list[str] = field(default_factory=list)
+
+    def bouts(self, name: str, *, steps: int = 2, begins: str = "a", patience_s: float = SOON_S) -> Bouts:
+        """The order of side `a` or `b`."""
+        return Bouts(
+            steps=steps,
+            begins=name == begins,
+            own=str(self.folder / name),
+            other=str(self.folder / ("b" if name == "a" else "a")),
+            patience_s=patience_s,
+        )
+
+    def steps(self, name: str, *, steps: int = 4, warmup: int = 1, bouts: Bouts | None = None) -> MeasuredSteps:
+        """The steps of a side, on a GPU."""
+        side = _Side(name, self.done)
+        torch = FakeTorch(side)
+        return MeasuredSteps(
+            steps=steps,
+            warmup=warmup,
+            profiled=True,
+            bouts=bouts or self.bouts(name),
+            find_torch=lambda: torch,
+            find_nvtx=lambda: None,
+        )
+
+    def of(self, name: str) -> list[str]:
+        """What one side did, in order."""
+        return [what.removeprefix(f"{name} ") for what in self.done if what.startswith(f"{name} ")]
+
+    def rows(self) -> list[str]:
+        """Who worked when, as `a 2` for two turns of the loop in a row."""
+        worked = [what[0] for what in self.done if what[2:].startswith("work")]
+        return [f"{name} {len(list(row))}" for name, row in itertools.groupby(worked)]
+
+
+class _Side(list[str]):
+    """Notes calls with the name of the side."""
+
+    def __init__(self, name: str, done: list[str]) -> None:
+        self._name = name
+        self._done = done
+
+    def append(self, what: str) -> None:
+        self._done.append(f"{self._name} {what}")
+
+
+def loop(duet: Duet, name: str, steps: MeasuredSteps, *, leave_at: int | None = None) -> None:
+    for turn in steps:
+        duet.done.append(f"{name} work {turn}")
+        time.sleep(0.002)
+        assert duet.done[-1] == f"{name} work {turn}", "the other side did something meanwhile"
+        if turn == leave_at:
+            return
+
+
+def run_both(duet: Duet, beside: ThreadPoolExecutor, a: MeasuredSteps, b: MeasuredSteps) -> None:
+    other = beside.submit(loop, duet, "b", b)
+    loop(duet, "a", a)
+    other.result(SOON_S)
+    a.check()
+    b.check()
+
+
+def abandoned(duet: Duet, name: str, steps: MeasuredSteps) -> str:
+    with pytest.raises(Abandoned) as left:
+        loop(duet, name, steps)
+    with pytest.raises(Abandoned) as again:
+        steps.check()
+    assert str(left.value) == str(again.value) == steps.abandoned
+    return str(left.value)
+
+
+def account_of(order: Order) -> Account:
+    return Account.model_validate_json(Path(order.account).read_text(encoding="utf-8"))
