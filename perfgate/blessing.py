@@ -34,6 +34,7 @@ from perfgate.model.metric import GATED_CLOCKS, METRICS, Basis, Kind, Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import Run, why_absent
 from perfgate.model.verdict import MetricVerdict
+from perfgate.model.words import plural
 from perfgate.repeats import SAME_OCCASION, is_in, near_occasion, why_no_repeat
 
 WANTED_RUNS: Final = 10
@@ -104,7 +105,7 @@ def bless(
         occasions = len(_occasions(joined))
         raise BlessRefused(
             subject=newest.workload.id,
-            fact=f"{_counted(len(runs), 'run')} over {_counted(occasions, 'occasion')} can be blessed",
+            fact=f"{plural(len(runs), 'run')} over {plural(occasions, 'occasion')} can be blessed",
             expectation=f"A baseline needs at least {FEWEST_RUNS}; runs of the same code, machine and speed are joined",
             next_step=measure_more
             or f"Measure more: pytest --perfgate --perfgate-runs={FEWEST_RUNS} {_selector(newest)}",
@@ -249,7 +250,7 @@ def costs(baseline: Baseline, budgets: Mapping[Metric, float] | None = None) -> 
     `budgets` are the project's and the workload's, as fractions.
     """
     runs, occasions = len(baseline.runs), len(baseline.occasions)
-    told = f"{_counted(runs, 'run')} over {_counted(occasions, 'occasion')}"
+    told = f"{plural(runs, 'run')} over {plural(occasions, 'occasion')}"
     if not baseline.values(Metric.STEP_MS):
         return f"{told}, without {Metric.STEP_MS}: only counts can be judged."
     smallest = partial(
@@ -575,7 +576,3 @@ def _moment(at: datetime) -> str:
 
 def _percent(fraction: float) -> str:
     return f"{fraction:.1%}".replace("%", " %")
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" + ("" if number == 1 else "s")

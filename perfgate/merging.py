@@ -26,6 +26,7 @@ from perfgate.model.outcome import Outcome, opens_gate
 from perfgate.model.pagedata import PageData, PageWorkload
 from perfgate.model.record import TwinKeys, without_twins
 from perfgate.model.settings import Settings
+from perfgate.model.words import inflected, plural
 from perfgate.render.document import DocumentWorkload, GateDocument, read_document, reasons_besides
 from perfgate.render.html import page_data, read_page_data
 
@@ -392,7 +393,8 @@ def _contradictions(gate: Found) -> Iterator[str]:
 def _not_as_expected(found: Sequence[Found], expect: int | None) -> Iterator[str]:
     if expect is not None and len(found) != expect:
         names = ", ".join(one.name for one in found) or "none"
-        yield f"{_plural(expect, 'gate')} {_was(expect)} expected, and {_plural(len(found), 'gate')} found: {names}"
+        wanted = f"{plural(expect, 'gate')} {inflected(expect, 'was', 'were')} expected"
+        yield f"{wanted}, and {plural(len(found), 'gate')} found: {names}"
     if not any(one.document.workloads for one in found):
         yield "no workload was judged, so nothing is known"
         return
@@ -531,11 +533,3 @@ def _remarks(found: Sequence[Found]) -> tuple[str, ...]:
             f"Without blessed runs, timelines and history on the page, for there is no {PAGE_FILE}: {', '.join(bare)}."
         )
     return tuple(remarks)
-
-
-def _plural(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def _was(number: int) -> str:
-    return "was" if number == 1 else "were"

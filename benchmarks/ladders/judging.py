@@ -18,13 +18,13 @@ from benchmarks.ladders.recording import RecordedRun, RecordedRung, Recording
 from perfgate.judge.judge import judge
 from perfgate.judge.rows import Terms
 from perfgate.judge.stages import DUET_PLAN
-from perfgate.judge.words import listed
 from perfgate.model.baseline import Baseline, BlessedRun, Blessing, Occasion
 from perfgate.model.machine import Machine
 from perfgate.model.metric import METRICS, Kind, Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import RangeSample, Run
 from perfgate.model.verdict import MetricVerdict, Verdict
+from perfgate.model.words import listed
 
 STEP_BUDGET: Final = clock.budget if (clock := METRICS[Metric.STEP_MS].clock) is not None else 0.0
 """A published gain above this, perfgate's budget of a step, must be found as one."""

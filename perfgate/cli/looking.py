@@ -39,6 +39,7 @@ from perfgate.model.errors import (
 from perfgate.model.metric import Metric
 from perfgate.model.side import Side
 from perfgate.model.verdict import MetricVerdict
+from perfgate.model.words import plural
 from perfgate.ncu.tool import find_ncu
 from perfgate.nsys.command import trace_options
 from perfgate.pages import Shelf, document_of, page_of
@@ -467,7 +468,7 @@ def page(out: Path, workloads: tuple[str, ...]) -> None:
             fact=f"the page cannot be written there ({refused.strerror or refused})",
             next_step="Give it a file that can be written.",
         ) from refused
-    _print(f"{out}: {len(kept)} workload{'' if len(kept) == 1 else 's'}, {len(told.encode()) / 1e6:.1f} MB\n")
+    _print(f"{out}: {plural(len(kept), 'workload')}, {len(told.encode()) / 1e6:.1f} MB\n")
 
 
 @click.command()

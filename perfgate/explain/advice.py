@@ -15,6 +15,7 @@ from perfgate.explain.waits import wait_for
 from perfgate.model.advice import Advice, Bound, Classified, Topic
 from perfgate.model.metric import Metric
 from perfgate.model.sample import OTHER_RANGES, OTHER_SYNCS, OUTSIDE_RANGES, Breakdown, RangeSample
+from perfgate.model.words import inflected, listed
 
 WORTH: Final = 0.02
 """Share of the step from which a cause is worth an advice: step_ms's default budget."""
@@ -169,18 +170,17 @@ def _mostly_under(loading: Sequence[RangeSample], whole: float) -> str:
     rows = [row for row in rows if _gap(row) >= NAMED * whole] or rows
     told = [row.name for row in rows[:MOST_NAMED]]
     if more := len(rows) - len(told):
-        told.append(_counted(more, "other range", "other ranges"))
-    joined = " and ".join([", ".join(told[:-1]), told[-1]]) if len(told) > 1 else told[0]
+        told.append(_counted(more, "other range"))
     launch = "launches" if len(rows) == 1 else "launch"
-    return f"{_percent(sum(map(_gap, rows)), whole)} of that under {joined}, which {launch}"
+    return f"{_percent(sum(map(_gap, rows)), whole)} of that under {listed(told)}, which {launch}"
 
 
 def _launched(one: _Process) -> str:
     """What the CPU launches; of kernels their length only where `kernel_ms` is of these alone."""
-    told = _counted(one.kernels, "kernel", "kernels")
+    told = _counted(one.kernels, "kernel")
     if one.graphs:
         every = _time(one.step / (one.kernels + one.graphs))
-        return f"{told} and {_counted(one.graphs, 'CUDA graph', 'CUDA graphs')} a step, a launch every {every}"
+        return f"{told} and {_counted(one.graphs, 'CUDA graph')} a step, a launch every {every}"
     if not one.values.get(Metric.NCCL_MS):
         told += f" of {_time(one.values[Metric.KERNEL_MS] / one.kernels)}{'' if one.kernels == 1 else ' each'}"
     return f"{told}, one every {_time(one.step / one.kernels)}"
@@ -242,7 +242,7 @@ def _on_syncs(one: _Process) -> Iterator[Advice]:
             topic=Topic.SYNCHRONISATION,
             range=under,
             evidence=f"the CPU waits {_ms(row.cpu_ms)} a step in {row.call}{_under(under)}, "
-            f"{_counted(row.count, 'call', 'calls')}{cause.words}",
+            f"{_counted(row.count, 'call')}{cause.words}",
             usually=cause.usually,
         )
 
@@ -356,8 +356,8 @@ def _of_pageable(breakdown: Breakdown, spent: float, *, has_others: bool) -> str
     return ""
 
 
-def _counted(number: float, one: str, many: str) -> str:
-    return f"{_plain(number, 4)} {one if number == 1 else many}"
+def _counted(number: float, one: str, many: str | None = None) -> str:
+    return f"{_plain(number, 4)} {inflected(number, one, many)}"
 
 
 def _under(name: str) -> str:

@@ -9,10 +9,11 @@ from perfgate.judge.creep import FEWEST_TO_SHOW, beyond_anchor, creep
 from perfgate.judge.pairing import beside
 from perfgate.judge.remarks import clock_moved, longer_by_clock
 from perfgate.judge.stages import STORED_PLAN
-from perfgate.judge.words import milliseconds, percent, plural
+from perfgate.judge.words import milliseconds, percent
 from perfgate.model.baseline import Baseline
 from perfgate.model.metric import Metric
 from perfgate.model.verdict import Creep
+from perfgate.model.words import plural
 
 
 def crept(underway: Underway, baseline: Baseline, reference: Baseline | None = None) -> Creep | None:

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from perfgate.judge.rows import why_unmeasured
-from perfgate.judge.words import listed
 from perfgate.model.metric import GATED_CLOCKS
 from perfgate.model.sample import Run
 from perfgate.model.verdict import Verdict
+from perfgate.model.words import listed
 
 ROUTINE: Final = re.compile(
     "the CPU runs ahead of the GPU: .*|no GPU operation was launched in the steps: step_ms is CPU time only",

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from typing import Final
 
 from perfgate.gate.terms import Expectation
-from perfgate.judge.words import bless_command, listed
+from perfgate.judge.words import bless_command
 from perfgate.model.baseline import Baseline, BlessedRun
 from perfgate.model.errors import PerfgateError
 from perfgate.model.machine import Machine
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import Run
 from perfgate.model.verdict import Verdict
+from perfgate.model.words import listed, plural
 from perfgate.model.workload import Workload
 
 MOST_OTHERS: Final = 0.2
@@ -33,7 +34,7 @@ def why_incomparable(expectation: Expectation) -> Verdict | None:
         return verdict_of(
             expectation,
             Outcome.INCOMPARABLE,
-            f"its baseline for this machine is {listed(list(expectation.misplaced))}, where none is looked for: the "
+            f"its baseline for this machine is {listed(expectation.misplaced)}, where none is looked for: the "
             f"folder is to be named {machine.slug}.",
             f"Rename the folder, or bless one anew: {bless}",
         )
@@ -118,7 +119,7 @@ def other_processes(baseline: Baseline, run: Run) -> str | None:
 
 def told_processes(number: int) -> str:
     """A number of processes, in words."""
-    return f"{number} process" if number == 1 else f"{number} processes"
+    return plural(number, "process", "processes")
 
 
 def _are_data(runs: Sequence[frozenset[str]]) -> bool:

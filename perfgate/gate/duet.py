@@ -20,11 +20,11 @@ from perfgate.judge.judge import Judgement, judge
 from perfgate.judge.pairing import beside
 from perfgate.judge.rows import Terms
 from perfgate.judge.stages import DUET_PLAN, INTERLEAVED_PLAN, INTERLEAVED_SDS, NOISY, Plan
-from perfgate.judge.words import plural
 from perfgate.model.baseline import Baseline
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.verdict import Duet
+from perfgate.model.words import plural
 
 _INTERLEAVED_PRIORS = {metric: Prior(sd=sd) for metric, sd in INTERLEAVED_SDS.items()}
 

@@ -12,11 +12,12 @@ from perfgate.gate.caveats import caveats
 from perfgate.gate.comparable import other_processes, other_steps, told_processes, verdict_of
 from perfgate.gate.endings import Ended, NoDuet, OtherSteps
 from perfgate.gate.terms import Expectation
-from perfgate.judge.words import listed, milliseconds
+from perfgate.judge.words import milliseconds
 from perfgate.model.baseline import Baseline, BlessedRun, Blessing, Occasion
 from perfgate.model.metric import METRICS
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import Run
+from perfgate.model.words import listed
 
 BUSY_CORES = 1.1
 """Steps that keep more CPU cores than this busy do several things at once."""
@@ -92,7 +93,7 @@ def _check_blessed(reference: Run, stored: Baseline) -> None:
     ]
     if lacking:
         # Were the candidate's runs to lack it as well, nobody would miss it.
-        raise NoDuet(f"the baseline gates {listed(list(lacking))}, which a run of its commit did not measure here")
+        raise NoDuet(f"the baseline gates {listed(lacking)}, which a run of its commit did not measure here")
     for metric, value in reference.counts().items():
         blessed = stored.values(metric)
         spread = max(blessed) - min(blessed) if blessed else 0.0
@@ -127,7 +128,7 @@ def check_alike(references: Sequence[Run]) -> None:
     some = [one for one in gated if len({one in run.measured() for run in references}) > 1]
     if some:
         raise NoDuet(
-            f"of the other commit's runs, some measured {listed(list(some))} and some did not.\n"
+            f"of the other commit's runs, some measured {listed(some)} and some did not.\n"
             "Run it again. Why a run lacks one, its capture says: perfgate inspect CAPTURE"
         )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from perfgate.model.metric import METRICS, Kind
 from perfgate.model.outcome import Outcome
 from perfgate.model.verdict import Verdict
+from perfgate.model.words import plural
 
 
 def is_open(verdict: Verdict) -> bool:
@@ -31,7 +32,7 @@ def exact_count_rose(verdict: Verdict) -> bool:
 
 def without_doubtful_clocks(verdict: Verdict, runs: int) -> Verdict:
     """Show, and not judge, the clocks that the count which ended the gate left no runs for."""
-    reason = f"not judged: a count settled the gate after {runs} runs"
+    reason = f"not judged: a count settled the gate after {plural(runs, 'run')}"
     rows = tuple(
         row.model_copy(update={"outcome": None, "reason": reason}) if row.outcome is Outcome.INCONCLUSIVE else row
         for row in verdict.metrics

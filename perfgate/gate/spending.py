@@ -8,9 +8,10 @@ from perfgate.gate.terms import Expectation, Policy
 from perfgate.judge.forecast import expected_interleaved, expected_smallest
 from perfgate.judge.rows import Terms
 from perfgate.judge.stages import DUET_PLAN, STORED_PLAN, Plan
-from perfgate.judge.words import listed, percent, plural
+from perfgate.judge.words import percent
 from perfgate.model.baseline import Baseline
 from perfgate.model.metric import METRICS, Metric
+from perfgate.model.words import listed, plural
 
 
 def forecast(
@@ -97,7 +98,7 @@ def _budget(policy: Policy, metric: Metric) -> float:
 def _spending(number: int, run_s: float | None, plan: Plan = STORED_PLAN) -> str:
     """Write a number of runs, or of pairs, and about how long they take."""
     noun = "interleaved pair" if plan.in_pairs else "pair" if plan.is_duet else "run"
-    told = f"{number} {noun}" + ("" if number == 1 else "s")
+    told = plural(number, noun)
     return told if run_s is None else f"{told} (about {number * run_s * (2 if plan.is_duet else 1):.0f} s)"
 
 

@@ -19,6 +19,7 @@ from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import Run
 from perfgate.model.verdict import Verdict
+from perfgate.model.words import plural
 
 
 class Underway:
@@ -108,7 +109,7 @@ class Underway:
             return True
         if not self.ended_by_time:
             self.ended_by_time = True
-            self.remarks.append(f"The time budget ended this after {len(made)} runs")
+            self.remarks.append(f"The time budget ended this after {plural(len(made), 'run')}")
         return False
 
     def terms(self, plan: Plan, *, max_runs: int, priors: Mapping[Metric, Prior] | None = None) -> Terms:

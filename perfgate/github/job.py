@@ -27,6 +27,7 @@ from perfgate.github.context import Context
 from perfgate.model.errors import EXIT_OPEN, EXIT_SHUT, ActionsContextMissing, ConfigInvalid, PerfgateError, StoreFailed
 from perfgate.model.order import RUN_COOKIE
 from perfgate.model.settings import Settings
+from perfgate.model.words import plural
 from perfgate.process import adopting, end_marked, processes_of
 from perfgate.pytest_door import gate_command, run_to_end
 from perfgate.render.annotations import command, gate_annotations
@@ -570,7 +571,8 @@ def clean(job: Job, *, before: bool) -> Cleaned:
     if ended:
         told.append(f"Ended processes of this gate that still ran: {', '.join(map(inert, ended))}.")
     left = processes_of(job.mark)
-    errors = [f"{len(left)} processes of this gate cannot be ended, and may hold the GPU."] if left else []
+    still = plural(len(left), "process", "processes")
+    errors = [f"{still} of this gate cannot be ended, and may hold the GPU."] if left else []
     try:
         removed = remove_abandoned(job.root, job.root / KEPT / "worktrees", env=job.env)
         told += [f"Removed the checkout {name} that a gate had left beside the project." for name in removed]

@@ -30,6 +30,7 @@ from perfgate.model.errors import (
     ResultUnreadable,
 )
 from perfgate.model.metric import METRICS, Basis, Metric
+from perfgate.model.words import plural
 from perfgate.render import numbers
 from perfgate.render.markdown import name, prose
 from perfgate.render.page import inert
@@ -286,7 +287,7 @@ def publish(
         ),
     )
     count = len(found.extended)
-    title = f"perfgate: more occasions for {count} baseline{'' if count == 1 else 's'}"
+    title = f"perfgate: more occasions for {plural(count, 'baseline')}"
     body = pull_request_markdown(found, context.run_url)
     if pull is not None:
         return repository.edit_pull_request(pull.number, title=title, body=body)

@@ -17,6 +17,7 @@ from perfgate.model.baseline import FEWEST_RUNS, Baseline
 from perfgate.model.errors import BlessRefused, PerfgateError, ResultMissing
 from perfgate.model.metric import Metric
 from perfgate.model.verdict import MetricVerdict
+from perfgate.model.words import plural
 from perfgate.render import numbers
 from perfgate.render.markdown import LONGEST, LONGEST_SENTENCE, name, prose
 from perfgate.render.page import inert
@@ -206,7 +207,7 @@ def promotion_markdown(promotion: Promotion, context: Context) -> str:
         told = f"The gate of the new commit was not started: {promotion.not_started.fact}."
         gate = f"**{prose(told)}** {prose(promotion.not_started.next_step)}"
     lines = [
-        f"### perfgate: blessed {count} baseline{'' if count == 1 else 's'}",
+        f"### perfgate: blessed {plural(count, 'baseline')}",
         "",
         what,
         "",

@@ -12,10 +12,11 @@ import numpy as np
 from perfgate.judge.compare import LARGEST, Comparison, Floats, Prior, compare, compare_pairs, middle, occasions_apart
 from perfgate.judge.outliers import Flags, hides_loss, in_opposite_modes, keep, more_by_chance
 from perfgate.judge.stages import PASS_CONFIDENCE, SHOWN_COVERAGE, STORED_PLAN, Plan
-from perfgate.judge.words import milliseconds, plural, told_change
+from perfgate.judge.words import milliseconds, told_change
 from perfgate.model.metric import Basis, Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.verdict import Dropped, MetricVerdict
+from perfgate.model.words import plural
 
 BASELINE_SIDE = "baseline"
 CANDIDATE_SIDE = "candidate"

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from perfgate.judge.compare import middle
-from perfgate.judge.words import amount, percent, plural
+from perfgate.judge.words import amount, percent
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.verdict import MetricVerdict
+from perfgate.model.words import plural
 
 _CONFIRMED = 2
 """Processes that must show a rise of an exact count: one may be a fluke of its start."""

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from statistics import median
 from typing import Final
 
-from perfgate.judge.words import milliseconds, plural
+from perfgate.judge.words import milliseconds
 from perfgate.model.sample import Run
+from perfgate.model.words import plural
 
 FEWEST_RUNS: Final = 2
 """A host's mood changes the pace of one."""

@@ -10,12 +10,12 @@ from perfgate.judge.clocks import ClockJudgement, ClockRule, judge_clock
 from perfgate.judge.compare import Prior, middle
 from perfgate.judge.counts import CountJudgement, judge_count, same
 from perfgate.judge.stages import STORED_PLAN, Plan
-from perfgate.judge.words import plural
 from perfgate.model.baseline import Baseline, BlessedRun
 from perfgate.model.metric import COUNTS, GATED_CLOCKS, METRICS, Basis, ClockSpec, Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import NO_NCCL, Run, why_absent
 from perfgate.model.verdict import MetricVerdict
+from perfgate.model.words import plural
 
 _OCCASIONS_TO_KNOW = 2
 """Over fewer, a calibration has measured nothing of what occasions differ by."""

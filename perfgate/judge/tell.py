@@ -10,12 +10,13 @@ from itertools import pairwise
 from perfgate.judge.clocks import ClockJudgement
 from perfgate.judge.rows import Rows, Terms
 from perfgate.judge.stages import Plan
-from perfgate.judge.words import bless_command, listed, milliseconds, percent, plural, told_move
+from perfgate.judge.words import bless_command, milliseconds, percent, told_move
 from perfgate.model.baseline import FEWEST_RUNS, Baseline
 from perfgate.model.metric import METRICS, Basis, Kind
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import Run
 from perfgate.model.verdict import Blessed, Creep, MetricVerdict
+from perfgate.model.words import listed, plural
 
 _FARTHEST_RUNS = 60
 """How far to look for a number of runs that would settle a gate."""

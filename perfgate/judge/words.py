@@ -1,4 +1,4 @@
-"""Numbers and changes in words: percentages, counts, plurals; decides nothing."""
+"""Numbers and changes in words: percentages, counts, changes; decides nothing."""
 
 from __future__ import annotations
 
@@ -31,16 +31,6 @@ def amount(value: float) -> str:
 def milliseconds(value: float) -> str:
     """Write a time per step: `12.5`, `0.0125`."""
     return trimmed(value, decimals=2) if abs(value) >= 1 else f"{value:.3g}"
-
-
-def plural(count: int, noun: str) -> str:
-    """Write `1 run`, `3 runs`."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
-def listed(items: list[str]) -> str:
-    """Write `a`, `a and b`, `a, b and c`."""
-    return " and ".join([", ".join(items[:-1]), items[-1]] if len(items) > 1 else items)
 
 
 def _towards(change: float, low: float, high: float) -> tuple[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from perfgate.model.reports import ReportName, Reports
 from perfgate.model.timeline import Timeline
+from perfgate.model.words import plural
 
 
 def contradictions(timeline: Timeline, reports: Reports) -> tuple[str, ...]:
@@ -23,31 +24,31 @@ def contradictions(timeline: Timeline, reports: Reports) -> tuple[str, ...]:
     told = (
         (
             ReportName.CUDA_GPU_KERN_SUM,
-            "kernels",
+            ("kernel", "kernels"),
             sum(row.count for row in reports.cuda_gpu_kern_sum),
             (len(kernels.start),),
         ),
         (
             ReportName.CUDA_GPU_KERN_SUM,
-            "ns of kernel time",
+            ("ns of kernel time", "ns of kernel time"),
             sum(row.total_ns for row in reports.cuda_gpu_kern_sum),
             (int((kernels.end - kernels.start).sum()),),
         ),
         (
             ReportName.CUDA_GPU_MEM_TIME_SUM,
-            "copies and memsets",
+            ("copy or memset", "copies and memsets"),
             sum(row.count for row in reports.cuda_gpu_mem_time_sum),
             (len(copies.start) + memsets, int(copies.count.sum()) + memsets),
         ),
         (
             ReportName.NVTX_SUM,
-            "ranges",
+            ("range", "ranges"),
             sum(row.count for row in reports.nvtx_sum),
             (ranges, ranges + timeline.ranges_repeated),
         ),
     )
     apart = [
-        f"nsys's {report} says {theirs} {what}, its export {ours[0]}"
+        f"nsys's {report} says {plural(theirs, *what)}, its export {ours[0]}"
         for report, what, theirs, ours in told
         if theirs not in ours
     ]

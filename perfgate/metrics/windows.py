@@ -11,6 +11,7 @@ from perfgate.metrics.intervals import Idle, max_by
 from perfgate.metrics.steps import Steps
 from perfgate.metrics.tally import Tally
 from perfgate.model.timeline import Flags, Ints
+from perfgate.model.words import plural
 
 MIN_STEPS = 3
 """Below this no period is left once the first is dropped."""
@@ -110,4 +111,5 @@ def why_no_period(steps: Steps) -> str:
     count, bouts = len(steps), 1 + int(steps.resumes.sum())
     if count < MIN_STEPS:
         return f"needs {MIN_STEPS} steps, the capture holds {count}"
-    return f"needs a period within a bout, other than the first: the capture holds {count} steps in {bouts} bouts"
+    held = f"{count} steps in {plural(bouts, 'bout')}"
+    return f"needs a period within a bout, other than the first: the capture holds {held}"

@@ -1,1 +1,1 @@
-"""The foundation: frozen records and closed choices, which import nothing else of perfgate."""
+"""The foundation: frozen records, closed choices and common words, which import nothing else of perfgate."""

@@ -11,6 +11,7 @@ from pathlib import PurePath, PurePosixPath, PureWindowsPath
 from typing import Final, Literal
 
 from perfgate.model.merged import shown_names
+from perfgate.model.words import plural
 from perfgate.render.document import DocumentWorkload, GateDocument, other_reasons
 from perfgate.render.page import inert, inert_prose
 from perfgate.render.text import PASSING, WORST_FIRST
@@ -81,7 +82,7 @@ def _plain(text: str) -> str:
 def _rest(errors: Sequence[str], warnings: Sequence[str]) -> tuple[str, ...]:
     """A line that says how many more there are; a notice, of which GitHub shows ten besides."""
     more = ((len(errors) - MOST, "error"), (len(warnings) - MOST, "warning"))
-    told = [f"{count} more {noun}{'' if count == 1 else 's'}" for count, noun in more if count > 0]
+    told = [plural(count, f"more {noun}") for count, noun in more if count > 0]
     if not told:
         return ()
     return (command("notice", f"{' and '.join(told)} in the summary of this job.", title="perfgate"),)

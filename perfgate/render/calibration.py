@@ -9,6 +9,7 @@ from datetime import datetime
 
 from perfgate.model.baseline import Spread
 from perfgate.model.metric import METRICS, Basis, ClockSpec, Metric
+from perfgate.model.words import plural
 from perfgate.render import numbers
 from perfgate.render.page import Cell, Column, Page, Row, inert
 from perfgate.render.records import moment
@@ -68,7 +69,7 @@ def calibration_text(
 ) -> str:
     """Return what was found of one workload, and where it was written."""
     page = Page(width=width, colour=colour)
-    measured = f"{_plural(head.runs, 'unchanged run')} over {_plural(head.occasions, 'occasion')}"
+    measured = f"{plural(head.runs, 'unchanged run')} over {plural(head.occasions, 'occasion')}"
     page.line(Cell(text=inert(head.workload), style="bold"), f": {measured} on {inert(head.machine)}")
     span = moment(head.first) + (f" to {moment(head.last)}" if head.first != head.last else "")
     page.prose(span, label="measured")
@@ -144,7 +145,3 @@ def _rounded_up(fraction: float) -> float:
 
 def _hundredths(fraction: float) -> str:
     return f"{100 * fraction:.2f}"
-
-
-def _plural(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -11,6 +11,7 @@ from perfgate.model.metric import METRICS, Metric
 from perfgate.model.sample import OUTSIDE_RANGES
 from perfgate.model.side import Side
 from perfgate.model.verdict import Attribution, Axis, MetricVerdict, Part
+from perfgate.model.words import plural
 from perfgate.render import numbers
 from perfgate.render.page import Cell, Column, Page, Row, inert
 from perfgate.render.records import difference_table, side_lines, unlike_lines
@@ -126,7 +127,7 @@ def _table(page: Page, attribution: Attribution, *, full: bool) -> None:
     rows: list[Row] = [_row(part, attribution, full=full) for part in shown]
     if hidden:
         smaller = sum(part.change for part in hidden)
-        rows.append((f"({len(hidden)} smaller parts)", "", "", _signed(attribution.metric, smaller), ""))
+        rows.append((f"({plural(len(hidden), 'smaller part')})", "", "", _signed(attribution.metric, smaller), ""))
     if abs(attribution.rest) > 1e-9:
         rows.append((named_rest(attribution), "", "", _signed(attribution.metric, attribution.rest), ""))
     columns = (

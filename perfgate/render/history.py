@@ -12,9 +12,10 @@ from rich.cells import cell_len
 
 from perfgate.model.history import History, MachineHistory, Version, VersionKind
 from perfgate.model.metric import METRICS, Basis, Kind, Metric
+from perfgate.model.words import plural
 from perfgate.render import numbers
 from perfgate.render.page import LABEL, Cell, Column, Page, Row, cut, inert
-from perfgate.render.records import ci_run, moment, plural
+from perfgate.render.records import ci_run, moment
 
 BLOCKS: Final = "▁▂▃▄▅▆▇█"
 DIGITS: Final = "12345678"
@@ -106,7 +107,7 @@ def _summary(machine: MachineHistory) -> str:
     """How many blessings there were, over which days, and whether one is in force."""
     blessed = {version.blessing: None for version in machine.versions if version.blessing is not None}
     days = sorted(_day(blessing.at) for blessing in blessed)
-    told = f"{len(blessed)} blessing{'' if len(blessed) == 1 else 's'}"
+    told = plural(len(blessed), "blessing")
     if days:
         told += f", {days[0]}" + (f" to {days[-1]}" if days[0] != days[-1] else "")
     match machine.versions[-1].kind:

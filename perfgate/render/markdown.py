@@ -15,6 +15,7 @@ from typing import Final
 from perfgate.model.merged import MergedGate, shown_names
 from perfgate.model.outcome import Outcome
 from perfgate.model.verdict import MetricVerdict, Verdict
+from perfgate.model.words import plural
 from perfgate.render import numbers
 from perfgate.render.document import DocumentWorkload, GateDocument
 from perfgate.render.merged import gate_cells
@@ -105,7 +106,7 @@ def _gates(gates: Sequence[MergedGate]) -> list[str]:
         return []
     told = (f"| {' | '.join(name(cell) for cell in gate_cells(gate))} |" for gate in gates)
     rows = _fitting(told, room=LONGEST // 12)
-    more = ["", f"and {len(gates) - len(rows)} more gates."] if len(gates) > len(rows) else []
+    more = ["", f"and {plural(len(gates) - len(rows), 'more gate')}."] if len(gates) > len(rows) else []
     return ["", "| gate | GPU | workloads | state |", "|---|---|---:|---|", *rows, *more]
 
 

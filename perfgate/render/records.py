@@ -12,6 +12,7 @@ from perfgate.model.machine import Machine
 from perfgate.model.metric import METRICS, Basis, Metric
 from perfgate.model.side import Moved, Side
 from perfgate.model.verdict import MetricVerdict
+from perfgate.model.words import plural
 from perfgate.render import numbers
 from perfgate.render.page import Cell, Column, Page, Row, inert
 from perfgate.render.samples import absent_lines, complaint_lines, kernels_table, missing_lines, ranges_table
@@ -323,8 +324,3 @@ def _at(commit: Commit | None) -> str:
     if commit is None:
         return ""
     return f" at {inert(commit.sha[:12])}{' with uncommitted changes' if commit.dirty else ''}"
-
-
-def plural(number: int, noun: str) -> str:
-    """Write a number of things: `1 run`, `3 runs`."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -7,6 +7,7 @@ from typing import Final
 
 from perfgate.model.metric import METRICS, Kind, Metric
 from perfgate.model.sample import DeviceSample, KernelSample, ProcessSample, RangeSample
+from perfgate.model.words import plural
 from perfgate.render import numbers
 from perfgate.render.page import Cell, Column, Page, Row, inert
 
@@ -47,7 +48,7 @@ def sample_text(
         remarks: what else there is to say, such as nsys's own diagnostics.
     """
     page = Page(width=width, colour=colour)
-    told = "1 process" if len(samples) == 1 else f"{len(samples)} processes"
+    told = plural(len(samples), "process", "processes")
     page.line(Cell(text=inert(source, longest=1000), style="bold"), f": {told}")
     missing_lines(page, missing or {})
     for remark in remarks:
@@ -62,7 +63,7 @@ def _process(page: Page, sample: ProcessSample) -> None:
     rank = "" if sample.rank is None else f" (rank {sample.rank})"
     if sample.steps:
         unit = "per step"
-        measured = f"{sample.steps} step{'' if sample.steps == 1 else 's'}"
+        measured = plural(sample.steps, "step")
     else:
         unit = "in all"
         measured = "the whole captured window, as one"
@@ -175,7 +176,7 @@ def ranges_table(page: Page, ranges: Sequence[RangeSample], unit: str) -> None:
     page.blank()
     page.table(columns, rows)
     if len(ordered) > MOST_RANGES:
-        page.prose(f"and {len(ordered) - MOST_RANGES} smaller ranges", style="dim")
+        page.prose(f"and {plural(len(ordered) - MOST_RANGES, 'smaller range')}", style="dim")
 
 
 def kernels_table(page: Page, kernels: Sequence[KernelSample], unit: str) -> None:

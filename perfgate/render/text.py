@@ -9,6 +9,7 @@ from typing import Final
 from perfgate.model.metric import METRICS, Basis, Kind, Metric
 from perfgate.model.outcome import OnInconclusive, OnNew, Outcome, opens_gate
 from perfgate.model.verdict import Creep, Dropped, MetricVerdict, Stage, Verdict
+from perfgate.model.words import plural
 from perfgate.render import numbers
 from perfgate.render.page import HELD, LONGEST_PROSE, Cell, Column, Page, Row, inert, shortened
 
@@ -158,7 +159,7 @@ def summary(
     else:
         found = _counted(shutting)
         nothing = "no workload was measured" if not ordered else "not every workload that was expected has a verdict"
-        of = f" of {_plural(len(ordered), 'workload')}" if found else ""
+        of = f" of {plural(len(ordered), 'workload')}" if found else ""
         page.line(
             Cell(text="GATE SHUT", style="bold red"),
             f": {inert(why, longest=LONGEST_PROSE) or (found + of) or nothing}",
@@ -336,10 +337,10 @@ def _first_line(verdict: Verdict) -> str:
 def _runs(verdict: Verdict) -> str:
     duet = verdict.duet
     if duet is not None:
-        after = f", after {_plural(duet.screen_runs, 'run')}" if duet.screen_runs else ""
+        after = f", after {plural(duet.screen_runs, 'run')}" if duet.screen_runs else ""
         noun = "interleaved pair" if verdict.stage is Stage.INTERLEAVED else "pair"
-        return f"{_plural(duet.pairs, noun)} with {inert(duet.revision, longest=60)}{after}"
-    runs = _plural(verdict.runs, "run")
+        return f"{plural(duet.pairs, noun)} with {inert(duet.revision, longest=60)}{after}"
+    runs = plural(verdict.runs, "run")
     return f"{runs} against {verdict.baseline_runs} blessed" if verdict.baseline_runs else runs
 
 
@@ -355,7 +356,3 @@ def _let_through(lenient: Mapping[Outcome, int]) -> str:
         if lenient.get(outcome)
     ]
     return f"{', '.join(told)} let through by the settings" if told else ""
-
-
-def _plural(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

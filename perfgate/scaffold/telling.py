@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import assert_never
 
+from perfgate.model.words import inflected
 from perfgate.scaffold.facts import Facts
 from perfgate.scaffold.plan import GPU, Kind, Planned, State
 
@@ -47,7 +48,7 @@ def check_text(facts: Facts, files: Sequence[Planned]) -> str:
     if not told:
         lines.append("Nothing is lacking.")
     else:
-        lines.append(f"{told} of {len(files)} lack{'s' if told == 1 else ''} something.")
+        lines.append(f"{told} of {len(files)} {inflected(told, 'lacks', 'lack')} something.")
         lines.append("perfgate init writes what is missing and shows what differs; --force overwrites what differs.")
     return _printable(lines)
 

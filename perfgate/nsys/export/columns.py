@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perfgate.model.timeline import Bytes8, MemoryKind
+from perfgate.model.words import plural
 from perfgate.nsys.export.layout import ExportTable
 from perfgate.nsys.export.refusing import damaged
 
@@ -73,10 +74,8 @@ def refuse_impossible(path: Path, table: str, columns: Columns) -> None:
         wrong &= columns["closed"] != 0
     if wrong.any():
         row = int(np.flatnonzero(wrong)[0])
-        raise damaged(
-            path,
-            f"{table} has {int(wrong.sum())} rows that end before they start, as from {start[row]} to {end[row]} ns",
-        )
+        rows = plural(int(wrong.sum()), "row that ends before it starts", "rows that end before they start")
+        raise damaged(path, f"{table} has {rows}, as from {start[row]} to {end[row]} ns")
     if "bytes" in columns and (columns["bytes"] < 0).any():
         raise damaged(path, f"{table} has a copy of {columns['bytes'].min()} bytes")
     for name in columns.keys() & LIMITS.keys():

@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 
 from perfgate.model.timeline import SmallInts, Timeline
+from perfgate.model.words import plural
 from perfgate.nsys.export.layout import LOSSES, MARK_EVENT, RANGES
 from perfgate.nsys.export.opening import Export
 from perfgate.nsys.spelling import LONGEST_TEXT, inert
@@ -52,7 +53,8 @@ def _unrecorded(timeline: Timeline) -> dict[str, str]:
     missing: dict[str, str] = {}
     calls = len(timeline.calls.start)
     if not timeline.gpu_operations:
-        what = f"{calls} CUDA calls were recorded, but no GPU operation" if calls else "no CUDA events were recorded"
+        recorded = plural(calls, "CUDA call was", "CUDA calls were")
+        what = f"{recorded} recorded, but no GPU operation" if calls else "no CUDA events were recorded"
         missing = dict.fromkeys(("kernels", "copies", "memsets", "graphs"), what + _warned(timeline, "CUDA"))
         if not calls:
             missing["calls"] = missing["kernels"]

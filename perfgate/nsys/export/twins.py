@@ -7,6 +7,7 @@ from typing import Final
 import numpy as np
 
 from perfgate.model.timeline import MANAGED_COPIES
+from perfgate.model.words import plural
 from perfgate.nsys.export.columns import Columns
 from perfgate.nsys.export.layout import COPIES, PAGE, ExportTable
 from perfgate.nsys.export.opening import Export
@@ -47,5 +48,5 @@ def refuse_twins(export: Export, table: ExportTable, columns: Columns) -> None:
     )
     number = sum(count for (count,) in export.query(again))
     if number:
-        told = "1 row that is" if number == 1 else f"{number} rows that are"
+        told = plural(number, "row that is", "rows that are")
         raise damaged(export.path, f"{table.name} has {told} in it already, equal in every column")

@@ -20,6 +20,7 @@ from perfgate.model.metric import METRICS, Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.pagedata import PageData
 from perfgate.model.settings import Settings
+from perfgate.model.words import inflected
 from perfgate.render.document import reasons_besides
 from perfgate.render.html.markup import Td, Th, listed, name, table, words
 from perfgate.render.html.sections import (
@@ -203,7 +204,7 @@ def _left_out(left_out: Sequence[Placed]) -> str:
     of = f"{passing} passing" + (f" and {others} other" if others else "")
     return (
         f'<p class="left-out">To keep this page small, the timelines of {of} '
-        f"workload{'' if len(left_out) == 1 else 's'} are left out.</p>"
+        f"{inflected(len(left_out), 'workload')} are left out.</p>"
     )
 
 

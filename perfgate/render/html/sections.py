@@ -20,6 +20,7 @@ from perfgate.model.side import Side
 from perfgate.model.stepview import Lane, StepView
 from perfgate.model.told import ToldRun
 from perfgate.model.verdict import Attribution, MetricVerdict, Stage, Verdict
+from perfgate.model.words import inflected, plural
 from perfgate.render import numbers
 from perfgate.render.explanation import TITLES, named_rest
 from perfgate.render.html import plots
@@ -117,10 +118,10 @@ def _compared(verdict: Verdict) -> str:
     """Say how many runs were compared with what."""
     if not verdict.runs:
         return ""
-    told = f"{_plural(verdict.runs, 'run')}"
+    told = plural(verdict.runs, "run")
     if verdict.duet is not None:
         noun = "interleaved pair" if verdict.stage is Stage.INTERLEAVED else "pair"
-        told = f"{_plural(verdict.duet.pairs, noun)} with {inert(verdict.duet.revision, longest=60)}"
+        told = f"{plural(verdict.duet.pairs, noun)} with {inert(verdict.duet.revision, longest=60)}"
     elif verdict.baseline_runs:
         told += f" against {verdict.baseline_runs} blessed"
     return f' <span class="dim">{words(told)}</span>'
@@ -366,7 +367,7 @@ def steps_of(workload: PageWorkload) -> str:
 
 def _drawn(view: StepView) -> str:
     if view.drawn == view.operations:
-        return f"{_plural(view.operations, 'bar')}"
+        return f"{view.operations:,} {inflected(view.operations, 'bar')}"
     within = f" within {numbers.milliseconds(view.pixel_us / _US_PER_MS)} ms" if view.pixel_us else ""
     return (
         f"{view.drawn:,} bars for {view.operations:,} ranges, operations and idle times: "
@@ -424,7 +425,7 @@ def _attribution(one: Attribution) -> str:
     foot: list[tuple[str, ...]] = []
     if hidden:
         smaller = _signed(one.metric, sum(part.change for part in hidden))
-        foot.append((f"({_plural(len(hidden), 'smaller part')})", "", "", smaller, ""))
+        foot.append((f"({plural(len(hidden), 'smaller part')})", "", "", smaller, ""))
     why = "medians of runs are no sums" if one.tells_all else ""
     foot.append((named_rest(one), "", "", _signed(one.metric, one.rest), why))
     foot.append(("all", "", "", _signed(one.metric, one.change), ""))
@@ -538,7 +539,7 @@ def _history(placed: Placed) -> str:
         "history",
         "step_ms of what was blessed",
         f"From {numbers.milliseconds(first.value)} ms ({moment(first.at)}) to {numbers.milliseconds(last.value)} ms "
-        f"({moment(last.at)}) in {_plural(len(points), 'blessing')}.",
+        f"({moment(last.at)}) in {plural(len(points), 'blessing')}.",
         rows=5,
     )
     columns = (
@@ -636,10 +637,6 @@ def _figure(placed: Placed, what: str, caption: str, alternative: str, *, rows: 
 
 def _fold(title: str, markup: str) -> str:
     return f"<details><summary>{escape(title)}</summary>{markup}</details>"
-
-
-def _plural(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def identities(names: Sequence[str]) -> list[str]:

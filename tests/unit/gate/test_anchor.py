@@ -181,7 +181,7 @@ def test_where_time_ends_before_a_third_run_it_is_said_that_the_anchor_was_not_j
         affords=lambda _runs, _s: False,
     )
     assert (checked.verdict.outcome, len(checked.runs)) == (Outcome.PASSED, 1)
-    assert checked.verdict.remarks == ("The time budget ended this after 1 runs", NOT_KNOWN.format("1 run"))
+    assert checked.verdict.remarks == ("The time budget ended this after 1 run", NOT_KNOWN.format("1 run"))
 
 
 def test_a_blessed_step_that_took_no_time_leaves_the_anchor_unjudged_and_says_so() -> None:

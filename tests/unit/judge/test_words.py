@@ -7,10 +7,8 @@ import pytest
 from perfgate.judge.words import (
     amount,
     bless_command,
-    listed,
     milliseconds,
     percent,
-    plural,
     told_change,
     told_move,
 )
@@ -42,11 +40,6 @@ def test_amount(value: float, text: str) -> None:
 @pytest.mark.parametrize(("value", "text"), [(12.5, "12.5"), (0.0125, "0.0125"), (0.0, "0"), (1234.5678, "1234.57")])
 def test_milliseconds(value: float, text: str) -> None:
     assert milliseconds(value) == text
-
-
-def test_plurals_and_lists() -> None:
-    assert [plural(1, "run"), plural(3, "run"), plural(0, "run")] == ["1 run", "3 runs", "0 runs"]
-    assert [listed(["a"]), listed(["a", "b"]), listed(["a", "b", "c"])] == ["a", "a and b", "a, b and c"]
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ def test_two_readings_that_agree_say_nothing() -> None:
 @pytest.mark.parametrize(
     ("theirs", "told"),
     [
-        (reports(kernels=1), "nsys's cuda_gpu_kern_sum says 1 kernels, its export 2"),
+        (reports(kernels=1), "nsys's cuda_gpu_kern_sum says 1 kernel, its export 2"),
         (reports(kernel_ns=31), "nsys's cuda_gpu_kern_sum says 31 ns of kernel time, its export 30"),
         (reports(memory=5), "nsys's cuda_gpu_mem_time_sum says 5 copies and memsets, its export 4"),
         (reports(ranges=8), "nsys's nvtx_sum says 8 ranges, its export 4"),
@@ -83,6 +83,6 @@ def test_what_nsys_says_that_it_lost_is_told_last() -> None:
     lacking = replace(capture(), missing={"records": lost, "devices": "it cannot be told"})
     assert contradictions(lacking, reports()) == (lost,)
     assert contradictions(lacking, reports(kernels=1)) == (
-        "nsys's cuda_gpu_kern_sum says 1 kernels, its export 2",
+        "nsys's cuda_gpu_kern_sum says 1 kernel, its export 2",
         lost,
     )

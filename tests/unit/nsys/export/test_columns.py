@@ -64,7 +64,7 @@ def test_memory_kinds_that_the_model_does_not_know_are_unknown(path: Path) -> No
         ),
         (
             "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET end = 1 WHERE start = 2",
-            "CUPTI_ACTIVITY_KIND_KERNEL has 1 rows that end before they start, as from 2 to 1 ns",
+            "CUPTI_ACTIVITY_KIND_KERNEL has 1 row that ends before it starts, as from 2 to 1 ns",
         ),
         (
             "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET deviceId = 5000000000 WHERE start = 2",
@@ -96,7 +96,7 @@ def test_memory_kinds_that_the_model_does_not_know_are_unknown(path: Path) -> No
         ),
         (
             "UPDATE NVTX_EVENTS SET end = 5",
-            "NVTX_EVENTS has 1 rows that end before they start, as from 9 to 5 ns",
+            "NVTX_EVENTS has 1 row that ends before it starts, as from 9 to 5 ns",
         ),
     ],
 )

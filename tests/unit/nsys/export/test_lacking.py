@@ -40,7 +40,7 @@ def test_the_words_of_nsys_are_quoted_on_one_line_and_spelled_out(path: Path) ->
 
 def test_calls_without_gpu_operations_are_told(path: Path) -> None:
     timeline = read_timeline(write_export(path, Range("step", 0, 1), Call("cudaLaunchKernel", 0, 1)))
-    why = "1 CUDA calls were recorded, but no GPU operation"
+    why = "1 CUDA call was recorded, but no GPU operation"
     assert timeline.missing == dict.fromkeys(("kernels", "copies", "memsets", "graphs"), why)
 
 

@@ -304,7 +304,7 @@ def test_a_layout_that_is_not_known_is_refused(path: Path) -> None:
     [
         (
             "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET end = 499",
-            "CUPTI_ACTIVITY_KIND_KERNEL has 1 rows that end before they start, as from 500 to 499 ns",
+            "CUPTI_ACTIVITY_KIND_KERNEL has 1 row that ends before it starts, as from 500 to 499 ns",
         ),
         (
             "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET deviceId = 5000000000",
