@@ -19,8 +19,8 @@ ROUTINE: Final = re.compile(
 )
 """What is so in run after run of sound loops: told where a run is shown, and by no verdict."""
 COUNTED: Final = re.compile(
-    ".*: they count (to the step before them|where they ran)"
-    "|.* begin inside the step before them, which is measured until there"
+    r".* and count (to the step before them|where they ran) \(.*\)"
+    r"|.* begin inside the step before them, which is measured until there \(.*\)"
     "|a step takes .*, of which its range is .*: the rest lies between",
     re.DOTALL,
 )

@@ -14,6 +14,7 @@ from perfgate.metrics.windows import why_no_period
 from perfgate.model.metric import EXPOSED, METRICS, Metric
 from perfgate.model.sample import NO_NCCL
 from perfgate.model.timeline import CopyKind
+from perfgate.model.words import plural
 
 MOST_LOST: Final = 0.001
 """Share of the steps' launches that may lack their kernel; of 27 951 launches in captures of an H200 none does."""
@@ -61,8 +62,8 @@ def why_unplaced(process: Process) -> str | None:
     if outside <= MOST_OUTSIDE * int(totals.operations[since].sum()):
         return None
     return (
-        f"{outside} GPU operations ran outside the steps, and the capture does not say which step launched them: "
-        "it holds no API call with their correlation id"
+        f"{plural(outside, 'GPU operation')} ran outside the steps, and the capture does not say which step "
+        "launched them: it holds no API call with their correlation id"
     )
 
 
@@ -121,9 +122,10 @@ def _without_kernels(process: Process, devices: Devices) -> dict[Metric, str]:
     if launched and not totals.kernels:
         held = len(timeline.kernels.start) + len(timeline.graphs.start)
         none = "none of them" if held else "none"
-        return dict.fromkeys(_FROM_KERNELS, f"process {pid} launched {launched} kernels, the capture holds {none}")
+        why = f"process {pid} launched {plural(launched, 'kernel')}, the capture holds {none}"
+        return dict.fromkeys(_FROM_KERNELS, why)
     if totals.launched and totals.lost == totals.launched and not totals.kernels:
-        why = f"process {pid} launched {totals.launched} CUDA graphs, the capture holds none of their work"
+        why = f"process {pid} launched {plural(totals.launched, 'CUDA graph')}, the capture holds none of their work"
         return dict.fromkeys(_FROM_KERNELS, why)
     if unnamed := timeline.missing.get("names of kernels"):
         return dict.fromkeys(_NCCL, unnamed)
@@ -165,7 +167,7 @@ def _calls_lost(process: Process) -> str | None:
         lost, held = int(totals.calls_lost.sum()), int(totals.operations.sum())
         if lost <= MOST_LOST * held:
             return None
-        return f"of {held} GPU operations {lost} have no API call in the capture: it lacks calls"
+        return f"of {held} GPU operations {plural(lost, 'has', 'have')} no API call in the capture: it lacks calls"
     later = segments.step >= len(steps) // 4
     lacking = np.unique(segments.step[later & (totals.calls_lost > 0)])
     held = len(steps) - len(steps) // 4

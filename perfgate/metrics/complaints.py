@@ -16,6 +16,7 @@ from perfgate.metrics.warmup import unsettled
 from perfgate.metrics.windows import last_ends
 from perfgate.model.metric import Metric
 from perfgate.model.timeline import Timeline
+from perfgate.model.words import inflected, plural
 
 EMPTY_BELOW_MS: Final = 0.02
 """A step without GPU work that is shorter holds nothing: marking it takes 0.001-0.006 ms (two cores, nsys 2024.2)."""
@@ -105,7 +106,7 @@ def _lost(process: Process) -> Iterator[str]:
     if totals.lost > MOST_LOST * totals.launched:
         has_graphs = totals.by_segment[Metric.GRAPH_LAUNCHES].any()
         launches = "launches of kernels and CUDA graphs" if has_graphs else "kernel launches"
-        what = "of them" if has_graphs else "kernels"
+        what = "of them" if has_graphs else inflected(totals.lost, "kernel")
         yield (
             f"of {totals.launched} {launches} in the steps the capture lacks {totals.lost} {what}: the profiler was "
             "stopped before the GPU had ended them, or lost them; synchronise before it stops, or let it stop later"
@@ -123,10 +124,8 @@ def _without_times(process: Process) -> Iterator[str]:
     held = int(totals.operations.sum())
     few = max(MOST_LOST * held, min(FEW_UNTIMED, MOST_UNTIMED * held))
     if totals.without_times > few and not untimed(process):
-        yield (
-            f"of {held} GPU operations {totals.without_times} have no times in the capture, "
-            "and would count as 0 ms: run it again"
-        )
+        lacking = plural(totals.without_times, "has", "have")
+        yield f"of {held} GPU operations {lacking} no times in the capture, and would count as 0 ms: run it again"
 
 
 def _overtaken(process: Process) -> Iterator[str]:

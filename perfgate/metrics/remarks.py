@@ -16,21 +16,24 @@ AHEAD_BELOW: Final = 0.8
 
 
 def remarks(process: Process, values: Mapping[Metric, float]) -> Iterator[str]:
-    """Where the rest of a step went, and what counts otherwise than one would think; `values` are those told."""
+    """Where the rest of a step went, and what counts otherwise than one would think; `values` are those told.
+
+    A number stands where no other word depends on it: remarks of several runs are one if they differ in numbers only.
+    """
     steps, segments, totals = process.steps, process.segments, process.totals
     yield from _beside_the_range(process, values.get(Metric.STEP_MS))
     if linkless := int(totals.without_call.sum()):
-        yield f"{linkless} GPU operations have no API call in the capture: they count where they ran"
+        yield f"GPU operations have no API call in the capture and count where they ran ({linkless})"
     if totals.before_capture:
-        yield f"{totals.before_capture} GPU operations were launched before the capture: they are of no step"
+        yield f"GPU operations were launched before the capture and are of no step ({totals.before_capture})"
     if totals.without_times:
-        counted = "" if untimed(process) else ": they count as 0 ms"
-        yield f"{totals.without_times} GPU operations have no times in the capture{counted}"
+        counted = "" if untimed(process) else " and count as 0 ms"
+        yield f"GPU operations have no times in the capture{counted} ({totals.without_times})"
     between = (segments.step < 0) & (segments.turn >= 0)
     if apart := int(totals.operations[between].sum()):
         yield (
-            f"{apart / len(steps):.4g} GPU operations per step were launched between the steps: "
-            "they count to the step before them"
+            "GPU operations were launched between the steps and count to the step before them "
+            f"({apart / len(steps):.4g} per step)"
         )
     if passing := [device for device in totals.devices if device not in process.in_use]:
         yield (

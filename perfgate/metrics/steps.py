@@ -134,7 +134,7 @@ def find_steps(
         all_rows = np.flatnonzero((cuts >= 0) & (ranges.process == process))
         if start is not None and process != ranges.process[start]:
             if len(all_rows):
-                foreign.append(f"process {pid} holds {len(all_rows)} step ranges, none of them perfgate's")
+                foreign.append(f"process {pid} holds step ranges, none of them perfgate's ({len(all_rows)})")
             continue
         rows = _without_warmup(ranges, all_rows, names) if start is None else _behind(ranges, all_rows, start)
         remarks: list[str] = []
@@ -144,7 +144,7 @@ def find_steps(
         left_open += len(all_rows) if not len(rows) else int((~ranges.closed[rows]).sum())
         unclosed = rows[~ranges.closed[rows]]
         if len(unclosed):
-            remarks.append(f"{len(unclosed)} step ranges were never closed and are not counted")
+            remarks.append(f"step ranges were never closed and are not counted ({len(unclosed)})")
         closed = rows[ranges.closed[rows]]
         outermost = _outermost(ranges, closed, names, remarks)
         inner = np.setdiff1d(closed, np.concatenate([*outermost.values(), np.empty(0, np.int64)]))
@@ -155,10 +155,10 @@ def find_steps(
         rows = rows[warmup:]
         crossed = ""
         if len(inner) and ((steps is not None and len(rows) < steps) or not ranges.push_pop[inner].all()):
-            crossed = f"{len(inner)} ranges that match lie inside another one that does, and are not counted"
+            crossed = f"ranges that match lie inside another one that does, and are not counted ({len(inner)})"
             remarks.append(crossed)
         if matched and not len(rows):
-            told = f"process {pid} holds {matched} step ranges, all of them warm-up"
+            told = f"process {pid} holds step ranges, all of them warm-up ({matched})"
             left_out.append(f"{told}; {crossed}" if crossed else told)
             crossing = crossing or bool(crossed)
         if steps is not None:
@@ -307,9 +307,10 @@ def _least_cut(ranges: Ranges, rows: Ints, cuts: SmallInts, names: Names, step: 
     before = np.searchsorted(starts, ranges.start[others], side="right") - 1
     outside = others[(before < 0) | (ranges.start[others] >= ends[np.maximum(before, 0)])]
     if len(outside):
+        told = _listed(names.texts[code] for code in set(names.codes[outside].tolist()))
         remarks.append(
-            f"{len(outside)} ranges match {_quoted(step)} only after a colon, where others match with less cut off, "
-            f"and are not counted: {_listed(names.texts[code] for code in set(names.codes[outside].tolist()))}"
+            f"ranges match {_quoted(step)} only after a colon, where others match with less cut off, "
+            f"and are not counted ({len(outside)}): {told}"
         )
     return chosen
 
@@ -404,7 +405,7 @@ def _outermost(ranges: Ranges, rows: Ints, names: Names, remarks: list[str]) -> 
         partly += bool(kept) and bool(ranges.start[row] < ranges.end[kept[-1]])
         kept.append(row)
     if partly:
-        remarks.append(f"{partly} step ranges begin inside the step before them, which is measured until there")
+        remarks.append(f"step ranges begin inside the step before them, which is measured until there ({partly})")
     return by_thread
 
 

@@ -128,13 +128,13 @@ def test_a_run_of_the_commit_that_does_not_count_tells_what_explains_it() -> Non
     lost = slower(0).model_copy(
         update={
             "complaints": ("steps were lost: process 7 shows 7 of 20 measured steps",),
-            "remarks": ("3 step ranges were never closed and are not counted",),
+            "remarks": ("step ranges were never closed and are not counted (3)",),
         }
     )
     checked = gated(screen(2.5), RecordedDuel([lost], [slower(2.5)]))
     assert (
         "No duet: a run of the other commit does not count: steps were lost: process 7 shows 7 of 20 measured steps; "
-        "3 step ranges were never closed and are not counted"
+        "step ranges were never closed and are not counted (3)"
     ) in checked.verdict.remarks
 
 

@@ -14,6 +14,7 @@ from perfgate.metrics.measure import measure
 from perfgate.model.metric import Metric
 from perfgate.model.sample import ProcessSample
 from perfgate.model.timeline import CopyKind
+from perfgate.model.words import plural
 
 AHEAD = """
     range   |step||step||step||step||step|
@@ -31,8 +32,8 @@ def test_a_capture_that_lacks_the_last_kernels_is_no_measurement(lost: int) -> N
     assert only(whole).complaints == ()
     assert only(dataclasses.replace(whole, kernels=dataclasses.replace(whole.kernels, **cut))).complaints == (
         (
-            f"of 5 kernel launches in the steps the capture lacks {lost} kernels: the profiler was stopped before "
-            "the GPU had ended them, or lost them; synchronise before it stops, or let it stop later"
+            f"of 5 kernel launches in the steps the capture lacks {plural(lost, 'kernel')}: the profiler was stopped "
+            "before the GPU had ended them, or lost them; synchronise before it stops, or let it stop later"
         ),
     )
 

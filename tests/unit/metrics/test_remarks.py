@@ -19,7 +19,7 @@ def test_operations_without_a_call_count_where_they_ran_and_it_is_said() -> None
         """)
     )
     assert sample.values[Metric.KERNEL_MS] == 2.0
-    assert sample.remarks == ("2 GPU operations have no API call in the capture: they count where they ran",)
+    assert sample.remarks == ("GPU operations have no API call in the capture and count where they ran (2)",)
 
 
 def full_queue(*, calls_lost: int = 0) -> ProcessSample:
@@ -37,17 +37,17 @@ def test_what_was_launched_before_the_capture_is_no_part_of_the_steps_it_ran_in_
     assert sample.values[Metric.GAP_MS] == 0.0
     assert sample.remarks == (
         "the CPU runs ahead of the GPU: the step range lasts 0.0005 ms, a step takes 0.01 ms",
-        "2 GPU operations were launched before the capture: they are of no step",
+        "GPU operations were launched before the capture and are of no step (2)",
     )
 
 
 def test_a_capture_that_lacks_the_calls_of_its_first_steps_does_not_tell_what_was_launched_before() -> None:
     # The kernels of the first three steps and both before them are counted where they ran.
     sample = full_queue(calls_lost=3)
-    assert "5 GPU operations have no API call in the capture: they count where they ran" in sample.remarks
+    assert "GPU operations have no API call in the capture and count where they ran (5)" in sample.remarks
 
 
-BETWEEN = "0.6667 GPU operations per step were launched between the steps: they count to the step before them"
+BETWEEN = "GPU operations were launched between the steps and count to the step before them (0.6667 per step)"
 
 
 def test_what_is_launched_between_two_steps_counts_to_the_first_and_that_is_said() -> None:

@@ -82,7 +82,7 @@ def test_a_name_that_matches_whole_is_the_step_and_one_that_does_behind_a_colon_
     assert one.starts.tolist() == [100 * n for n in range(8)]
     (told,) = one.remarks
     assert told == (
-        "8 ranges match 'step' only after a colon, where others match with less cut off, and are not counted: "
+        "ranges match 'step' only after a colon, where others match with less cut off, and are not counted (8): "
         "scheduler:step"
     )
 
@@ -95,7 +95,7 @@ def test_what_matches_behind_a_colon_within_a_step_is_not_worth_telling() -> Non
 def test_a_whole_name_that_was_never_closed_does_not_stand_in_for_the_steps_of_a_domain() -> None:
     steps = [Range(start=100 * n, end=100 * n + 60, name="train:step") for n in range(8)]
     one = found(build(ranges=[*steps, Range(start=5, end=999, closed=False)]), "step", is_pattern=True)
-    assert (len(one), one.remarks) == (8, ("1 step ranges were never closed and are not counted",))
+    assert (len(one), one.remarks) == (8, ("step ranges were never closed and are not counted (1)",))
 
 
 def test_steps_that_differ_before_the_colon_are_told() -> None:
@@ -111,7 +111,7 @@ def test_names_told_are_few_and_those_that_differ_in_numbers_are_one() -> None:
     parts = [(f"{part}:step", 40 + 5 * n, 44 + 5 * n) for n, part in enumerate("abcdef")]
     one = found(loop_of(("step", 0, 5), *layers, *parts), "step", is_pattern=True)
     (told,) = one.remarks
-    assert told.endswith("not counted: a:step, b:step, c:step, d:step, e:step, 2 more")
+    assert told.endswith("not counted (72): a:step, b:step, c:step, d:step, e:step, 2 more")
 
 
 def test_a_step_is_found_in_a_domain_with_a_colon_in_its_name() -> None:
@@ -147,12 +147,12 @@ CROSSING = """
 
 
 def test_where_steps_are_missing_it_is_said_that_others_lie_inside() -> None:
-    told = "4 ranges that match lie inside another one that does, and are not counted"
+    told = "ranges that match lie inside another one that does, and are not counted (4)"
     assert found(draw(CROSSING), steps=3).remarks == (told,)
     with pytest.raises(StepsNotFound) as caught:
         found(draw(CROSSING), steps=3, warmup=1)
     assert str(caught.value) == (
-        f"drawn.sqlite: no step is left after warm-up: process 100 holds 1 step ranges, all of them warm-up; {told}. "
+        f"drawn.sqlite: no step is left after warm-up: process 100 holds step ranges, all of them warm-up (1); {told}. "
         "Measured steps come after the warm-up.\nMatch the outermost of them alone. If tasks take turns on that thread "
         "(asyncio), push and pop of one close the other's ranges: draw the steps with nvtx.start_range and "
         "nvtx.end_range."
@@ -172,7 +172,7 @@ def test_a_step_that_begins_inside_the_one_before_ends_it_and_that_is_said() -> 
         (39, 50),
     ]
     assert [end // 10**6 for end in one.range_ends] == [30, 36, 50]
-    assert one.remarks == ("1 step ranges begin inside the step before them, which is measured until there",)
+    assert one.remarks == ("step ranges begin inside the step before them, which is measured until there (1)",)
 
 
 IN_FLIGHT = """
@@ -189,10 +189,10 @@ def test_work_in_flight_that_ends_out_of_order_is_measured_from_start_to_start()
         (34, 44),
         (47, 55),
     ]
-    assert one.remarks == ("1 step ranges begin inside the step before them, which is measured until there",)
+    assert one.remarks == ("step ranges begin inside the step before them, which is measured until there (1)",)
 
 
-INSIDE = "2 ranges that match lie inside another one that does, and are not counted"
+INSIDE = "ranges that match lie inside another one that does, and are not counted (2)"
 
 
 @pytest.mark.parametrize(
@@ -264,7 +264,7 @@ def test_a_step_never_closed_is_no_step() -> None:
         """)
     )
     assert len(one) == 2
-    assert one.remarks == ("1 step ranges were never closed and are not counted",)
+    assert one.remarks == ("step ranges were never closed and are not counted (1)",)
 
 
 CUT = """
@@ -452,7 +452,7 @@ def test_a_capture_with_nothing_but_warm_up_holds_no_step() -> None:
     with pytest.raises(StepsNotFound) as raised:
         measure(ten(), step="step", warmup=10)
     assert str(raised.value) == (
-        "drawn.sqlite: no step is left after warm-up: process 100 holds 10 step ranges, all of them warm-up. "
+        "drawn.sqlite: no step is left after warm-up: process 100 holds step ranges, all of them warm-up (10). "
         "Measured steps come after the warm-up."
         "\nRun more steps, or lower `warmup`."
     )
@@ -467,7 +467,7 @@ def test_a_process_that_never_left_its_warm_up_is_told_with_the_others() -> None
     )
     (sample,) = measure(timeline, step="step", warmup=2)
     assert sample.pid == 100
-    assert "process 7 holds 2 step ranges, all of them warm-up" in sample.remarks
+    assert "process 7 holds step ranges, all of them warm-up (2)" in sample.remarks
 
 
 def test_an_empty_capture_has_no_window() -> None:
@@ -528,7 +528,7 @@ def test_of_a_marked_loop_only_its_own_steps_are_measured() -> None:
     assert (sample.pid, sample.steps, sample.nvtx_step_ms) == (100, 4, 0.8)
     assert sample.periods_ms == (1.0, 1.0)
     assert sample.complaints == ()
-    assert "process 7 holds 4 step ranges, none of them perfgate's" in sample.remarks
+    assert "process 7 holds step ranges, none of them perfgate's (4)" in sample.remarks
 
 
 def test_what_follows_a_loop_stands_in_for_no_step_that_was_left_open() -> None:
@@ -547,7 +547,7 @@ def test_steps_of_other_processes_stand_in_for_none_of_a_marked_loop() -> None:
         measure(build(ranges=[Range(start=0, end=1, name=START_RANGE), *foreign]), step="step", steps=4)
     assert str(raised.value) == (
         "drawn.sqlite: no step of the loop itself is in the capture. "
-        "What bears that name is another's: process 7 holds 4 step ranges, none of them perfgate's."
+        "What bears that name is another's: process 7 holds step ranges, none of them perfgate's (4)."
         "\nRun it again; if that does not help: perfgate doctor"
     )
 
