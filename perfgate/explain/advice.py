@@ -13,7 +13,7 @@ from perfgate.explain.breakdown import ToldBreakdown
 from perfgate.explain.traces import NOTHING
 from perfgate.explain.waits import wait_for
 from perfgate.model.advice import Advice, Bound, Classified, Topic
-from perfgate.model.metric import Metric
+from perfgate.model.metric import EXPOSED, Metric
 from perfgate.model.sample import OTHER_RANGES, OTHER_SYNCS, OUTSIDE_RANGES, Breakdown, RangeSample
 from perfgate.model.words import inflected, listed
 
@@ -294,11 +294,11 @@ def _loading(one: _Process) -> list[RangeSample]:
 
 
 def _added_up(values: Values, breakdown: Breakdown) -> Values:
-    """What the ranges add up to, where they say; what nothing hides of copies and NCCL is at most all of these."""
-    attributed = (Metric.KERNEL_MS, Metric.GAP_MS, Metric.H2D_MS, Metric.NCCL_MS, *_LAUNCHED)
+    """What the ranges add up to, where they say; where not, what nothing hides of copies is at most all of them."""
+    attributed = (Metric.KERNEL_MS, Metric.GAP_MS, Metric.H2D_MS, Metric.NCCL_MS, *EXPOSED, *_LAUNCHED)
     own = {metric: whole for metric in attributed if metric in values and (whole := _sum(breakdown, metric))}
     for exposed, of in ((Metric.H2D_EXPOSED_MS, Metric.H2D_MS), (Metric.NCCL_EXPOSED_MS, Metric.NCCL_MS)):
-        if exposed in values and of in own:
+        if exposed in values and exposed not in own and of in own:
             own[exposed] = min(values[exposed], own[of])
     return {**values, **own}
 

@@ -13,7 +13,7 @@ from perfgate.explain.breakdown import ToldBreakdown
 from perfgate.explain.names import identity, short, unnumbered
 from perfgate.explain.processes import same_process, told_pair
 from perfgate.explain.traces import NOTHING, graph_trace, graphs_unlike, has_calls, is_all_in_graphs
-from perfgate.model.metric import METRICS, Kind, Metric
+from perfgate.model.metric import EXPOSED, METRICS, Kind, Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import (
     MEMSETS,
@@ -39,9 +39,6 @@ IN_GRAPHS: Final = "run by CUDA graphs {when}"
 MANY_TIMES: Final = 9.0
 """A kernel that takes longer by so many times is told by the factor, and not in per cent."""
 
-AS_MUCH: Final = 0.1
-"""What differs by a smaller share of it is told as the same."""
-
 _COPIED: Final[Mapping[Metric, tuple[Callable[[CopySample], bool], Callable[[CopySample], float]]]] = {
     Metric.H2D_MS: (lambda row: "Host-to-Device" in row.direction, lambda row: row.gpu_ms),
     Metric.H2D_COPIES: (lambda row: row.direction == "Host-to-Device", lambda row: row.count),
@@ -49,11 +46,12 @@ _COPIED: Final[Mapping[Metric, tuple[Callable[[CopySample], bool], Callable[[Cop
     Metric.D2H_COPIES: (lambda row: row.direction == "Device-to-Host", lambda row: row.count),
     Metric.PAGEABLE_COPIES: (lambda row: row.host == "pageable", lambda row: row.count),
     Metric.MEM_EXPOSED_MS: (lambda row: "Host-to-Device" not in row.direction, lambda row: row.gpu_ms),
-    # Those that no range is told of.
+    # Those to the GPU are told of h2d_ms.
     Metric.STEP_MS: (lambda row: "Host-to-Device" not in row.direction, lambda row: row.gpu_ms),
 }
 """Which copies a metric is made of, and what it takes of each."""
 _WITH_MEMSETS: Final = (Metric.MEM_EXPOSED_MS, Metric.STEP_MS)
+_PARTS_OF_STEP: Final = (Metric.KERNEL_MS, Metric.GAP_MS, *EXPOSED)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,7 +105,7 @@ def taken_apart(
     named: Callable[[str], str] = str,
 ) -> list[Attribution]:
     """Take apart one metric that moved, between one process and itself; `rows` are those of all metrics."""
-    sources = _parts_of_step(rows) if row.metric is Metric.STEP_MS else _whole_of(row.metric, rows)
+    sources = _PARTS_OF_STEP if row.metric is Metric.STEP_MS else (row.metric,)
     by_range = [part for source in sources for part in _by_range(rows.get(source), before, now)]
     by_axis = {
         Axis.RANGE: by_range,
@@ -121,8 +119,7 @@ def taken_apart(
 def _tells_more(rows: Mapping[Metric, MetricVerdict]) -> bool:
     """Whether most of the step's change is in none of its parts: waits of other streams."""
     step = rows.get(Metric.STEP_MS)
-    of_step = (*_parts_of_step(rows), Metric.MEM_EXPOSED_MS)
-    parts = [_growth(row) for metric in of_step if (row := rows.get(metric)) is not None]
+    parts = [_growth(row) for metric in _PARTS_OF_STEP if (row := rows.get(metric)) is not None]
     return step is not None and abs(sum(parts)) * 2 < abs(_growth(step))
 
 
@@ -138,29 +135,6 @@ def _attribution(metric: Metric, axis: Axis, whole: float, parts: Iterable[Part]
     moved = sorted((part for part in parts if abs(part.change) > NOTHING), key=lambda part: -abs(part.change))
     rest = whole - sum(part.change for part in moved)
     return Attribution(metric=metric, axis=axis, change=whole, parts=tuple(moved), rest=rest)
-
-
-_WHOLE: Final = {Metric.H2D_EXPOSED_MS: Metric.H2D_MS, Metric.NCCL_EXPOSED_MS: Metric.NCCL_MS}
-"""What is known by range where nothing hides it: all of it, hidden or not."""
-
-
-def _whole_of(metric: Metric, rows: Mapping[Metric, MetricVerdict]) -> tuple[Metric, ...]:
-    """By which metric's ranges a metric is told: its own, or those of all of it where that grew by as much."""
-    if metric not in _WHOLE or not _grew_unhidden(metric, rows):
-        return (metric,)
-    whole = _WHOLE[metric]
-    return (whole,) if math.isclose(_growth(rows[whole]), _growth(rows[metric]), rel_tol=AS_MUCH) else (metric,)
-
-
-def _parts_of_step(rows: Mapping[Metric, MetricVerdict]) -> tuple[Metric, ...]:
-    unhidden = tuple(_WHOLE[metric] for metric in _WHOLE if _grew_unhidden(metric, rows))
-    return (Metric.KERNEL_MS, Metric.GAP_MS, *unhidden)
-
-
-def _grew_unhidden(metric: Metric, rows: Mapping[Metric, MetricVerdict]) -> bool:
-    """Whether more of it shows, and by at least half of what there is more of it."""
-    exposed, whole = rows.get(metric), rows.get(_WHOLE[metric])
-    return exposed is not None and whole is not None and _growth(exposed) > 0 and _growth(exposed) * 2 >= _growth(whole)
 
 
 def _growth(row: MetricVerdict) -> float:

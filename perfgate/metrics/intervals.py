@@ -76,12 +76,23 @@ class Idle:
         passed = np.minimum(times - self.starts[index], self.before[index + 1] - self.before[index])
         return np.asarray(self.before[index] + passed, np.int64)
 
-    def overlap(self, starts: Ints, ends: Ints) -> int:
-        """Idle ns within the union of the given intervals, which need no order."""
-        if not len(starts):
-            return 0
-        first, last = merged(*sorted_edges([starts], [ends]))
-        return int((self.until(last) - self.until(first)).sum())
+    def overlap_by(self, keys: Ints | SmallInts, starts: Ints, ends: Ints, size: int) -> Ints:
+        """Idle ns within the union of the given intervals, which need no order, by their keys 0..size-1.
+
+        All sums add up to the idle time of the union: what several intervals share is of the one that begins first, of
+        those that begin at once of the lowest key.
+        ```
+        |---a---|
+           |----b----|
+              |-c-|            a has its own, b what is left of its own behind a, c nothing
+        ```
+        """
+        if not bool((starts[1:] > starts[:-1]).all()):
+            order = np.lexsort((keys, starts))
+            keys, starts, ends = keys[order], starts[order], ends[order]
+        taken = np.maximum.accumulate(ends)
+        first = np.concatenate((starts[:1], np.maximum(starts[1:], taken[:-1])))
+        return sum_by(keys, self.until(np.maximum(ends, first)) - self.until(first), size)
 
     def only(self, chosen: Flags) -> Idle:
         """The same without the idle times that are not chosen; `chosen` has shape (n,)."""

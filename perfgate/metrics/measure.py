@@ -18,8 +18,8 @@ from perfgate.metrics.queued import Queued
 from perfgate.metrics.remarks import remarks
 from perfgate.metrics.rows import copy_samples, kernel_samples, range_samples, sync_samples
 from perfgate.metrics.steps import Names, Steps, find_steps, whole_windows
-from perfgate.metrics.values import bout_samples, device_values, process_values
-from perfgate.model.metric import METRICS, Metric
+from perfgate.metrics.values import bout_samples, device_values, exposed_by_segment, process_values
+from perfgate.model.metric import EXPOSED, METRICS, Metric
 from perfgate.model.sample import DeviceSample, ProcessSample
 from perfgate.model.timeline import CopyKind, Ints, Timeline
 
@@ -77,7 +77,8 @@ def _measured(
     process: Process, found: Sequence[Steps], devices: Devices, *, memory_share: float | None
 ) -> ProcessSample:
     steps, totals = process.steps, process.totals
-    per_device = {device: device_values(process, devices, device) for device in sorted(totals.devices)}
+    exposed = {device: exposed_by_segment(process, devices, device) for device in sorted(totals.devices)}
+    per_device = {device: device_values(process, devices, device, own) for device, own in exposed.items()}
     absent = why_absent(process, devices)
     told = process_values(process, per_device)
     values = {metric: told[metric] for metric in METRICS if metric in told and metric not in absent}
@@ -104,7 +105,7 @@ def _measured(
             )
             for device, of_device in per_device.items()
         ),
-        ranges=range_samples(process.segments, _attributable(process, values, idle), steps=count),
+        ranges=range_samples(process.segments, _attributable(process, values, idle, [*exposed.values()]), steps=count),
         kernels=kernel_samples(totals.kernels, totals.memory, steps=count) if placed else (),
         copies=copy_samples(totals.copies, steps=count) if placed else (),
         syncs=() if Metric.SYNCS in absent else sync_samples(totals.syncs, process.segments.labels, steps=count),
@@ -114,17 +115,23 @@ def _measured(
 
 
 def _attributable(
-    process: Process, values: Mapping[Metric, float], idle: Mapping[int, Idle]
+    process: Process,
+    values: Mapping[Metric, float],
+    idle: Mapping[int, Idle],
+    exposed: Sequence[Mapping[Metric, Ints]],
 ) -> dict[Metric, tuple[Ints, float]]:
     """Per metric that was measured: its sums by segment, of turns only; and the divisor.
 
-    `idle` is of each device whose gaps count; none where these were not measured.
+    `idle` is of each device whose gaps count; none where these were not measured. `exposed` is of each device used.
     """
     segments, windows = process.segments, process.windows
     inside = segments.turn >= 0
+    sums_of = dict(process.totals.by_segment)
+    for metric in EXPOSED:
+        sums_of[metric] = reduce(np.add, (of_device[metric] for of_device in exposed), np.zeros(len(inside), np.int64))
     by_segment = {
         metric: (np.where(inside, sums, 0), float(len(process.steps)))
-        for metric, sums in process.totals.by_segment.items()
+        for metric, sums in sums_of.items()
         if metric in values
     }
     if idle and windows is not None:

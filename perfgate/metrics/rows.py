@@ -25,7 +25,7 @@ from perfgate.model.timeline import Ints, MemoryKind
 TOP_RANGES = TOP_SYNCS = 40
 TOP_KERNELS = 100
 """An eager loop with an unfused optimizer ran 41 of them on an H200; one that is folded away seems to be gone."""
-_TIMES = (Metric.KERNEL_MS, Metric.NCCL_MS, Metric.H2D_MS, Metric.GAP_MS)
+_TIMES = (Metric.KERNEL_MS, Metric.NCCL_MS, Metric.H2D_MS, Metric.MEM_EXPOSED_MS, Metric.GAP_MS)
 
 
 def range_samples(

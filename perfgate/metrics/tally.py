@@ -78,20 +78,22 @@ class SyncWork:
     cpu_ns: int
 
 
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Operations in turns, by the segments that launched them, with their times; each of shape (n,)."""
+
+    segment: SmallInts
+    start: Ints
+    end: Ints
+
+
 @dataclass(kw_only=True, slots=True)
 class DeviceTally:
-    """What the process's steps did on one device; what may overlap with kernels stays intervals, starts and ends."""
+    """What the process's steps did on one device; what may overlap with kernels stays intervals."""
 
     ns: dict[Metric, int] = field(default_factory=dict)
-    h2d: tuple[Ints, Ints] = field(default_factory=lambda: (np.empty(0, np.int64), np.empty(0, np.int64)))
-    nccl: tuple[Ints, Ints] = field(default_factory=lambda: (np.empty(0, np.int64), np.empty(0, np.int64)))
-    memory: list[tuple[Ints, Ints]] = field(default_factory=list)
-    """Copies that are not host-to-device, and memsets, as they were found."""
-
-    @property
-    def other_memory(self) -> tuple[Ints, Ints]:
-        """All of `memory`."""
-        return np.concatenate([start for start, _ in self.memory]), np.concatenate([end for _, end in self.memory])
+    may_hide: dict[Metric, list[Placed]] = field(default_factory=dict)
+    """By the metric of what nothing hides of them: copies to the device, NCCL's kernels, other copies and memsets."""
 
 
 @dataclass(kw_only=True, slots=True)
@@ -405,11 +407,11 @@ def _add_kernels(total: Tally, timeline: Timeline, rows: slice | Ints, segments:
         total.by_segment[Metric.NCCL_MS] = sum_by(segment[is_nccl], length, size)
         total.by_segment[Metric.KERNEL_MS] -= total.by_segment[Metric.NCCL_MS]
         is_nccl = is_nccl[in_turn[is_nccl]]
-        start, end = ops.start[rows][is_nccl], ops.end[rows][is_nccl]
+        own, start, end = segment[is_nccl], ops.start[rows][is_nccl], ops.end[rows][is_nccl]
         for one in np.unique(device[is_nccl]).tolist():
             here = device[is_nccl] == one
             spent = int((end[here] - start[here]).sum())
-            total.devices[one].nccl = (start[here], end[here])
+            total.devices[one].may_hide[Metric.NCCL_EXPOSED_MS] = [Placed(own[here], start[here], end[here])]
             total.devices[one].ns[Metric.NCCL_MS] = spent
             total.devices[one].ns[Metric.KERNEL_MS] -= spent
 
@@ -428,7 +430,8 @@ def _add_spans(
             device.ns[Metric.KERNEL_MS] = device.ns.get(Metric.KERNEL_MS, 0) + ns
         else:
             here = in_turn & (ops.device[rows] == one)
-            device.memory.append((ops.start[rows][here], ops.end[rows][here]))
+            placed = Placed(segment[here], ops.start[rows][here], ops.end[rows][here])
+            device.may_hide.setdefault(Metric.MEM_EXPOSED_MS, []).append(placed)
     if in_turn.any():
         named = total.kernels if is_kernel else total.memory
         named[words] = Work(count=int(in_turn.sum()), gpu_ns=int(length[in_turn].sum()))
@@ -455,12 +458,12 @@ def _add_copies(total: Tally, ops: Copies, rows: slice | Ints, segments: Segment
     inbound = h2d | (kind == CopyKind.UVM_H2D)
     by_segment[Metric.H2D_MS] = sum_by(segment[inbound], length[inbound], size)
     for one in np.unique(device[in_turn]).tolist():
-        here = in_turn & inbound & (device == one)
         tallied = total.devices.setdefault(one, DeviceTally())
-        tallied.h2d = (start[here], end[here])
-        tallied.ns[Metric.H2D_MS] = int(length[here].sum())
-        other = in_turn & ~inbound & (device == one)
-        tallied.memory.append((start[other], end[other]))
+        for exposed, of in ((Metric.H2D_EXPOSED_MS, inbound), (Metric.MEM_EXPOSED_MS, ~inbound)):
+            here = in_turn & of & (device == one)
+            tallied.may_hide.setdefault(exposed, []).append(Placed(segment[here], start[here], end[here]))
+            if of is inbound:
+                tallied.ns[Metric.H2D_MS] = int(length[here].sum())
     for one in np.unique(kind[in_turn]).tolist():
         here = in_turn & (kind == one)
         words = COPY_WORDS.get(one, f"CUDA memcpy kind {one}")

@@ -12,6 +12,7 @@ from perfgate.metrics.process import Process
 from perfgate.metrics.windows import Windows
 from perfgate.model.metric import COUNTS, EXPOSED, Metric
 from perfgate.model.sample import BoutSample
+from perfgate.model.timeline import Ints
 
 
 def process_values(process: Process, per_device: Mapping[int, Mapping[Metric, float]]) -> dict[Metric, float]:
@@ -31,15 +32,33 @@ def process_values(process: Process, per_device: Mapping[int, Mapping[Metric, fl
     return values
 
 
-def device_values(process: Process, devices: Devices, device: int) -> dict[Metric, float]:
-    """One device's clocks. Exposed is what lies in the idle time of what it could have overlapped with."""
-    own = process.totals.devices[device]
-    exposed = {
-        Metric.H2D_EXPOSED_MS: devices.idle_of_kernels(device).overlap(*own.h2d) if len(own.h2d[0]) else 0,
-        Metric.NCCL_EXPOSED_MS: devices.idle_but_nccl(device).overlap(*own.nccl) if len(own.nccl[0]) else 0,
-        Metric.MEM_EXPOSED_MS: devices.idle_of_kernels(device).overlap(*own.other_memory) if own.memory else 0,
-    }
-    clocks = dict.fromkeys((Metric.KERNEL_MS, Metric.NCCL_MS, Metric.H2D_MS), 0) | own.ns | exposed
+def exposed_by_segment(process: Process, devices: Devices, device: int) -> dict[Metric, Ints]:
+    """What lies in the idle time of what it could have overlapped with, ns on one device, by segment of launch."""
+    size = len(process.segments.step)
+    found: dict[Metric, Ints] = {}
+    for metric in EXPOSED:
+        placed = [one for one in process.totals.devices[device].may_hide.get(metric, ()) if len(one.start)]
+        if placed:
+            idle = (
+                devices.idle_but_nccl(device) if metric is Metric.NCCL_EXPOSED_MS else devices.idle_of_kernels(device)
+            )
+            found[metric] = idle.overlap_by(
+                np.concatenate([one.segment for one in placed]),
+                np.concatenate([one.start for one in placed]),
+                np.concatenate([one.end for one in placed]),
+                size,
+            )
+        else:
+            found[metric] = np.zeros(size, np.int64)
+    return found
+
+
+def device_values(
+    process: Process, devices: Devices, device: int, exposed: Mapping[Metric, Ints]
+) -> dict[Metric, float]:
+    """One device's clocks; `exposed` is its `exposed_by_segment`."""
+    clocks = dict.fromkeys((Metric.KERNEL_MS, Metric.NCCL_MS, Metric.H2D_MS), 0) | process.totals.devices[device].ns
+    clocks |= {metric: int(sums.sum()) for metric, sums in exposed.items()}
     values = {metric: ns / 1e6 / len(process.steps) for metric, ns in clocks.items()}
     if process.windows is not None and device in process.in_use:
         values[Metric.GAP_MS] = process.windows.idle_ns(devices.idle(device)) / 1e6 / process.windows.steps

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from perfgate.explain.attribution import attributions, moved_operations, moved_ranges
 from perfgate.explain.breakdown import kept
 from perfgate.explain.where import where
-from perfgate.model.metric import Metric
+from perfgate.model.metric import EXPOSED, Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import (
     OTHER_KERNELS,
@@ -67,26 +67,28 @@ def test_kernels_are_told_by_what_changed_of_them() -> None:
     }
 
 
-def exposed(whole: Metric, part: Metric, *, grown: float, of: float) -> tuple[MetricVerdict, ...]:
-    return (
-        *moved(M.STEP_MS, 10.0, 10.0 + of),
-        *moved(part, 1.0, 1.0 + of),
-        MetricVerdict(metric=whole, outcome=None, baseline=1.0, now=1.0 + grown),
+@pytest.mark.parametrize("metric", EXPOSED)
+def test_what_nothing_hides_is_told_by_its_ranges_and_so_is_the_step_that_it_lengthens(metric: Metric) -> None:
+    before = Breakdown(ranges=ranges(metric, {"backward": 0.8, "loss": 0.2}))
+    now = Breakdown(ranges=ranges(metric, {"backward": 1.7, "loss": 0.2}))
+    rows = (*moved(M.STEP_MS, 10.0, 10.9), *moved(metric, 1.0, 1.9))
+    assert where(attributions(before, now, rows)) == {
+        M.STEP_MS: f"+0.9 ms: {metric} +0.9 under backward",
+        metric: "+0.9 ms: +0.9 under backward",
+    }
+
+
+@pytest.mark.parametrize("metric", EXPOSED)
+def test_of_a_baseline_without_the_times_that_nothing_hides_by_range_none_has_moved(metric: Metric) -> None:
+    before = Breakdown(ranges=ranges(M.KERNEL_MS, {"backward": 5.0}))
+    now = Breakdown(
+        ranges=(RangeSample(name="backward", count=1.0, cpu_ms=0.0, values={M.KERNEL_MS: 5.5, metric: 1.9}),)
     )
-
-
-@pytest.mark.parametrize(("whole", "part"), [(M.H2D_MS, M.H2D_EXPOSED_MS), (M.NCCL_MS, M.NCCL_EXPOSED_MS)])
-def test_what_nothing_hides_is_told_by_the_ranges_of_all_of_it(whole: Metric, part: Metric) -> None:
-    before = Breakdown(ranges=ranges(whole, {"backward": 0.8, "loss": 0.2}))
-    now = Breakdown(ranges=ranges(whole, {"backward": 1.7, "loss": 0.2}))
-    found = where(attributions(before, now, exposed(whole, part, grown=0.9, of=0.9)))
-    assert found == {M.STEP_MS: f"+0.9 ms: {whole} +0.9 under backward", part: f"+0.9 ms: {whole} +0.9 under backward"}
-
-
-def test_of_hidden_time_that_shows_no_range_is_told() -> None:
-    of_ranges = Breakdown(ranges=ranges(M.NCCL_MS, {"backward": 1.0}))
-    rows = exposed(M.NCCL_MS, M.NCCL_EXPOSED_MS, grown=0.0, of=0.9)
-    assert M.NCCL_EXPOSED_MS not in where(attributions(of_ranges, of_ranges, rows))
+    rows = (*moved(M.STEP_MS, 10.0, 11.4), *moved(metric, 1.0, 1.9), *moved(M.KERNEL_MS, 5.0, 5.5))
+    assert where(attributions(before, now, rows)) == {
+        M.STEP_MS: "+1.4 ms, of which kernel_ms +0.5 under backward",
+        M.KERNEL_MS: "+0.5 ms: +0.5 under backward",
+    }
 
 
 @pytest.mark.parametrize("metric", [M.MEM_EXPOSED_MS, M.STEP_MS])

@@ -28,10 +28,27 @@ def test_idle_time_of_a_window_is_what_no_interval_covers(some: list[Interval], 
     assert after - before == len(set(range(first, first + length)) - ticks(some))
 
 
-@given(intervals, intervals)
-def test_overlap_with_idle_time_is_union_minus_union(busy: list[Interval], others: list[Interval]) -> None:
-    starts, ends = np.array([a for a, _ in others], np.int64), np.array([b for _, b in others], np.int64)
-    assert idle_of(busy).overlap(starts, ends) == len(ticks(others) - ticks(busy))
+@given(intervals, st.lists(st.tuples(st.integers(0, 60), st.integers(0, 20), st.integers(0, 3)), max_size=30))
+def test_overlap_with_idle_time_is_union_minus_union_and_of_the_key_that_began_first(
+    busy: list[Interval], rows: list[tuple[int, int, int]]
+) -> None:
+    others = [(key, start, start + length) for start, length, key in rows]
+    keys, starts, ends = (np.array([row[column] for row in others], np.int64) for column in range(3))
+    expected, taken = [0, 0, 0, 0], ticks(busy)
+    for start, key, end in sorted((start, key, end) for key, start, end in others):
+        own = ticks([(start, end)]) - taken
+        expected[key] += len(own)
+        taken |= own
+    assert idle_of(busy).overlap_by(keys, starts, ends, 4).tolist() == expected
+    assert sum(expected) == len(ticks([(start, end) for _, start, end in others]) - ticks(busy))
+
+
+def test_what_several_intervals_share_is_of_the_one_that_begins_first() -> None:
+    #   |---a---|
+    #      |----b----|
+    #         |-c-|       |-b-|      busy until 2
+    found = idle_of([(0, 2)]).overlap_by(np.array([0, 1, 2, 1]), np.array([0, 3, 6, 18]), np.array([8, 13, 10, 22]), 3)
+    assert found.tolist() == [6, 5 + 4, 0]
 
 
 @given(intervals)
@@ -57,8 +74,9 @@ def test_touching_intervals_leave_no_gap() -> None:
 def test_without_intervals_everything_is_idle() -> None:
     idle = idle_of([])
     assert (idle.starts.tolist(), idle.before.tolist()) == ([-FOREVER], [0, 2 * FOREVER])
-    assert idle.overlap(np.array([3]), np.array([10])) == 7
-    assert idle.overlap(np.empty(0, np.int64), np.empty(0, np.int64)) == 0
+    nothing = np.empty(0, np.int64)
+    assert idle.overlap_by(np.array([1]), np.array([3]), np.array([10]), 2).tolist() == [0, 7]
+    assert idle.overlap_by(nothing, nothing, nothing, 2).tolist() == [0, 0]
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(-(2**40), 2**40)), max_size=30))

@@ -14,7 +14,7 @@ from support.timelines import Call, Op, Range, build, permuted, shifted
 
 from perfgate.metrics.measure import measure
 from perfgate.metrics.rows import TOP_KERNELS, TOP_RANGES
-from perfgate.model.metric import Metric
+from perfgate.model.metric import EXPOSED, Metric
 from perfgate.model.sample import OTHER_KERNELS, OTHER_RANGES, ProcessSample
 from perfgate.model.timeline import CopyKind, MemoryKind, Timeline
 from perfgate.model.workload import WAIT_RANGE
@@ -204,7 +204,7 @@ def test_the_clocks_zero_changes_nothing(capture: Capture, by_ns: int, step: str
 @given(captures(), st.sampled_from(["step", None]))
 def test_rows_of_ranges_kernels_and_devices_add_up(capture: Capture, step: str | None) -> None:
     sample = only(capture[0], step)
-    for metric in (Metric.KERNEL_MS, Metric.NCCL_MS, Metric.H2D_MS, Metric.GAP_MS):
+    for metric in (Metric.KERNEL_MS, Metric.NCCL_MS, Metric.H2D_MS, Metric.GAP_MS, *EXPOSED):
         if metric in sample.values:
             assert sum(row.values[metric] for row in sample.ranges) == pytest.approx(sample.values[metric])
             assert sum(one.values.get(metric, 0) for one in sample.devices) == pytest.approx(sample.values[metric])

@@ -7,7 +7,7 @@ from support.measuring import GRAPH_MODE, NODE_MODE, of_range, only
 from support.timelines import Call, Op, Range, build, draw
 
 from perfgate.metrics.measure import measure
-from perfgate.model.metric import Metric
+from perfgate.model.metric import EXPOSED, Metric
 from perfgate.model.sample import OUTSIDE_RANGES
 
 
@@ -153,6 +153,31 @@ def test_two_copies_at_once_are_exposed_once() -> None:
     )
     assert sample.values[Metric.H2D_MS] == (8 * 4) / 3
     assert sample.values[Metric.H2D_EXPOSED_MS] == (10 + 8 + 8) / 3
+
+
+def test_what_nothing_hides_is_of_the_ranges_that_launched_it() -> None:
+    # Of h's 10 ms three lie under k and n, of n's 8 one under h; s and d share one of the 8 that they take together.
+    sample = only(
+        draw("""
+        range   |---------step---------|  |---------step---------|  |---------step---------|
+        range    |A||--B--||-----C----|    |A||--B--||-----C----|    |A||--B--||-----C----|
+        launch    ^h ^k^n^s      ^d         ^i ^l^o^t      ^e         ^j ^m^p^u      ^f
+        h2d        |----h----|               |----i----|               |----j----|
+        kernel           |k|                       |l|                       |m|
+        nccl                |---n---|                 |---o---|                 |---p---|
+        memset                       |-s-|                     |-t-|                     |-u-|
+        d2h                             |--d-|                    |--e-|                    |--f-|
+        """)
+    )
+    told = {metric: {row.name: row.values[metric] for row in sample.ranges if row.values[metric]} for metric in EXPOSED}
+    assert told == {
+        Metric.H2D_EXPOSED_MS: {"A": 7.0},
+        Metric.NCCL_EXPOSED_MS: {"B": 7.0},
+        Metric.MEM_EXPOSED_MS: {"B": 4.0, "C": 4.0},
+    }
+    assert {metric: sum(parts.values()) for metric, parts in told.items()} == {
+        metric: sample.values[metric] for metric in EXPOSED
+    }
 
 
 def test_memsets_and_copies_are_busy_but_no_kernel_time() -> None:
