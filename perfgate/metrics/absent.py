@@ -9,11 +9,11 @@ import numpy as np
 
 from perfgate.metrics.devices import Devices
 from perfgate.metrics.process import Process
-from perfgate.metrics.tally import GRAPH_WORDS, NCCL_KERNEL, CopyWork, Work
+from perfgate.metrics.tally import GRAPH_WORDS, NCCL_KERNEL, CopyWork, Table, Work
 from perfgate.metrics.windows import why_no_period
 from perfgate.model.metric import EXPOSED, METRICS, Metric
 from perfgate.model.sample import NO_NCCL
-from perfgate.model.timeline import CopyKind
+from perfgate.model.timeline import CopyKind, Flags
 from perfgate.model.words import plural
 
 MOST_LOST: Final = 0.001
@@ -23,7 +23,7 @@ MOST_STEPS_LACKING: Final = 0.25
 FEWEST_APART: Final = 0.5
 """Calls a step from which a capture without any copy lacks them: single ones may copy nothing."""
 MOST_OUTSIDE: Final = 0.25
-"""Share of the operations that may lack a call and have run outside the steps before the others mean nothing."""
+"""Share of a table's operations that may lack a call and have run outside the steps before the others mean nothing."""
 
 _FROM_CALLS: Final = (Metric.LAUNCHES, Metric.GRAPH_LAUNCHES, Metric.SYNCS)
 _FROM_OPERATIONS: Final = tuple(metric for metric in METRICS if metric not in (*_FROM_CALLS, Metric.STEP_MS))
@@ -33,6 +33,12 @@ _FROM_COPIES: Final = (
     *(Metric.H2D_MS, *EXPOSED),
     *(Metric.H2D_COPIES, Metric.H2D_BYTES, Metric.D2H_COPIES, Metric.PAGEABLE_COPIES),
 )
+_FROM_LAUNCHES: Final = {
+    Table.KERNELS: (),  # without these nothing is known of the steps
+    Table.COPIES: tuple(metric for metric in _FROM_COPIES if metric is not Metric.NCCL_EXPOSED_MS),
+    Table.MEMSETS: (Metric.MEM_EXPOSED_MS,),
+}
+"""What is not known where it is not known which step launched a table's operations; when they ran is."""
 _NO_OPERATIONS: Final = "the capture holds no GPU operations"
 _NO_CALLS: Final = "the capture holds no CUDA API calls"
 
@@ -44,26 +50,53 @@ def why_absent(process: Process, devices: Devices) -> dict[Metric, str]:
         absent[Metric.STEP_MS] = "the captured window was measured as one, without steps"
     elif process.windows is None:
         absent = dict.fromkeys((Metric.STEP_MS, Metric.GAP_MS), why_no_period(process.steps))
-    if unplaced := why_unplaced(process):
-        absent = dict.fromkeys((Metric.STEP_MS, *_FROM_OPERATIONS), unplaced)
+    if why := why_unplaced(process):
+        absent = dict.fromkeys((Metric.STEP_MS, *_FROM_OPERATIONS), why)
+    else:
+        for table, outside in unplaced(process).items():
+            absent |= dict.fromkeys(_FROM_LAUNCHES[table], _outside(outside, table.value))
     return _without_calls(process) | _without_operations(process, devices) | absent
 
 
 def why_unplaced(process: Process) -> str | None:
-    """Why the steps' operations are not known, if no call links them to a step and they ran outside of all.
+    """Why nothing is known of the steps' operations: no call links them, or the kernels of them, to a step.
+
+    Without its kernels, or anything else that it launched, it is not known when a step was complete.
+    """
+    lost = unplaced(process)
+    held = [table for table, launched in process.totals.launched_by_calls.items() if launched[_since(process)].any()]
+    if Table.KERNELS not in lost and (not lost or len(lost) < len(held)):
+        return None
+    return _outside(sum(lost.values()), "GPU operations")
+
+
+def unplaced(process: Process) -> dict[Table, int]:
+    """Operations that no call links to a step, and that ran outside of all; of each table in which they are too many.
 
     A CPU that runs ahead has closed the steps by the time their work runs; only the calls tell then whose it is.
     """
     steps, segments, totals = process.steps, process.segments, process.totals
     if steps.whole:
-        return None
-    since = np.concatenate((segments.edges[:1] - 1, segments.edges)) >= steps.starts[0]
-    outside = int(totals.without_call[since & (segments.step < 0)].sum())
-    if outside <= MOST_OUTSIDE * int(totals.operations[since].sum()):
-        return None
+        return {}
+    since = _since(process)
+    found = {}
+    for table, lacking in totals.without_call.items():
+        outside = int(lacking[since & (segments.step < 0)].sum())
+        if outside > MOST_OUTSIDE * int(totals.launched_by_calls[table][since].sum()):
+            found[table] = outside
+    return found
+
+
+def _since(process: Process) -> Flags:
+    """The segments from the first step on."""
+    edges = process.segments.edges
+    return np.asarray(np.concatenate((edges[:1] - 1, edges)) >= process.steps.starts[0], np.bool_)
+
+
+def _outside(count: int, what: str) -> str:
     return (
-        f"{plural(outside, 'GPU operation')} ran outside the steps, and the capture does not say which step "
-        "launched them: it holds no API call with their correlation id"
+        f"{count} {what} ran outside the steps, and the capture does not say which step launched them: "
+        "it holds no API call with their correlation id"
     )
 
 

@@ -8,7 +8,7 @@ from functools import reduce
 
 import numpy as np
 
-from perfgate.metrics.absent import why_absent, why_unplaced
+from perfgate.metrics.absent import unplaced, why_absent, why_unplaced
 from perfgate.metrics.complaints import complaints
 from perfgate.metrics.devices import Devices
 from perfgate.metrics.gaps import gaps_by_segment
@@ -18,6 +18,7 @@ from perfgate.metrics.queued import Queued
 from perfgate.metrics.remarks import remarks
 from perfgate.metrics.rows import copy_samples, kernel_samples, range_samples, sync_samples
 from perfgate.metrics.steps import Names, Steps, find_steps, whole_windows
+from perfgate.metrics.tally import MEMSET_WORDS, Table, Work
 from perfgate.metrics.values import bout_samples, device_values, exposed_by_segment, process_values
 from perfgate.model.metric import EXPOSED, METRICS, Metric
 from perfgate.model.sample import DeviceSample, ProcessSample
@@ -106,12 +107,22 @@ def _measured(
             for device, of_device in per_device.items()
         ),
         ranges=range_samples(process.segments, _attributable(process, values, idle, [*exposed.values()]), steps=count),
-        kernels=kernel_samples(totals.kernels, totals.memory, steps=count) if placed else (),
-        copies=copy_samples(totals.copies, steps=count) if placed else (),
+        kernels=kernel_samples(totals.kernels, _memory(process), steps=count) if placed else (),
+        copies=copy_samples(totals.copies, steps=count) if placed and Table.COPIES not in unplaced(process) else (),
         syncs=() if Metric.SYNCS in absent else sync_samples(totals.syncs, process.segments.labels, steps=count),
         remarks=(*steps.remarks, *remarks(process, values)),
         complaints=(*steps.complaints, *complaints(process, found, devices, values)),
     )
+
+
+def _memory(process: Process) -> dict[str, Work]:
+    """What copies and memsets did in the steps, without those of which it is not known which step launched them."""
+    lost = unplaced(process)
+    return {
+        words: work
+        for words, work in process.totals.memory.items()
+        if (Table.MEMSETS if words == MEMSET_WORDS else Table.COPIES) not in lost
+    }
 
 
 def _attributable(

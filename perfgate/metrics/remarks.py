@@ -22,7 +22,7 @@ def remarks(process: Process, values: Mapping[Metric, float]) -> Iterator[str]:
     """
     steps, segments, totals = process.steps, process.segments, process.totals
     yield from _beside_the_range(process, values.get(Metric.STEP_MS))
-    if linkless := int(totals.without_call.sum()):
+    if linkless := sum(int(lacking.sum()) for lacking in totals.without_call.values()):
         yield f"GPU operations have no API call in the capture and count where they ran ({linkless})"
     if totals.before_capture:
         yield f"GPU operations were launched before the capture and are of no step ({totals.before_capture})"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 import numpy as np
 
@@ -51,6 +52,14 @@ _RECORDS = re.compile(r"cu(?:da)?StreamBeginCapture")
 _KEYS = 1_000_000
 """Name keys may exceed the number of rows by this much before they are renumbered."""
 Operations = Kernels | Copies | Spans
+
+
+class Table(StrEnum):
+    """What an export keeps GPU operations apart as; each may lack its own columns."""
+
+    KERNELS = "kernels and CUDA graphs"
+    COPIES = "copies"
+    MEMSETS = "memsets"
 
 
 @dataclass(kw_only=True, slots=True)
@@ -121,8 +130,10 @@ class Tally:
     """API calls of the process, in steps or not."""
     calls_from_first: bool
     """Whether it has calls from the first step on: an id below all of theirs is then of one before the capture."""
-    without_call: Ints
-    """Operations by segment that were attributed by their own start, because no call has their correlation id.
+    launched_by_calls: dict[Table, Ints]
+    """Operations by segment that a call is to have launched: all but those that move managed memory."""
+    without_call: dict[Table, Ints]
+    """Those of them that were attributed by their own start, because no call has their correlation id.
 
     Not those that were launched before the capture: a queue that was full when it began runs on in its first steps, of
     which it is no part.
@@ -166,7 +177,8 @@ def tally(timeline: Timeline, process: int, segments: Segments) -> Tally:
         syncs={},
         calls=len(call_segment),
         calls_from_first=bool(len(call_segment) and segments.step[: int(call_segment.min()) + 1].max() < 1),
-        without_call=np.zeros(size, np.int64),
+        launched_by_calls={table: np.zeros(size, np.int64) for table in Table},
+        without_call={table: np.zeros(size, np.int64) for table in Table},
         before_capture=0,
         calls_lost=np.zeros(size, np.int64),
         without_times=0,
@@ -184,7 +196,7 @@ def tally(timeline: Timeline, process: int, segments: Segments) -> Tally:
     _add_kernels(total, timeline, kernel_rows, segments, launches)
     _add_spans(total, timeline.graphs, process, segments, launches, words=GRAPH_WORDS, is_kernel=True)
     # What ran since the first step and has no call may be of a launch of which nothing is found.
-    unclaimed = int(total.without_call[int(np.argmax(segments.step >= 0)) :].sum())
+    unclaimed = int(total.without_call[Table.KERNELS][int(np.argmax(segments.step >= 0)) :].sum())
     _add_spans(total, timeline.memsets, process, segments, launches, words=MEMSET_WORDS, is_kernel=False)
     _add_copies(total, timeline.copies, copy_rows, segments, launches)
     copying = np.array([bool(_COPIES.match(text)) for text in texts], np.bool_)
@@ -331,6 +343,7 @@ def _by_call_and_label(
 
 def _attribute(
     total: Tally,
+    table: Table,
     ops: Operations,
     rows: slice | Ints,
     segments: Segments,
@@ -355,7 +368,7 @@ def _attribute(
     if len(unknown):
         segment[unknown] = segments.at(ops.start[rows][unknown])
         launched = unknown if moved_alone is None else unknown[~moved_alone[unknown]]
-        total.without_call += np.bincount(segment[launched], minlength=size)
+        total.without_call[table] += np.bincount(segment[launched], minlength=size)
         called = launched[ops.correlation[rows][launched] > 0]
         total.calls_lost += np.bincount(segment[called], minlength=size)
     end = ops.end[rows]
@@ -367,6 +380,8 @@ def _attribute(
         end[untimed] = -FOREVER  # a capture's times may be negative, and 0 one of its last
     ran = np.bincount(segment, minlength=size)
     total.operations += ran
+    by_calls = segment if moved_alone is None else segment[~moved_alone]
+    total.launched_by_calls[table] += np.bincount(by_calls, minlength=size) if len(by_calls) < len(segment) else ran
     _note_devices(total, ops.device[rows], segment, ran)
     total.last_end = np.maximum(total.last_end, max_by(segment, end, size))
     return segment, (segments.turn >= 0).take(segment)
@@ -384,7 +399,7 @@ def _note_devices(total: Tally, device: SmallInts, segment: SmallInts, ran: Ints
 def _add_kernels(total: Tally, timeline: Timeline, rows: slice | Ints, segments: Segments, launches: Launches) -> None:
     ops = timeline.kernels
     size = len(segments.step)
-    segment, in_turn = _attribute(total, ops, rows, segments, launches)
+    segment, in_turn = _attribute(total, Table.KERNELS, ops, rows, segments, launches)
     key, texts = _texts(ops.name[rows], timeline.names)
     device = ops.device[rows]
     length = ops.end[rows] - ops.start[rows]
@@ -420,7 +435,8 @@ def _add_spans(
     total: Tally, ops: Spans, process: int, segments: Segments, launches: Launches, *, words: str, is_kernel: bool
 ) -> None:
     rows = _rows(ops.process, process, alone=False)
-    segment, in_turn = _attribute(total, ops, rows, segments, launches)
+    table = Table.KERNELS if is_kernel else Table.MEMSETS
+    segment, in_turn = _attribute(total, table, ops, rows, segments, launches)
     length = ops.end[rows] - ops.start[rows]
     if is_kernel:
         total.by_segment[Metric.KERNEL_MS] += sum_by(segment, length, len(segments.step))
@@ -441,7 +457,8 @@ def _add_copies(total: Tally, ops: Copies, rows: slice | Ints, segments: Segment
     size = len(segments.step)
     kind = ops.kind[rows]
     # Managed memory moves by page fault, not by call: it belongs to the step in which it began.
-    segment, in_turn = _attribute(total, ops, rows, segments, launches, moved_alone=np.isin(kind, MANAGED_COPIES))
+    alone = np.isin(kind, MANAGED_COPIES)
+    segment, in_turn = _attribute(total, Table.COPIES, ops, rows, segments, launches, moved_alone=alone)
     start, end, device = ops.start[rows], ops.end[rows], ops.device[rows]
     length, made = end - start, ops.count[rows]
     h2d, d2h = kind == CopyKind.H2D, kind == CopyKind.D2H

@@ -12,7 +12,7 @@ from support.timelines import Call, Op, Range, build, draw
 from perfgate.metrics.measure import measure
 from perfgate.model.metric import EXPOSED, METRICS, Metric
 from perfgate.model.sample import ProcessSample
-from perfgate.model.timeline import Flags, Timeline
+from perfgate.model.timeline import CopyKind, Flags, MemoryKind, Timeline
 
 
 def test_every_metric_is_either_measured_or_absent_with_a_reason() -> None:
@@ -242,6 +242,102 @@ def test_without_calls_steps_that_ended_before_their_work_ran_have_no_gpu_metric
     assert sample.absent[Metric.LAUNCHES] == "no calls were recorded"
     assert (sample.periods_ms, sample.kernels, sample.window_ms) == ((), (), 0.0)
     assert only(timeline, step=None).values[Metric.KERNEL_MS] == 36.0
+
+
+AHEAD = """
+    range   |---step---||---step---||---step---||---step---|
+    launch   ^a^A^u      ^b^B^v      ^c^C^w      ^d^D^x
+    h2d       |-a-|          |-b-|          |--c-|           |-d-|
+    kernel         |-----A------||-----B-----||-----C-----|       |-----D-----|
+    memset                                                                    |u||v||w||x|
+"""
+"""Of four copies one runs outside the steps it was launched in, of four memsets all."""
+OUTSIDE = (
+    "{} ran outside the steps, and the capture does not say which step launched them: it holds no API call with their "
+    "correlation id"
+)
+OF_COPIES = (
+    *(Metric.H2D_MS, Metric.H2D_EXPOSED_MS, Metric.MEM_EXPOSED_MS),
+    *(Metric.H2D_COPIES, Metric.H2D_BYTES, Metric.D2H_COPIES, Metric.PAGEABLE_COPIES),
+)
+
+
+def without_ids(timeline: Timeline, *tables: str) -> Timeline:
+    """The same, with tables that do not say which call launched what."""
+    changed = {}
+    for table in tables:
+        ops = getattr(timeline, table)
+        changed[table] = dataclasses.replace(ops, correlation=np.full(len(ops.start), -1, np.int64))
+    return dataclasses.replace(timeline, **changed)
+
+
+def late(timeline: Timeline) -> Timeline:
+    """The same, with copies that run when the steps are over."""
+    copies = timeline.copies
+    by_ns = 10**8
+    return dataclasses.replace(
+        timeline, copies=dataclasses.replace(copies, start=copies.start + by_ns, end=copies.end + by_ns)
+    )
+
+
+def test_of_copies_alone_that_no_call_links_to_a_step_nothing_is_told_and_all_else_is() -> None:
+    linked = late(draw(AHEAD))
+    sample, expected = only(without_ids(linked, "copies")), only(linked)
+    why = OUTSIDE.format("4 copies")
+    assert {metric: text for metric, text in sample.absent.items() if "NCCL" not in text} == dict.fromkeys(
+        OF_COPIES, why
+    )
+    assert {Metric.KERNEL_MS, Metric.GAP_MS, Metric.STEP_MS, Metric.LAUNCHES} <= sample.values.keys()
+    assert sample.values[Metric.KERNEL_MS] == expected.values[Metric.KERNEL_MS]
+    assert sample.copies == ()
+    assert [row.name for row in sample.kernels if row.kind == "memory"] == ["CUDA memset"]
+
+
+def test_of_memsets_alone_that_no_call_links_to_a_step_only_what_nothing_hides_of_them_is_absent() -> None:
+    sample = only(without_ids(draw(AHEAD), "memsets"))
+    assert {metric: text for metric, text in sample.absent.items() if "NCCL" not in text} == {
+        Metric.MEM_EXPOSED_MS: OUTSIDE.format("4 memsets")
+    }
+    assert [row.name for row in sample.kernels if row.kind == "memory"] == ["CUDA memcpy Host-to-Device"]
+    assert len(sample.copies) == 1
+
+
+def test_a_quarter_of_a_table_that_ran_outside_the_steps_makes_nothing_absent() -> None:
+    assert Metric.H2D_MS in only(without_ids(draw(AHEAD), "copies")).values
+
+
+def test_without_a_link_to_its_kernels_no_step_is_known_however_many_copies_have_theirs() -> None:
+    timeline = build(
+        ranges=[Range(start=at, end=at + 10**6) for at in range(0, 4 * 10**6, 10**6)],
+        calls=[Call(start=100_000 * k, end=100_000 * k + 9, name="cudaMemcpyAsync", correlation=k) for k in range(40)],
+        copies=[Op(start=100_000 * k + 20, end=100_000 * k + 30, correlation=k) for k in range(40)],
+        kernels=[Op(start=at, end=at + 9 * 10**6) for at in range(10**6, 37 * 10**6, 9 * 10**6)],
+    )
+    sample = only(timeline)
+    assert sample.absent.keys() == set(METRICS) - {Metric.LAUNCHES, Metric.GRAPH_LAUNCHES, Metric.SYNCS}
+    assert set(sample.absent.values()) == {OUTSIDE.format("3 GPU operations")}
+    assert (sample.kernels, sample.copies) == ((), ())
+
+
+def test_without_a_link_to_anything_that_they_launched_no_step_is_known() -> None:
+    timeline = late(dataclasses.replace(draw(AHEAD), kernels=build().kernels, memsets=build().memsets))
+    assert only(without_ids(timeline, "copies")).absent[Metric.STEP_MS] == OUTSIDE.format("4 GPU operations")
+
+
+def test_migrations_of_managed_memory_do_not_hide_that_copies_lack_their_calls() -> None:
+    timeline = late(draw(AHEAD))
+    ops = timeline.copies
+    faults = [
+        Op(start=at, end=at + 10, kind=CopyKind.UVM_H2D, source=MemoryKind.MANAGED, bytes=8)
+        for at in range(10**6, 40 * 10**6, 10**6)
+    ]
+    moved = build(copies=faults).copies
+    both = {
+        field.name: np.concatenate([getattr(ops, field.name), getattr(moved, field.name)])
+        for field in dataclasses.fields(ops)
+    }
+    without = without_ids(dataclasses.replace(timeline, copies=dataclasses.replace(ops, **both)), "copies")
+    assert only(without).absent[Metric.H2D_MS] == OUTSIDE.format("4 copies")
 
 
 def test_without_calls_work_that_ran_in_its_step_is_measured() -> None:
