@@ -134,11 +134,17 @@ class ClockJudgement:
 
 
 def judge_clock(
-    rule: ClockRule, blessed: Sequence[float], now: Sequence[float], *, step_ms: float | None
+    rule: ClockRule,
+    blessed: Sequence[float],
+    now: Sequence[float],
+    *,
+    step_ms: float | None,
+    why_no_step: str | None = None,
 ) -> ClockJudgement:
     """Judge one clock; both sides hold at least one value in ms, one per run.
 
-    `step_ms` is the baseline's median step, which clocks on the step's basis are measured against.
+    `step_ms` is the baseline's median step, which clocks on the step's basis are measured against; `why_no_step` says
+    why the runs have none either.
     """
     if rule.plan.in_pairs and len(blessed) != len(now):
         return _incomparable(rule, blessed, now, Outcome.INCONCLUSIVE, "not every run has the other of its pair")
@@ -153,6 +159,8 @@ def judge_clock(
         case Basis.STEP:
             if step_ms is None or step_ms <= 0:
                 reason = "the baseline holds no step time to measure it against"
+                if why_no_step is not None:
+                    reason = f"neither side holds a step time to measure it against: {why_no_step}"
                 return _incomparable(rule, blessed, now, Outcome.NOT_MEASURED, reason)
             with np.errstate(all="ignore"):
                 before, after = (np.asarray(side) / step_ms for side in (blessed, now))

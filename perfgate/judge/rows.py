@@ -156,7 +156,8 @@ def judge_rows(baseline: Baseline, runs: Sequence[Run], terms: Terms) -> Rows:
             judged.rows.append(count.row)
         else:
             rule = rule_of(metric, spec.clock, baseline, terms, clocks=sharing)
-            clock = judge_clock(rule, blessed, found, step_ms=step_ms)
+            why_no_step = why_absent(runs, Metric.STEP_MS)
+            clock = judge_clock(rule, blessed, found, step_ms=step_ms, why_no_step=why_no_step)
             judged.clocks.append(clock)
             judged.rows.append(clock.row)
     return judged

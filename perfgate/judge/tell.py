@@ -133,7 +133,10 @@ def _tell_not_measured(judged: Rows, runs: Sequence[Run], bless: str) -> tuple[s
     missing = judged.of(Outcome.NOT_MEASURED)
     if not missing:
         return "The baseline holds no metric that is gated.", f"Bless a baseline that does: {bless}"
-    told = [f"{row.metric} ({row.reason})" for row in missing[:_MOST_TOLD]]
+    alike: dict[str, list[str]] = {}
+    for row in missing[:_MOST_TOLD]:
+        alike.setdefault(row.reason, []).append(row.metric)
+    told = [f"{listed(metrics)} ({reason})" for reason, metrics in alike.items()]
     told += [f"{len(missing) - _MOST_TOLD} more"] if len(missing) > _MOST_TOLD else []
     return (
         f"Not all that the baseline gates could be judged: {listed(told)}.",

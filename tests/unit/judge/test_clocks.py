@@ -208,6 +208,13 @@ def test_without_a_step_time_a_share_of_it_is_not_measured(step_ms: float | None
     assert row.reason == "the baseline holds no step time to measure it against"
 
 
+def test_where_the_runs_have_no_step_time_either_they_say_why() -> None:
+    why = "needs 3 steps, the capture holds 2"
+    row = judge_clock(GAP, [1.0] * 3, [1.0] * 3, step_ms=None, why_no_step=why).row
+    assert row.outcome is Outcome.NOT_MEASURED
+    assert row.reason == "neither side holds a step time to measure it against: needs 3 steps, the capture holds 2"
+
+
 @pytest.mark.parametrize(
     ("rule", "blessed", "now"),
     [

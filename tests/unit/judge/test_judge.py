@@ -223,8 +223,20 @@ def test_a_metric_that_runs_lack_is_not_measured_with_the_runs_own_reason() -> N
 
 def test_only_three_missing_metrics_are_told() -> None:
     assert judged({M.NCCL_MS: [1.0] * 3}).verdict.reason == (
-        "Not all that the baseline gates could be judged: step_ms (not measured in 3 of 3 runs), "
-        "kernel_ms (not measured in 3 of 3 runs), gap_ms (not measured in 3 of 3 runs) and 1 more."
+        "Not all that the baseline gates could be judged: step_ms, kernel_ms and gap_ms (not measured in 3 of 3 runs) "
+        "and 1 more."
+    )
+
+
+def test_of_too_few_steps_on_both_sides_it_is_told_how_many_there_were_and_how_many_it_takes() -> None:
+    then: Columns = {M.KERNEL_MS: [8.0] * 10, M.H2D_MS: [1.0] * 10, M.H2D_EXPOSED_MS: [1.0] * 10}
+    now: Columns = {metric: values[:3] for metric, values in then.items()}
+    why = "needs 3 steps, the capture holds 2"
+    judgement = judge(blessed(then, occasions=5), measured(now, absent={M.STEP_MS: why, M.GAP_MS: why}), Terms())
+    assert told(judgement)[0] is Outcome.NOT_MEASURED
+    assert judgement.verdict.reason == (
+        "Not all that the baseline gates could be judged: h2d_ms and h2d_exposed_ms (neither side holds a step time to "
+        "measure it against: needs 3 steps, the capture holds 2)."
     )
 
 
