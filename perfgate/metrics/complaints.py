@@ -111,6 +111,11 @@ def _lost(process: Process) -> Iterator[str]:
             f"of {totals.launched} {launches} in the steps the capture lacks {totals.lost} {what}: the profiler was "
             "stopped before the GPU had ended them, or lost them; synchronise before it stops, or let it stop later"
         )
+    if totals.nodes_lost > MOST_LOST * totals.nodes:
+        yield (
+            f"of {totals.nodes} kernels in CUDA graphs in the steps the capture lacks {totals.nodes_lost}: none of a "
+            "graph's kernels is there each time that the graph was launched, so the profiler lost some; run it again"
+        )
     if len(process.timeline.copies.start) and totals.copies_lost > MOST_COPIES_LOST * totals.copying:
         yield (
             f"of {totals.copying} calls that copy in the steps the capture lacks the copies of {totals.copies_lost}: "

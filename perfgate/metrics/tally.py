@@ -12,10 +12,12 @@ import numpy as np
 from perfgate.metrics.attribution import Launches, Segments
 from perfgate.metrics.calls import CallClass, base_name, classify, nested_in, of_driver
 from perfgate.metrics.intervals import FOREVER, max_by, sum_by
+from perfgate.metrics.nodes import lost_nodes
 from perfgate.model.metric import Metric
 from perfgate.model.sample import MEMSETS, WHOLE_GRAPHS
 from perfgate.model.timeline import (
     MANAGED_COPIES,
+    NO_NODE,
     Copies,
     CopyKind,
     Flags,
@@ -151,6 +153,10 @@ class Tally:
     """Launches of kernels and of CUDA graphs in turns whose work the capture should hold."""
     lost: int
     """And those of them of which it holds nothing."""
+    nodes: int
+    """Kernels that launches of one graph, traced node by node, should hold in turns; of graphs that lack any."""
+    nodes_lost: int
+    """And those of them that the capture lacks."""
     copying: int
     """Calls in turns that copy, of a name of which the capture holds any copy, or holds none at all."""
     copies_lost: int
@@ -185,6 +191,8 @@ def tally(timeline: Timeline, process: int, segments: Segments) -> Tally:
         unknown_host=0,
         launched=0,
         lost=0,
+        nodes=0,
+        nodes_lost=0,
         copying=0,
         copies_lost=0,
     )
@@ -403,6 +411,9 @@ def _add_kernels(total: Tally, timeline: Timeline, rows: slice | Ints, segments:
     key, texts = _texts(ops.name[rows], timeline.names)
     device = ops.device[rows]
     length = ops.end[rows] - ops.start[rows]
+    in_graphs = np.flatnonzero(in_turn & (ops.graph_node[rows] != NO_NODE))
+    launch, node = ops.correlation[rows][in_graphs], ops.graph_node[rows][in_graphs]
+    total.nodes, total.nodes_lost = lost_nodes(launch, node)
     nccl_names = np.array([bool(NCCL_KERNEL.match(text)) for text in texts], np.bool_)
     total.by_segment[Metric.KERNEL_MS] = sum_by(segment, length, size)
     total.by_segment[Metric.NCCL_MS] = np.zeros(size, np.int64)

@@ -45,6 +45,8 @@ MANAGED_COPIES: Final = (CopyKind.UVM_H2D, CopyKind.UVM_D2H, CopyKind.UVM_D2D)
 
 NO_CORRELATION: Final = -1
 """The id of what the capture links to nothing. Other negative ids are unsigned ones that wrapped."""
+NO_NODE: Final = -1
+"""The graph node of what no CUDA graph ran, and of what ran in a graph that was traced whole."""
 SHARE_AN_ID: Final = 2
 """Calls that may have one id: a runtime call and the driver call in it. If more have 0, it stands for none."""
 
@@ -75,7 +77,8 @@ class Kernels:
     """Links to the API call that launched it; -1 where the capture does not say."""
     name: SmallInts
     """Key into `Timeline.names`: the kernel's full (demangled) name."""
-    graph_node: Flags
+    graph_node: Ints
+    """Which node of a CUDA graph it was, among those of all graphs; NO_NODE for what was launched by itself."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

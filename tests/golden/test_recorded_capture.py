@@ -14,7 +14,7 @@ import pytest
 
 from perfgate.model.errors import NsysNotFound
 from perfgate.model.reports import ReportName, TimeRow
-from perfgate.model.timeline import CapturedGpu, CopyKind, Ints, MemoryKind, Timeline
+from perfgate.model.timeline import NO_NODE, CapturedGpu, CopyKind, Ints, MemoryKind, Timeline
 from perfgate.nsys.export.scrub import scrub
 from perfgate.nsys.export.timeline import read_timeline
 from perfgate.nsys.reports import parse_report
@@ -70,7 +70,7 @@ def test_what_the_capture_holds_is_read_as_it_is(timeline: Timeline) -> None:
     assert timeline.ranges.push_pop.all()
     assert set(timeline.ranges.thread.tolist()) == {548}
     assert set(timeline.calls.thread.tolist()) == {548, 576}  # autograd's thread launches the backward kernels
-    assert not timeline.kernels.graph_node.any()
+    assert set(timeline.kernels.graph_node.tolist()) == {NO_NODE}
     assert set(timeline.kernels.device.tolist()) == {0}
     h2d = timeline.copies.kind == CopyKind.H2D
     assert timeline.copies.bytes[h2d].tolist() == [8_388_608] * 20

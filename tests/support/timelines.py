@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from perfgate.model.timeline import (
+    NO_NODE,
     Calls,
     CapturedGpu,
     Copies,
@@ -38,7 +39,7 @@ class Op:
     device: int = 0
     pid: int = PID
     correlation: int = -1
-    graph_node: bool = False
+    graph_node: int = NO_NODE
     bytes: int = 0
     kind: CopyKind = CopyKind.H2D
     source: MemoryKind = MemoryKind.PINNED
@@ -119,7 +120,7 @@ def build(
             process=small(pids.index(op.pid) for op in kernels),
             correlation=ints(op.correlation for op in kernels),
             name=small(texts.index(op.name) for op in kernels),
-            graph_node=flags(op.graph_node for op in kernels),
+            graph_node=ints(op.graph_node for op in kernels),
         ),
         copies=Copies(
             start=ints(op.start for op in copies),
@@ -240,7 +241,7 @@ def draw(picture: str, *, missing: Mapping[str, str] | None = None) -> Timeline:
             device=_number(words, "gpu", 0),
             pid=pid,
             correlation=ids[name],
-            graph_node=kind == "node",
+            graph_node=1 if kind == "node" else NO_NODE,
             bytes=1000 * (last - first),
         )
         host = (

@@ -120,7 +120,7 @@ def timeline(*ranges: str, copies: int = 0, diagnostics: tuple[Diagnostic, ...] 
             process=small(),
             correlation=ints(),
             name=small(),
-            graph_node=np.zeros(0, dtype=np.bool_),
+            graph_node=ints(),
         ),
         copies=Copies(
             start=ints(*[5] * copies),

@@ -36,7 +36,6 @@ _DTYPES: Final[Mapping[str, type[np.generic]]] = {
     "kind": np.int8,
     "source": np.int8,
     "target": np.int8,
-    "graph_node": np.bool_,
     "closed": np.bool_,
 }
 _Scalar = TypeVar("_Scalar", bound=np.generic)

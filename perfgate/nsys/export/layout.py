@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from perfgate.model.timeline import NO_CORRELATION
+from perfgate.model.timeline import NO_CORRELATION, NO_NODE
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,7 +49,7 @@ KERNELS = ExportTable(
     columns=(
         *_OPERATION,
         ExportColumn(field="name", sources=("demangledName", "shortName")),
-        ExportColumn(field="graph_node", sources=("graphNodeId",), flag=True),
+        ExportColumn(field="graph_node", sources=("graphNodeId",), default=NO_NODE),
     ),
 )
 COPIES = ExportTable(

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from perfgate.model.timeline import Calls, Copies, Diagnostic, Kernels, Spans, Timeline
+from perfgate.model.timeline import NO_NODE, Calls, Copies, Diagnostic, Kernels, Spans, Timeline
 from perfgate.nsys.export.cells import text_of, whole_of
 from perfgate.nsys.export.columns import Columns, column, memory_kinds
 from perfgate.nsys.export.devices import settle_devices
@@ -92,6 +92,7 @@ def _timeline(export: Export) -> Timeline:
 
 
 def _kernels(columns: Columns) -> Kernels:
+    node = column(columns, "graph_node", np.int64)
     return Kernels(
         start=column(columns, "start", np.int64),
         end=column(columns, "end", np.int64),
@@ -99,7 +100,8 @@ def _kernels(columns: Columns) -> Kernels:
         process=column(columns, "process", np.int32),
         correlation=column(columns, "correlation", np.int64),
         name=column(columns, "name", np.int32),
-        graph_node=column(columns, "graph_node", np.bool_),
+        # One number says it of a capture without graphs, which need not take room for each kernel.
+        graph_node=node if (node != NO_NODE).any() else np.broadcast_to(np.int64(NO_NODE), node.shape),
     )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from perfgate.model.timeline import MANAGED_COPIES, NO_CORRELATION, SHARE_AN_ID, Flags, Ints
+from perfgate.model.timeline import MANAGED_COPIES, NO_CORRELATION, NO_NODE, SHARE_AN_ID, Flags, Ints
 from perfgate.model.window import NO_STREAM, StreamCopies, StreamKernels, StreamMemsets, StreamSpans, WindowOps
 from perfgate.nsys.export.columns import Columns, column, memory_kinds
 from perfgate.nsys.export.devices import settle_devices
@@ -82,7 +82,9 @@ def _window(export: Export, start_ns: int, end_ns: int) -> WindowOps:
         start_ns=start_ns,
         end_ns=end_ns,
         processes=processes,
-        kernels=StreamKernels(**_spans(kernels), name=names, graph_node=column(kernels, "graph_node", np.bool_)),
+        kernels=StreamKernels(
+            **_spans(kernels), name=names, graph_node=column(kernels, "graph_node", np.int64) != NO_NODE
+        ),
         copies=StreamCopies(
             **_spans(copies),
             bytes=column(copies, "bytes", np.int64),

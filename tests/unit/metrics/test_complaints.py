@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import pytest
@@ -36,6 +36,40 @@ def test_a_capture_that_lacks_the_last_kernels_is_no_measurement(lost: int) -> N
             "before the GPU had ended them, or lost them; synchronise before it stops, or let it stop later"
         ),
     )
+
+
+def of_nodes(ran: Callable[[int, int], bool]) -> ProcessSample:
+    """Thirty steps of a graph of eight kernels, of which these were recorded, by step and node."""
+    return only(
+        build(
+            ranges=[Range(start=100_000 * k, end=100_000 * k + 90_000) for k in range(30)],
+            calls=[
+                Call(start=100_000 * k + 9, end=100_000 * k + 99, name="cudaGraphLaunch", correlation=1 + k)
+                for k in range(30)
+            ],
+            kernels=[
+                Op(start=at, end=at + 5_000, correlation=1 + k, graph_node=2**33 + node)
+                for k in range(30)
+                for node in range(8)
+                if ran(k, node)
+                for at in [100_000 * k + 10_000 * (1 + node)]
+            ],
+        )
+    )
+
+
+def test_graphs_that_lack_a_third_of_their_kernels_are_no_measurement() -> None:
+    assert of_nodes(lambda _step, _node: True).complaints == ()
+    assert of_nodes(lambda step, node: (8 * step + node) % 3 > 0).complaints == (
+        (
+            "of 240 kernels in CUDA graphs in the steps the capture lacks 80: none of a graph's kernels is there each "
+            "time that the graph was launched, so the profiler lost some; run it again"
+        ),
+    )
+
+
+def test_graphs_that_branch_are_measured() -> None:
+    assert of_nodes(lambda step, node: node < 4 or step % 2 == node % 2).complaints == ()
 
 
 GRAPHS_LOST = (

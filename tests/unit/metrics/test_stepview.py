@@ -43,7 +43,9 @@ def ops_of(
         start_ns=-FOREVER,
         end_ns=FOREVER,
         processes=t.processes,
-        kernels=StreamKernels(**spans(t.kernels, of_kernels), name=t.kernels.name, graph_node=t.kernels.graph_node),
+        kernels=StreamKernels(
+            **spans(t.kernels, of_kernels), name=t.kernels.name, graph_node=t.kernels.graph_node >= 0
+        ),
         copies=StreamCopies(
             **spans(t.copies, [copies] * len(t.copies.start)),
             bytes=t.copies.bytes,
@@ -639,7 +641,7 @@ def test_a_million_operations_take_at_most_two_seconds(overlapping: int) -> None
         process=np.zeros(count, np.int32),
         correlation=np.arange(count, dtype=np.int64),
         name=(np.arange(count) % 9 + min(k for k, name in small.names.items() if name == "k0")).astype(np.int32),
-        graph_node=np.zeros(count, np.bool_),
+        graph_node=np.full(count, -1, np.int64),
     )
     calls = dataclasses.replace(
         small.calls,

@@ -28,13 +28,20 @@ def test_arrays_have_the_dtypes_of_the_model(path: Path) -> None:
     empty = read_timeline(write_export(path.with_name("empty.sqlite"), Range("a", 0, 1)))
 
     for one in (timeline, empty):
-        for column in (one.kernels.start, one.calls.thread, one.copies.bytes, one.graphs.end, one.ranges.start):
+        for column in (
+            one.kernels.start,
+            one.kernels.graph_node,
+            one.calls.thread,
+            one.copies.bytes,
+            one.graphs.end,
+            one.ranges.start,
+        ):
             assert column.dtype == np.int64
         for small in (one.kernels.device, one.kernels.process, one.kernels.name, one.calls.name, one.ranges.process):
             assert small.dtype == np.int32
         for kinds in (one.copies.kind, one.copies.source, one.copies.target):
             assert kinds.dtype == np.int8
-        for flags in (one.kernels.graph_node, one.ranges.closed, one.ranges.push_pop):
+        for flags in (one.ranges.closed, one.ranges.push_pop):
             assert flags.dtype == np.bool_
         assert one.ranges.name.dtype == np.object_
 

@@ -17,7 +17,7 @@ from support.exports import (
 from support.refusals import AGAIN, HOSTILE, TAMED, refusal
 
 from perfgate.model.errors import LayoutUnknown
-from perfgate.model.timeline import MemoryKind
+from perfgate.model.timeline import NO_NODE, MemoryKind
 from perfgate.nsys.export import tables
 from perfgate.nsys.export.timeline import read_timeline
 
@@ -76,7 +76,7 @@ def test_columns_that_an_old_export_lacks_have_their_answer(path: Path) -> None:
 
     assert timeline.kernels.correlation.tolist() == [-1]
     assert timeline.kernels.process.tolist() == [0]
-    assert timeline.kernels.graph_node.tolist() == [False]
+    assert timeline.kernels.graph_node.tolist() == [NO_NODE]
     assert timeline.names[int(timeline.kernels.name[0])] == "k"
     assert timeline.copies.source.tolist() == [MemoryKind.UNKNOWN]
     assert timeline.copies.target.tolist() == [MemoryKind.UNKNOWN]

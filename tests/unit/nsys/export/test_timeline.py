@@ -18,7 +18,7 @@ from support.exports import (
 )
 from support.refusals import AGAIN, refusal
 
-from perfgate.model.timeline import CopyKind, Diagnostic, MemoryKind
+from perfgate.model.timeline import NO_NODE, CopyKind, Diagnostic, MemoryKind
 from perfgate.nsys.export.timeline import read_timeline
 
 
@@ -44,7 +44,7 @@ def test_every_kind_of_event_is_read_with_its_times_and_links(path: Path) -> Non
     assert kernels.process.tolist() == [0, 0]
     assert kernels.correlation.tolist() == [1, 7]
     assert [timeline.names[name] for name in kernels.name.tolist()] == ["gemm(float*)", "gemm(float*)"]
-    assert kernels.graph_node.tolist() == [False, True]
+    assert kernels.graph_node.tolist() == [NO_NODE, 4]
     copies = timeline.copies
     assert copies.start.tolist() == [200]
     assert copies.end.tolist() == [300]
