@@ -11,6 +11,7 @@ import lzma
 from pathlib import Path
 
 import pytest
+from support.exports import execute
 
 from perfgate.metrics.measure import measure
 from perfgate.model.metric import Metric
@@ -20,9 +21,11 @@ from perfgate.nsys.export.timeline import read_timeline
 
 @pytest.fixture
 def samples(recorded: Path, tmp_path: Path, request: pytest.FixtureRequest) -> tuple[ProcessSample, ...]:
-    name, step, steps = request.param
+    name, step, steps, *changes = request.param
     export = tmp_path / f"{name}.sqlite"
     export.write_bytes(lzma.decompress((recorded / f"{name}-h200-nsys2025.3.sqlite.xz").read_bytes()))
+    for sql in changes:
+        execute(export, sql)
     return measure(read_timeline(export), step=step, is_pattern=True, steps=steps)
 
 
@@ -56,6 +59,30 @@ def test_the_same_graph_traced_by_node_is_as_busy(measured: ProcessSample) -> No
     assert measured.values[Metric.LAUNCHES] == 0
     assert measured.values[Metric.GRAPH_LAUNCHES] == 1
     assert [kernel.count for kernel in measured.kernels] == [8, 1]
+
+
+COPIES_UNLINKED = "ALTER TABLE CUPTI_ACTIVITY_KIND_MEMCPY DROP COLUMN correlationId"
+A_THIRD_LOST = "DELETE FROM CUPTI_ACTIVITY_KIND_KERNEL WHERE rowid % 3 = 0"
+
+
+@pytest.mark.parametrize("samples", [("graph-by-node", r"Batch \d+", 30, COPIES_UNLINKED)], indirect=True)
+def test_copies_that_no_call_links_to_a_step_are_not_counted_as_none(measured: ProcessSample) -> None:
+    assert measured.values[Metric.KERNEL_MS] == pytest.approx(0.344276533, rel=1e-8)
+    assert measured.absent[Metric.H2D_COPIES] == measured.absent[Metric.H2D_MS]
+    assert measured.absent[Metric.H2D_MS] == (
+        "28 copies ran outside the steps, and the capture does not say which step launched them: it holds no API call "
+        "with their correlation id"
+    )
+
+
+@pytest.mark.parametrize("samples", [("graph-by-node", r"Batch \d+", 30, A_THIRD_LOST)], indirect=True)
+def test_graphs_that_lack_a_third_of_their_kernels_are_no_measurement(measured: ProcessSample) -> None:
+    assert measured.complaints == (
+        (
+            "of 240 kernels in CUDA graphs in the steps the capture lacks 80: none of a graph's kernels is there each "
+            "time that the graph was launched, so the profiler lost some; run it again"
+        ),
+    )
 
 
 @pytest.mark.parametrize("samples", [("driver-only", r"step \d+", 12)], indirect=True)
