@@ -128,35 +128,19 @@ def _filled(columns: Columns, parts: Sequence[Future[slice]]) -> Columns:
 
 
 def _parts(export: Export, table: ExportTable) -> list[_Part]:
-    """A table in parts of `_ROWS_AT_ONCE` row ids. nsys numbers rows from 1 without holes; others may have cut some."""
+    """All rows of a table that are read of it, in parts."""
     if not export.has(table.name):
         return []
-    select, lacking = _select(export, table)
+    selected = _select(export, table)
     # one query each: SQLite finds the first or the last row at once, but both together by reading them all
     ((first,),) = export.query(f'SELECT min(rowid) FROM "{table.name}"')
     ((last,),) = export.query(f'SELECT max(rowid) FROM "{table.name}"')
     if first is None:
         return []
+    count = None
     if _has_holes(export, first, last):
         ((count,),) = export.query(f'SELECT count(*) FROM "{table.name}"')
-        places = [(first, count, "1")]
-    else:
-        places = [
-            (begin, min(_ROWS_AT_ONCE, last + 1 - begin), f"rowid BETWEEN {begin} AND {begin + _ROWS_AT_ONCE - 1}")
-            for begin in range(first, last + 1, _ROWS_AT_ONCE)
-        ]
-    return [
-        _Part(
-            export=export,
-            table=table,
-            select=select,
-            lacking=lacking,
-            where=f"{table.which} AND {where}",
-            at=begin - first,
-            room=rows,
-        )
-        for begin, rows, where in places
-    ]
+    return _split(export, table, selected, (first, last), where=table.which, count=count)
 
 
 def _parts_where(export: Export, table: ExportTable, where: str) -> list[_Part]:
@@ -166,25 +150,45 @@ def _parts_where(export: Export, table: ExportTable, where: str) -> list[_Part]:
     """
     if not export.has(table.name):
         return []
-    select, lacking = _select(export, table)
+    selected = _select(export, table)
     ((first, last, count),) = export.query(f'SELECT min(rowid), max(rowid), count(*) FROM "{table.name}" WHERE {where}')
     if not count:
         return []
-    if _has_holes(export, first, last):
-        places = [(first, count)]
+    holes = _has_holes(export, first, last)
+    return _split(export, table, selected, (first, last), where=where, count=count if holes else None)
+
+
+def _split(
+    export: Export,
+    table: ExportTable,
+    selected: tuple[str, tuple[ExportColumn, ...]],
+    ids: tuple[int, int],
+    *,
+    where: str,
+    count: int | None,
+) -> list[_Part]:
+    """The rows between two ids in parts of `_ROWS_AT_ONCE` of them, or in one of `count` rows where ids have holes.
+
+    nsys numbers rows from 1 without holes; others may have cut some.
+    """
+    (select, lacking), (first, last) = selected, ids
+    if count is not None:
+        places = [(first, last, count)]
     else:
-        places = [(begin, min(_ROWS_AT_ONCE, last + 1 - begin)) for begin in range(first, last + 1, _ROWS_AT_ONCE)]
+        begins = range(first, last + 1, _ROWS_AT_ONCE)
+        ends = ((begin, min(begin + _ROWS_AT_ONCE - 1, last)) for begin in begins)
+        places = [(begin, end, end - begin + 1) for begin, end in ends]
     return [
         _Part(
             export=export,
             table=table,
             select=select,
             lacking=lacking,
-            where=f"rowid BETWEEN {begin} AND {last if len(places) == 1 else begin + rows - 1} AND ({where})",
+            where=f"rowid BETWEEN {begin} AND {end} AND ({where})",
             at=begin - first,
             room=rows,
         )
-        for begin, rows in places
+        for begin, end, rows in places
     ]
 
 
