@@ -487,11 +487,11 @@ def _add_copies(total: Tally, ops: Copies, rows: slice | Ints, segments: Segment
     by_segment[Metric.H2D_MS] = sum_by(segment[inbound], length[inbound], size)
     for one in np.unique(device[in_turn]).tolist():
         tallied = total.devices.setdefault(one, DeviceTally())
-        for exposed, of in ((Metric.H2D_EXPOSED_MS, inbound), (Metric.MEM_EXPOSED_MS, ~inbound)):
-            here = in_turn & of & (device == one)
-            tallied.may_hide.setdefault(exposed, []).append(Placed(segment[here], start[here], end[here]))
-            if of is inbound:
-                tallied.ns[Metric.H2D_MS] = int(length[here].sum())
+        its = in_turn & (device == one)
+        to_device = its & inbound
+        tallied.ns[Metric.H2D_MS] = int(length[to_device].sum())
+        for exposed, of in ((Metric.H2D_EXPOSED_MS, to_device), (Metric.MEM_EXPOSED_MS, its & ~inbound)):
+            tallied.may_hide.setdefault(exposed, []).append(Placed(segment[of], start[of], end[of]))
     for one in np.unique(kind[in_turn]).tolist():
         here = in_turn & (kind == one)
         words = COPY_WORDS.get(one, f"CUDA memcpy kind {one}")
