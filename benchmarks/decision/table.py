@@ -100,7 +100,8 @@ def _simulated(simulated: Simulated) -> list[str]:
         "## Simulated",
         "",
         (
-            f"{simulated.gates} gates for each slowdown, {2 * simulated.gates} for none; seed {simulated.seed}. "
+            f"{simulated.gates} gates (`--gates {simulated.gates}`) for each slowdown, {2 * simulated.gates} for none; "
+            f"seed {simulated.seed}. "
             f"Every gate walks `perfgate.gate.check` with the default policy. {populations}. 10 blessed runs over "
             "5 occasions; the gate is a new occasion. A false alarm is REGRESSED where nothing got slower; power is "
             "the share of REGRESSED where step_ms got slower. Runs are all processes started, a duet's baseline runs "
