@@ -45,3 +45,12 @@ def plans_in_order(*, alternate: bool, interleaved: bool, noisy: bool) -> tuple[
     first = (DUET_PLAN,) if alternate else ()
     other = (INTERLEAVED_PLAN,) if interleaved else ()
     return (*other, *first) if noisy else first or other
+
+
+def first_pairs(plan: Plan, policy: Policy, *, before: int, most: int) -> int:
+    """Pairs that a duet makes before its first look, of `most` at all and after so many runs of the candidate.
+
+    Where a user asked for runs, pairs are made until there are so many: a bless takes those that were alone.
+    """
+    asked = 0 if policy.stops_early or plan.in_pairs else policy.runs - before
+    return min(max(plan.fewest_to_fail, asked), most)

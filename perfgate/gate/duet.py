@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
-from perfgate.gate.beginning import plans_in_order
+from perfgate.gate.beginning import first_pairs, plans_in_order
 from perfgate.gate.comparable import why_no_screen
 from perfgate.gate.conclusion import conclude
 from perfgate.gate.endings import NoDuet
@@ -87,10 +87,9 @@ def settle_by_duet(
         OtherSteps: the two sides have other steps.
         Ended: a run of the candidate came to nothing.
     """
-    if not underway.may_spend(2 * plan.fewest_to_fail + plan.alone_runs):
-        raise NoDuet(
-            f"the time budget leaves no room for {plan.fewest_to_fail} pairs.\nAllow more: --perfgate-time-budget"
-        )
+    first = first_pairs(plan, underway.policy, before=len(underway.runs), most=plan.most_runs)
+    if not underway.may_spend(2 * first + plan.alone_runs):
+        raise NoDuet(f"the time budget leaves no room for {first} pairs.\nAllow more: --perfgate-time-budget")
     try:
         with form() as duel:
             most = _affordable_pairs(underway, plan)
@@ -100,7 +99,7 @@ def settle_by_duet(
             terms = underway.terms(plan, max_runs=most, priors=_priors(plan, screened))
             against = duel.revision if stored is None else None
             terms = replace(terms, runs_before=before, against=against, stored=stored)
-            judgement, reference = _pairs(underway, duel, terms, stored, alone)
+            judgement, reference = _pairs(underway, duel, terms, stored, alone, first=min(first, most))
     except (*NO_DUET_BY, NoDuet) as impossible:
         underway.without_duet()
         if isinstance(impossible, NoDuet):
@@ -159,13 +158,17 @@ def _alone(underway: Underway, duel: Duel, stored: Baseline | None) -> StepsAlon
 
 
 def _pairs(
-    underway: Underway, duel: Duel, terms: Terms, stored: Baseline | None, alone: StepsAlone | None
+    underway: Underway, duel: Duel, terms: Terms, stored: Baseline | None, alone: StepsAlone | None, *, first: int
 ) -> tuple[Judgement, Baseline]:
-    """Make pairs and judge them until the plan is settled: the last judgement, and what it compared with."""
+    """Make pairs and judge them, from the `first` look on, until the plan is settled.
+
+    Returns:
+        The last judgement, and what it compared with.
+    """
     plan, references = terms.plan, underway.reference_runs
     own = underway.interleaved_runs if plan.in_pairs else underway.runs
     before = len(own)
-    wanted = plan.fewest_to_fail
+    wanted = first
     while True:
         pair = underway.make_pair(plan, partial(duel.pair, len(references), wanted))
         references.append(pair.reference)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from perfgate.gate.beginning import beginning, known_noisy, plans_in_order
+from perfgate.gate.beginning import beginning, first_pairs, known_noisy, plans_in_order
 from perfgate.gate.comparable import why_incomparable
 from perfgate.gate.terms import Expectation, Policy
 from perfgate.judge.forecast import expected_interleaved, expected_smallest
@@ -50,17 +50,21 @@ def forecast(
 def _with_commit(policy: Policy, plan: Plan, *, run_s: float | None, commit: str) -> tuple[str, ...]:
     """The stages of a duet with another commit than the baseline's, before which there is no screen."""
     pairs = _pairs(policy, plan)
-    first = f"{_alone(plan, run_s)}{_spending(min(plan.fewest_to_fail, pairs), run_s, plan)} with {commit}"
+    first = first_pairs(plan, policy, before=0, most=pairs)
+    told = f"{_alone(plan, run_s)}{_spending(first, run_s, plan)} with {commit}"
     more = f"if that does not do, up to {_spending(pairs, run_s, plan)}"
-    return (first, more) if pairs > plan.fewest_to_fail else (first,)
+    return (told, more) if pairs > first else (told,)
 
 
 def _without_screen(baseline: Baseline, policy: Policy, plan: Plan, *, run_s: float | None) -> tuple[str, ...]:
     """The stages where it goes straight to a duet with the baseline's commit."""
     pairs = _pairs(policy, plan)
-    first = f"{_alone(plan, run_s)}{_spending(plan.fewest_to_fail, run_s, plan)} with the baseline's commit"
-    up_to = f"{_spending(pairs, run_s, plan)}{_can_show(baseline, policy, pairs, plan)}"
-    return first, f"if that does not do, up to {up_to}"
+    first = first_pairs(plan, policy, before=0, most=pairs)
+    told = f"{_alone(plan, run_s)}{_spending(first, run_s, plan)} with the baseline's commit"
+    shows = _can_show(baseline, policy, pairs, plan)
+    if first == pairs:
+        return (f"{told}{shows}",)
+    return told, f"if that does not do, up to {_spending(pairs, run_s, plan)}{shows}"
 
 
 def _after_screen(baseline: Baseline, policy: Policy, duet: Plan | None, *, run_s: float | None) -> tuple[str, ...]:

@@ -158,6 +158,22 @@ def test_another_gpu_of_the_model_goes_straight_to_the_duet() -> None:
     assert "Straight to the duet: another GPU of the same model than the baseline's" in checked.verdict.remarks
 
 
+@pytest.mark.parametrize(("asked", "pairs"), [(1, 3), (3, 3), (4, 4), (5, 5), (20, 8)])
+def test_where_runs_were_asked_for_a_duet_makes_so_many_which_a_bless_takes(asked: int, pairs: int) -> None:
+    elsewhere = records.machine().model_copy(update={"gpus": (Gpu(name="NVIDIA H200", uuid="GPU-9"),)})
+    policy = Policy(runs=asked, stops_early=False)
+    prepared = duel(0, 0)
+    checked = check(expect(FULL, on=elsewhere), policy, Candidate(slower(0), on=elsewhere), prepared)
+    assert outcome_of(checked) == (Outcome.PASSED, Stage.DUET, pairs, pairs)
+    assert {planned for _, planned in prepared.asked} == {pairs}
+
+
+def test_runs_that_were_asked_for_and_made_before_the_duet_need_no_further_pairs() -> None:
+    policy = Policy(runs=5, stops_early=False)
+    checked = check(expect(FULL), policy, Candidate(*(slower(0, n, clock_mhz=1755) for n in range(5))), duel(0, 0))
+    assert outcome_of(checked) == (Outcome.PASSED, Stage.DUET, 8, 3)
+
+
 def test_another_driver_goes_straight_to_the_duet() -> None:
     updated = records.machine(driver="570.86.10")
     checked = check(expect(FULL, on=updated), Policy(), Candidate(slower(0), on=updated), duel(0, 0))

@@ -39,7 +39,10 @@ def test_on_another_gpu_the_form_is_promised_that_will_be_taken_and_all_the_runs
     fewer = gate.forecast(
         expect(noisy_baseline(), on=other), Policy(max_runs=7), run_s=None, duet=True, interleaved=True
     )
-    assert fewer[0] == "3 pairs with the baseline's commit"
+    assert len(fewer) == 1
+    assert fewer[0].startswith("3 pairs with the baseline's commit: can show ")
+    asked = gate.forecast(expect(FULL, on=other), Policy(runs=5, stops_early=False), run_s=None, duet=True)
+    assert asked[0] == "5 pairs with the baseline's commit"
     without = gate.forecast(expect(FULL, on=other), Policy(max_runs=5), run_s=None, duet=True, interleaved=True)
     assert without[0].startswith("3 runs: can show ")
 
