@@ -377,6 +377,22 @@ class Case:
     says: str = field(repr=False)
 
 
+COPY_ADDED = """
+__ loop __
+loop: REGRESSED (2 runs against 5 blessed)
+  h2d_copies rose from 2 to 3 per step (exact).
+  metric      baseline    now  change               budget  outcome       p
+  ----------  --------  -----  -------------------  ------  ---------  ----
+  h2d_copies         2      3  +1 (+50.0 %)          exact  REGRESSED
+  step_ms        12.34  12.34  +0.0 % [-1.8, +1.9]     2 %  PASSED     0.49
+  [ ]: interval, 95 %, adjusted for looking more than once; p: probability of such a rise by chance; could
+      show: the smallest loss these runs could have shown
+  next        If this is meant, gate with --perfgate-runs=5 (what a baseline needs) and bless it: perfgate
+      bless loop --reason "..." --accept-regression
+  files       .perfgate/results/nvidia-h200/loop/TIME
+REGRESSED  loop  h2d_copies rose from 2 to 3 per step (exact).
+GATE SHUT: 1 REGRESSED of 1 workload
+"""
 CASES = (
     Case(
         name="no baseline",
@@ -1144,22 +1160,7 @@ GATE SHUT: 1 REGRESSED of 1 workload
     Case(
         name="a count rose",
         arrange=lambda project: blessed(project, SLOWER),
-        says="""
-__ loop __
-loop: REGRESSED (2 runs against 5 blessed)
-  h2d_copies rose from 2 to 3 per step (exact).
-  metric      baseline    now  change               budget  outcome       p
-  ----------  --------  -----  -------------------  ------  ---------  ----
-  h2d_copies         2      3  +1 (+50.0 %)          exact  REGRESSED
-  step_ms        12.34  12.34  +0.0 % [-1.8, +1.9]     2 %  PASSED     0.49
-  [ ]: interval, 95 %, adjusted for looking more than once; p: probability of such a rise by chance; could
-      show: the smallest loss these runs could have shown
-  next        If this is meant, gate with --perfgate-runs=5 (what a baseline needs) and bless it: perfgate
-      bless loop --reason "..." --accept-regression
-  files       .perfgate/results/nvidia-h200/loop/TIME
-REGRESSED  loop  h2d_copies rose from 2 to 3 per step (exact).
-GATE SHUT: 1 REGRESSED of 1 workload
-""",
+        says=COPY_ADDED,
     ),
     Case(
         name="GPU throttled",
@@ -1259,21 +1260,7 @@ GATE SHUT: 2 reasons above
     Case(
         name="workload marked xfail has regressed",
         arrange=lambda project: blessed(project, SLOWER, text=XFAIL),
-        says="""
-loop: REGRESSED (2 runs against 5 blessed)
-  h2d_copies rose from 2 to 3 per step (exact).
-  metric      baseline    now  change               budget  outcome       p
-  ----------  --------  -----  -------------------  ------  ---------  ----
-  h2d_copies         2      3  +1 (+50.0 %)          exact  REGRESSED
-  step_ms        12.34  12.34  +0.0 % [-1.8, +1.9]     2 %  PASSED     0.49
-  [ ]: interval, 95 %, adjusted for looking more than once; p: probability of such a rise by chance; could
-      show: the smallest loss these runs could have shown
-  next        If this is meant, gate with --perfgate-runs=5 (what a baseline needs) and bless it: perfgate
-      bless loop --reason "..." --accept-regression
-  files       .perfgate/results/nvidia-h200/loop/TIME
-REGRESSED  loop  h2d_copies rose from 2 to 3 per step (exact).
-GATE SHUT: 1 REGRESSED of 1 workload
-""",
+        says=COPY_ADDED.replace("__ loop __\n", ""),
     ),
     Case(
         name="a conftest that exits with 0 where pytest is configured",
@@ -1312,6 +1299,23 @@ GATE SHUT: pytest was ended with exit status 0 before the gate was told: by pyte
 """,
     ),
     Case(
+        name="a conftest that says 0 whatever pytest says",
+        arrange=partial(
+            left_early,
+            conftest="@pytest.hookimpl(wrapper=True, tryfirst=True)\n"
+            "def pytest_cmdline_main():\n    yield\n    return 0\n",
+        ),
+        says=COPY_ADDED,
+    ),
+    Case(
+        name="a conftest that leaves with 0 where pytest is cleared away",
+        arrange=partial(
+            left_early,
+            conftest="def pytest_unconfigure():\n    sys.exit(0)\n",
+        ),
+        says=COPY_ADDED,
+    ),
+    Case(
         name="a conftest that leaves with 0 while it is loaded",
         arrange=partial(
             left_early,
@@ -1330,22 +1334,7 @@ Let it raise, or skip what it cannot run.
             left_early,
             conftest=ALL_IS_WELL,
         ),
-        says="""
-__ loop __
-loop: REGRESSED (2 runs against 5 blessed)
-  h2d_copies rose from 2 to 3 per step (exact).
-  metric      baseline    now  change               budget  outcome       p
-  ----------  --------  -----  -------------------  ------  ---------  ----
-  h2d_copies         2      3  +1 (+50.0 %)          exact  REGRESSED
-  step_ms        12.34  12.34  +0.0 % [-1.8, +1.9]     2 %  PASSED     0.49
-  [ ]: interval, 95 %, adjusted for looking more than once; p: probability of such a rise by chance; could
-      show: the smallest loss these runs could have shown
-  next        If this is meant, gate with --perfgate-runs=5 (what a baseline needs) and bless it: perfgate
-      bless loop --reason "..." --accept-regression
-  files       .perfgate/results/nvidia-h200/loop/TIME
-REGRESSED  loop  h2d_copies rose from 2 to 3 per step (exact).
-GATE SHUT: 1 REGRESSED of 1 workload
-""",
+        says=COPY_ADDED,
     ),
     Case(
         name="a conftest that takes every exit status for 0, and no workload",

@@ -83,7 +83,7 @@ def pytest_load_initial_conftests(
     elif getattr(given, "perfgate_worker", None):
         importlib.import_module("perfgate.plugin.handed_on").prepend_addopts(early_config, parser, args)
     try:
-        return (yield)
+        yield
     except SystemExit as left:
         if left.code or not getattr(given, "perfgate", False):
             raise
@@ -91,23 +91,31 @@ def pytest_load_initial_conftests(
             "--perfgate: a conftest left with sys.exit(0) while it was loaded, so nothing was measured. "
             "That is no success.\nLet it raise, or skip what it cannot run."
         ) from None
+    if getattr(given, "perfgate", False):
+        early_config.pluginmanager.register(_Outermost())
 
 
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_cmdline_main(
-    config: pytest.Config,
-) -> Generator[None, int | pytest.ExitCode | None, int | pytest.ExitCode | None]:
-    """Refuse what pytest-xdist would do before a gate could, and let no pytest succeed whose gate is not open."""
-    gates = config.getoption("perfgate")
-    if gates and config.getoption("looponfail", None):
-        raise pytest.UsageError(
-            "--perfgate: pytest-xdist was asked to run again whatever fails until it passes (-f). A gate gives one "
-            "verdict.\nLeave -f out."
-        )
-    status = yield
-    if gates and not status:
-        return int(importlib.import_module("perfgate.plugin.gate_side").held_status(config))
-    return status
+class _Outermost:
+    """A plugin that is registered after all conftests, so that none of their hooks is outside its own."""
+
+    @staticmethod
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_cmdline_main(
+        config: pytest.Config,
+    ) -> Generator[None, int | pytest.ExitCode | None, int | pytest.ExitCode | None]:
+        """Refuse what pytest-xdist would do before a gate could, and let no pytest succeed whose gate is not open."""
+        if config.getoption("looponfail", None):
+            raise pytest.UsageError(
+                "--perfgate: pytest-xdist was asked to run again whatever fails until it passes (-f). A gate gives one "
+                "verdict.\nLeave -f out."
+            )
+        status: int | pytest.ExitCode | None = None
+        try:
+            status = yield
+        except SystemExit as left:
+            if left.code:
+                raise
+        return status or int(importlib.import_module("perfgate.plugin.gate_side").held_status(config))
 
 
 def pytest_configure(config: pytest.Config) -> None:
