@@ -84,8 +84,9 @@ def attributions(
 
     The metrics that say most come first: losses before gains, counts before clocks, which follow from them, of clocks
     what changed most, and the step, in which all of it shows, last, unless it holds what no other shows. A step is no
-    range's own: kernel time, idle time and copies that nothing hides, which are, stand for it. Kernels bear the names
-    that `named` makes of theirs. Of several processes each metric is told of the one that `told_pair` chooses.
+    range's own: kernel time, idle time and copies that nothing hides, which are, stand for it; and of steps that use no
+    GPU the ranges' own time on the CPU. Kernels bear the names that `named` makes of theirs. Of several processes each
+    metric is told of the one that `told_pair` chooses.
     """
     found: list[Attribution] = []
     of_metric = {row.metric: row for row in rows}
@@ -105,7 +106,8 @@ def taken_apart(
     named: Callable[[str], str] = str,
 ) -> list[Attribution]:
     """Take apart one metric that moved, between one process and itself; `rows` are those of all metrics."""
-    sources = _PARTS_OF_STEP if row.metric is Metric.STEP_MS else (row.metric,)
+    of_cpu = any(Metric.STEP_MS in sample.values for sample in now.ranges)
+    sources = _PARTS_OF_STEP if row.metric is Metric.STEP_MS and not of_cpu else (row.metric,)
     by_range = [part for source in sources for part in _by_range(rows.get(source), before, now)]
     by_axis = {
         Axis.RANGE: by_range,

@@ -1,4 +1,4 @@
-"""To which moments of a process the idle times of a device belong; it must not know what they cost."""
+"""To which moments of a process its time, or the idle time of a device, belongs; it must not know what they cost."""
 
 from __future__ import annotations
 
@@ -18,3 +18,9 @@ def gaps_by_segment(segments: Segments, idle: Idle, windows: Windows, queued: Qu
     begins, ends = idle.starts[queued.flags], (idle.starts + np.diff(idle.before))[queued.flags]
     lasted = windows.within(begins, ends)
     return np.asarray(by_time + sum_by(queued.segment, lasted, len(segments.step)), np.int64)
+
+
+def time_by_segment(segments: Segments, windows: Windows) -> Ints:
+    """The ns of each segment that lie in the windows: what the innermost ranges of steps without a GPU took."""
+    bounds = np.concatenate((windows.starts[:1], segments.edges, windows.ends[-1:]))
+    return windows.within(bounds[:-1], bounds[1:])

@@ -11,7 +11,7 @@ import numpy as np
 from perfgate.metrics.absent import unplaced, why_absent, why_unplaced
 from perfgate.metrics.complaints import complaints
 from perfgate.metrics.devices import Devices
-from perfgate.metrics.gaps import gaps_by_segment
+from perfgate.metrics.gaps import gaps_by_segment, time_by_segment
 from perfgate.metrics.intervals import Idle
 from perfgate.metrics.process import Process
 from perfgate.metrics.queued import Queued
@@ -134,6 +134,7 @@ def _attributable(
     """Per metric that was measured: its sums by segment, of turns only; and the divisor.
 
     `idle` is of each device whose gaps count; none where these were not measured. `exposed` is of each device used.
+    The step itself is taken apart only where no device is: its ranges' time on the CPU is all it is made of then.
     """
     segments, windows = process.segments, process.windows
     inside = segments.turn >= 0
@@ -156,4 +157,6 @@ def _attributable(
             for device, of_device in idle.items()
         )
         by_segment[Metric.GAP_MS] = (reduce(np.add, gaps), windows.steps)
+    if not exposed and windows is not None and Metric.STEP_MS in values:
+        by_segment[Metric.STEP_MS] = (time_by_segment(segments, windows), windows.steps)
     return by_segment

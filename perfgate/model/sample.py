@@ -35,7 +35,10 @@ class RangeSample(Record):
     cpu_ms: float
     """Time between push and pop, children included."""
     values: Mapping[Metric, float] = {}
-    """All that were measured but step_ms; in older baselines without what nothing hides, which is unknown there."""
+    """All that were measured, step_ms only of steps that use no GPU, where it is the range's own time on the CPU.
+
+    In older baselines without that, and without what nothing hides: it is unknown there.
+    """
 
     @property
     def size_ms(self) -> float:

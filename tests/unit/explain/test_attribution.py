@@ -78,6 +78,15 @@ def test_what_nothing_hides_is_told_by_its_ranges_and_so_is_the_step_that_it_len
     }
 
 
+def test_a_step_that_uses_no_gpu_is_told_by_the_ranges_own_time() -> None:
+    before = Breakdown(ranges=ranges(M.STEP_MS, {"load": 4.0, "forward": 6.0}))
+    now = Breakdown(ranges=ranges(M.STEP_MS, {"load": 6.4, "forward": 6.0}))
+    rows = moved(M.STEP_MS, 10.0, 12.4)
+    assert where(attributions(before, now, rows)) == {M.STEP_MS: "+2.4 ms: +2.4 under load"}
+    of_older = Breakdown(ranges=tuple(row.model_copy(update={"values": {}}) for row in before.ranges))
+    assert where(attributions(of_older, now, rows)) == {}
+
+
 @pytest.mark.parametrize("metric", EXPOSED)
 def test_of_a_baseline_without_the_times_that_nothing_hides_by_range_none_has_moved(metric: Metric) -> None:
     before = Breakdown(ranges=ranges(M.KERNEL_MS, {"backward": 5.0}))

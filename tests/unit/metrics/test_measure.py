@@ -138,7 +138,28 @@ def test_an_unnamed_kernel_is_told_by_its_key() -> None:
 def test_ranges_without_a_gpu_are_per_step_too() -> None:
     ranges = [Range(start=1000 * k, end=1000 * k + 900, name="step") for k in range(4)]
     (sample,) = measure(build(ranges=ranges), step="step", steps=4)
-    assert [(row.name, row.count, row.cpu_ms) for row in sample.ranges] == [("step", 1.0, 0.0009)]
+    assert [(row.name, row.count, row.cpu_ms) for row in sample.ranges] == [("step", 1.0, 0.0009), ("(no range)", 0, 0)]
+
+
+def test_steps_without_a_gpu_are_made_of_their_ranges_own_time() -> None:
+    # Completions 9, 19, 29, 39: the last two periods count, each with 1 between the steps.
+    ranges = [
+        one
+        for k in range(4)
+        for one in (
+            Range(start=10_000_000 * k, end=10_000_000 * k + 9_000_000, name="step"),
+            Range(start=10_000_000 * k + 1_000_000, end=10_000_000 * k + 8_000_000, name="forward"),
+            Range(start=10_000_000 * k + 2_000_000, end=10_000_000 * k + 5_000_000, name="attention"),
+        )
+    ]
+    (sample,) = measure(build(ranges=ranges), step="step", steps=4)
+    own = {row.name: row.values[Metric.STEP_MS] for row in sample.ranges}
+    assert own == {"forward": 4.0, "attention": 3.0, "step": 2.0, "(no range)": 1.0}
+    assert sum(own.values()) == sample.values[Metric.STEP_MS] == 10.0
+
+
+def test_steps_on_a_gpu_are_not_made_of_their_ranges_time_on_the_cpu() -> None:
+    assert not any(Metric.STEP_MS in row.values for row in only(draw(SYNCHRONOUS)).ranges)
 
 
 def test_times_before_the_captures_zero_are_times_like_any_other() -> None:

@@ -164,7 +164,7 @@ def test_a_synchronisation_at_the_end_of_a_bout_or_in_the_wait_is_in_no_step() -
         """)
     )
     assert sample.values[Metric.SYNCS] == 0.0
-    assert [(row.name, row.values[Metric.SYNCS]) for row in sample.ranges] == [("step", 0.0)]
+    assert [(row.name, row.values[Metric.SYNCS]) for row in sample.ranges] == [("step", 0.0), ("(no range)", 0.0)]
 
 
 def test_work_that_ends_after_the_bouts_last_step_and_before_the_wait_is_in_the_bouts_window() -> None:
