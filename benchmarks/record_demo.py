@@ -32,7 +32,7 @@ def record(name: str, project: Path, target: Path) -> tuple[Recording, Result]:
     """Run one gate in a scratch project, and pack its runs."""
     command = [sys.executable, "-m", "pytest", "--perfgate", "-k", WORKLOAD, f"--perfgate-runs={RUNS}"]
     subprocess.run(command, cwd=project, env={**os.environ, "SMALL_SLIP": SLIPS[name]}, check=False)
-    kept = Store(project, "baselines").latest_result(WORKLOAD)
+    kept = Store(project, "baselines").results.latest(WORKLOAD)
     if kept is None or len(kept.result.runs) != RUNS:
         raise SystemExit(f"{name}: the gate kept no result of {RUNS} runs")
     runs: list[RecordedRun] = []

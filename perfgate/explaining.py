@@ -126,24 +126,24 @@ def compared_with(kept: KeptResult, store: Store) -> Subject:
         commit = "another commit" if result.verdict.duet is None else result.verdict.duet.commit[:12]
         return of_result(kept, runs=result.reference_runs, label=f"{commit}, run beside it")
     slug, name = result.machine.slug, result.workload.id
-    baseline = store.load_baseline(slug, name)
+    baseline = store.baselines.load(slug, name)
     if baseline is None:
         raise BaselineMissing(
             subject=name,
             fact=f"it has no baseline on {slug}, so its result was compared with nothing",
             next_step='Bless one first: perfgate bless --reason "...", or name two things: perfgate explain A B',
         )
-    label = os.path.relpath(store.baseline_path(slug, name))
+    label = os.path.relpath(store.baselines.path(slug, name))
     return Subject(side=Side.of_baseline(label, baseline), capture=_first_capture(baseline_results(store, result)))
 
 
 def baseline_results(store: Store, result: Result) -> list[KeptResult]:
     """The kept results on the same machine that the workload's baseline was blessed from, newest first."""
-    baseline = store.load_baseline(result.machine.slug, result.workload.id)
+    baseline = store.baselines.load(result.machine.slug, result.workload.id)
     if baseline is None:
         return []
     occasions = {occasion.measured_at for occasion in baseline.occasions}
-    listed = store.results(result.workload.id, result.machine.slug)
+    listed = store.results.listed(result.workload.id, result.machine.slug)
     found = [KeptResult(folder=one.folder, result=one.found) for one in listed if isinstance(one.found, Result)]
     return [one for one in found if one.result.measured_at in occasions]
 

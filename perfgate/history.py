@@ -98,7 +98,7 @@ class _Files:
 
     def slugs(self) -> tuple[str, ...]:
         """The machines that have a baseline now."""
-        return self.store.other_machines(self._workload) if self._workload else ()
+        return self.store.baselines.other_machines(self._workload) if self._workload else ()
 
     def path(self, slug: str) -> Path:
         return self.folder / slug / self.name
@@ -197,7 +197,7 @@ def _opened(store: Store, path: Path, blob: git.Blob) -> Baseline | str:
     if blob.content is None:
         return blob.fault
     try:
-        return _dated(store.baseline_in(blob.content, path))
+        return _dated(store.baselines.parse(blob.content, path))
     except BaselineUnreadable as error:
         return error.fact
 
@@ -259,7 +259,7 @@ def _machine(files: _Files, slug: str, metric: Metric, repository: _Repository |
 def _on_disk(files: _Files, slug: str) -> Baseline | str | None:
     """What lies in the working tree, why it is no baseline, or None where nothing does."""
     try:
-        return _dated(files.store.own_baseline(files.path(slug)))
+        return _dated(files.store.baselines.own(files.path(slug)))
     except BaselineMissing:
         return None
     except BaselineUnreadable as error:
@@ -450,7 +450,7 @@ def _slugs(ever: Iterable[str], name: str) -> set[str]:
 def _workloads(store: Store, ever: Iterable[str]) -> list[str]:
     """The workloads that have or had a baseline."""
     stems = (PurePosixPath(path).name.removesuffix(".json") for path in ever)
-    return sorted({*(one.workload for one in store.baselines()), *(workload_of(stem) or stem for stem in stems)})
+    return sorted({*(one.workload for one in store.baselines.listed()), *(workload_of(stem) or stem for stem in stems)})
 
 
 def _retold(error: RepositoryUnreadable) -> RepositoryUnreadable:

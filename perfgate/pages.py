@@ -86,7 +86,7 @@ def document_of(kept: Sequence[KeptResult], settings: Settings, shelf: Shelf) ->
 
 def _document_workload(kept: KeptResult, settings: Settings, shelf: Shelf) -> DocumentWorkload:
     result = kept.result
-    baseline = shelf.store.baseline_path(result.machine.slug, result.workload.id)
+    baseline = shelf.store.baselines.path(result.machine.slug, result.workload.id)
     source, line = declared_at(result.workload)
     return DocumentWorkload(
         verdict=result.verdict,
@@ -108,12 +108,12 @@ def _enriched(told: PageWorkload, document: GateDocument, shelf: Shelf) -> PageW
     if told.files is not None:
         with suppress(PerfgateError):
             folder = shelf.root / told.files
-            kept = KeptResult(folder=folder, result=shelf.store.load_result(folder))
+            kept = KeptResult(folder=folder, result=shelf.store.results.load(folder))
             machine = kept.result.machine
     baseline: Baseline | None = None
     if machine is not None:
         with suppress(PerfgateError):
-            baseline = shelf.store.load_baseline(machine.slug, name)
+            baseline = shelf.store.baselines.load(machine.slug, name)
     if baseline is not None and machine is not None:
         update |= {
             "baseline": Side.of_baseline("baseline", baseline),

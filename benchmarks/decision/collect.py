@@ -234,12 +234,12 @@ class Project:
 
     def baseline(self) -> Baseline | None:
         """The blessed baseline, None where there is none yet."""
-        listed = Store(self.root, "baselines").baselines()
+        listed = Store(self.root, "baselines").baselines.listed()
         return next((one.found for one in listed if isinstance(one.found, Baseline)), None)
 
     def latest(self) -> KeptResult | None:
         """What the gate that was made last has kept."""
-        return Store(self.root, "baselines").latest_result(self.loop)
+        return Store(self.root, "baselines").results.latest(self.loop)
 
     def run_s(self) -> float:
         """What a run takes, s, by what was kept last; a guess where nothing was."""

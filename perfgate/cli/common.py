@@ -56,9 +56,9 @@ def screen() -> tuple[int, bool]:
 
 
 def latest(store: Store, workload: str) -> KeptResult:
-    latest = store.latest_result(workload)
+    latest = store.results.latest(workload)
     if latest is None:
-        kept = ", ".join(store.kept_workloads()) or "none"
+        kept = ", ".join(store.results.workloads()) or "none"
         raise ResultMissing(
             subject=workload,
             fact="no result of it is kept",
@@ -70,7 +70,7 @@ def latest(store: Store, workload: str) -> KeptResult:
 
 def kept_results(store: Store, baseline: Baseline) -> list[Result]:
     """What is kept of a baseline's workload on its machine, newest first."""
-    listed = store.results(baseline.workload, baseline.machine.slug)
+    listed = store.results.listed(baseline.workload, baseline.machine.slug)
     return [one.found for one in listed if isinstance(one.found, Result)]
 
 

@@ -72,9 +72,9 @@ def show(workload: str | None) -> None:
     """Show the baselines of WORKLOAD, or list all."""
     here = project()
     width, colour = screen()
-    listed = [one for one in here.store.baselines() if workload in (None, one.workload)]
+    listed = [one for one in here.store.baselines.listed() if workload in (None, one.workload)]
     if not listed:
-        known = ", ".join(sorted({one.workload for one in here.store.baselines()}))
+        known = ", ".join(sorted({one.workload for one in here.store.baselines.listed()}))
         raise BaselineMissing(
             subject=workload or here.baselines,
             fact="there is no baseline",
@@ -288,7 +288,7 @@ def _probed(here: Project, name: str, a: Subject, b: Subject, *, most: int, full
         python=sys.executable,
         pytest_options=collected.worker_options,
     )
-    baseline = here.store.load_baseline(kept.result.machine.slug, name)
+    baseline = here.store.baselines.load(kept.result.machine.slug, name)
     found = Candidates(a=a, b=b, result=kept.result, baseline=baseline)
     with gpu_lock(machine.gpus, timeout_s=here.settings.lock_timeout_s, on_wait=_say, workload=name):
         probes = probe(bench, tool, workload, found, most=most, tell=_say)
@@ -357,15 +357,15 @@ def _subject(store: Store, word: str, step: str | None, held: ExitStack) -> Subj
         )
     if path.is_dir() or path.name == "result.json":
         folder = path if path.is_dir() else path.parent
-        kept = KeptResult(folder=folder, result=store.load_result(path))
+        kept = KeptResult(folder=folder, result=store.results.load(path))
         return of_result(kept, runs=kept.result.runs, label=word)
     if path.suffix == ".json":
         _refuse_document(path)
-        return Subject(side=Side.of_baseline(word, store.read_baseline(path)))
+        return Subject(side=Side.of_baseline(word, store.baselines.read(path)))
     if word.endswith(":kept"):
         kept = latest(store, word.removesuffix(":kept"))
         return of_result(kept, runs=kept.result.runs, label=word)
-    listed = store.baselines()
+    listed = store.baselines.listed()
     found = [one for one in listed if one.workload == word]
     if len(found) == 1:
         if isinstance(found[0].found, BaselineUnreadable):
@@ -447,7 +447,7 @@ def inspect(capture: Path, *, step: str | None, warmup: int, as_json: bool) -> N
 def page(out: Path, workloads: tuple[str, ...]) -> None:
     """Write a page with plots and timelines of each WORKLOAD's newest kept result (default: of all)."""
     here = project()
-    names = tuple(dict.fromkeys(workloads)) or here.store.kept_workloads()
+    names = tuple(dict.fromkeys(workloads)) or here.store.results.workloads()
     if not names:
         raise ResultMissing(
             subject="page",

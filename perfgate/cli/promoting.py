@@ -43,7 +43,7 @@ def bless(workloads: tuple[str, ...], reason: str, *, accept_regression: bool, o
         raise ResultMissing(
             subject="bless",
             fact="no result that could be blessed is kept in this project"
-            if here.store.kept_workloads()
+            if here.store.results.workloads()
             else "no result is kept in this project",
             expectation="It makes a baseline of what a gate has measured",
             next_step="Measure first: pytest --perfgate",
@@ -66,7 +66,7 @@ def bless(workloads: tuple[str, ...], reason: str, *, accept_regression: bool, o
             )
         budgets[name] = {**here.settings.budgets, **results[0].workload.budgets}
         uncommitted[name] = results[0].uncommitted
-        old = here.store.load_baseline(results[0].machine.slug, name)
+        old = here.store.baselines.load(results[0].machine.slug, name)
         at = datetime.now(UTC)
         if occasion:
             return old, blessing.add_occasion(
@@ -87,7 +87,7 @@ def bless(workloads: tuple[str, ...], reason: str, *, accept_regression: bool, o
         )
 
     for old, new in _all_or_nothing(names, plan):
-        shown = os.path.relpath(here.store.save_baseline(new, replacing=old))
+        shown = os.path.relpath(here.store.baselines.save(new, replacing=old))
         rows, costs = blessing.differences(old, new), blessing.costs(new, budgets[new.workload])
         told = (
             occasion_text(old, new, rows, width=width, colour=colour, costs=costs, path=shown)
@@ -135,7 +135,7 @@ class _Gone:
 def _still_there(store: Store, gone: _Gone) -> tuple[str, ...]:
     """The workloads with kept results but for those that are gone, of which it is said so."""
     names = []
-    for name in store.kept_workloads():
+    for name in store.results.workloads():
         with suppress(ResultUnreadable):  # to be told as a refusal
             if (why := gone.why(latest(store, name).result)) is not None:
                 click.echo(f"{name}: left out, the workload is gone: {why}")
@@ -169,5 +169,5 @@ def _all_or_nothing(
 
 def _blessable(store: Store, workload: str) -> list[Result]:
     """A workload's kept results on the machine of the newest, newest first."""
-    listed = store.results(workload, latest(store, workload).result.machine.slug)
+    listed = store.results.listed(workload, latest(store, workload).result.machine.slug)
     return [one.found for one in listed if isinstance(one.found, Result)]

@@ -84,7 +84,7 @@ def _targets(here: Project, names: Sequence[str]) -> list[Target]:
                 expectation=f"There are: {', '.join(sorted(known)) or 'none'}",
                 next_step="See them all: pytest --perfgate --collect-only -q",
             )
-        baseline = here.store.load_baseline(slug, name)
+        baseline = here.store.baselines.load(slug, name)
         if baseline is not None:
             calibration.refuse_parameters(baseline, known[name])
             targets.append(Target(workload=known[name], baseline=baseline))
@@ -145,7 +145,7 @@ def _calibrated(here: Project, target: Target, *, since: datetime | None) -> str
         budgets={**here.settings.budgets, **target.workload.budgets},
         duet=duet,
     )
-    path = here.store.save_baseline(found.baseline, replacing=target.baseline)
+    path = here.store.baselines.save(found.baseline, replacing=target.baseline)
     repeats = found.repeats
     head = CalibrationHead(
         workload=target.workload.id,

@@ -77,7 +77,7 @@ def play_recorded(captures: Path, folder: Path, say: Callable[[str], None], *, w
     if first.verdict.outcome is not Outcome.NO_BASELINE:
         return EXIT_SHUT
     baseline = _bless(manifest, first, None, "what the demo compares with", accept=False)
-    store.save_baseline(baseline, replacing=None)
+    store.baselines.save(baseline, replacing=None)
     say(f'$ perfgate bless {manifest.workload.id} --reason "{baseline.blessing.reason}"\n')
 
     unchanged = _check(manifest, manifest.unchanged, baseline, captures, folder, runs=3)
@@ -90,7 +90,7 @@ def play_recorded(captures: Path, folder: Path, say: Callable[[str], None], *, w
 
     if slip.verdict.outcome is Outcome.REGRESSED:
         meant = _bless(manifest, slip, baseline, "the demo blesses a loss", accept=True)
-        store.save_baseline(meant, replacing=baseline)
+        store.baselines.save(meant, replacing=baseline)
         say(f'$ perfgate bless {manifest.workload.id} --reason "{meant.blessing.reason}" --accept-regression')
         rows = blessing.differences(baseline, meant)
         say(bless_text(baseline, meant, rows, width=width, colour=colour, costs=blessing.costs(meant)))

@@ -17,7 +17,7 @@ from perfgate.store import ListedBaseline, Store
 def expectation_of(store: Store, workload: Workload, machine: Machine, *, root: Path) -> Expectation:
     """One workload with what its baseline is on this machine, or with those that it has on others."""
     try:
-        baseline = store.load_baseline(machine.slug, workload.id)
+        baseline = store.baselines.load(machine.slug, workload.id)
         others = () if baseline is not None else tuple(_on_other_machines(store, workload.id))
     except BaselineUnreadable as broken:
         return Expectation(workload=workload, machine=machine, trouble=str(broken))
@@ -31,8 +31,8 @@ def expectation_of(store: Store, workload: Workload, machine: Machine, *, root: 
 
 
 def _on_other_machines(store: Store, workload: str) -> Iterator[ListedBaseline]:
-    for slug in store.other_machines(workload):
-        yield from (one for one in store.baselines(slug) if one.workload == workload)
+    for slug in store.baselines.other_machines(workload):
+        yield from (one for one in store.baselines.listed(slug) if one.workload == workload)
 
 
 def _gpu_of(listed: ListedBaseline) -> str:
@@ -47,7 +47,7 @@ def _is_of(listed: ListedBaseline, machine: Machine) -> bool:
 
 def orphans(store: Store, machine: Machine, known: Collection[str]) -> tuple[str, ...]:
     """Baselines of a machine that belong to none of the known workloads, by workload id."""
-    return tuple(listed.workload for listed in store.baselines(machine.slug) if listed.workload not in known)
+    return tuple(listed.workload for listed in store.baselines.listed(machine.slug) if listed.workload not in known)
 
 
 def gone(
@@ -58,7 +58,7 @@ def gone(
     Not of baselines that do not know their file: those of one that was is not told from others.
     """
     found: dict[str, str] = {}
-    for listed in store.baselines(machine.slug) if named else ():
+    for listed in store.baselines.listed(machine.slug) if named else ():
         source = listed.found.source if isinstance(listed.found, Baseline) else None
         if listed.workload in known or source is None:
             continue

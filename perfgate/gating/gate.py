@@ -161,7 +161,7 @@ class Gate:
             )
         expectation = expecting.expectation_of(self.store, workload, bench.machine, root=self.root)
         try:
-            folder = self.store.new_folder(workload.id, bench.machine.slug, at=started_at)
+            folder = self.store.results.new_folder(workload.id, bench.machine.slug, at=started_at)
         except PerfgateError as refused:
             return as_not_measured(workload.id, refused)
         self._folders[workload.id] = folder
@@ -221,7 +221,7 @@ class Gate:
             interleaved_runs=checked.interleaved_runs,
             verdict=checked.verdict,
         )
-        self.store.save_result(result, folder)
+        self.store.results.save(result, folder)
 
     # What it takes
 
@@ -264,7 +264,7 @@ class Gate:
     def _last_run_s(self, expectation: Expectation) -> float | None:
         """What a run took when this workload was last measured here, s."""
         try:
-            latest = self.store.latest_result(expectation.workload.id, expectation.machine.slug)
+            latest = self.store.results.latest(expectation.workload.id, expectation.machine.slug)
         except PerfgateError:
             return None
         return median(run.wall_s for run in latest.result.runs) if latest is not None and latest.result.runs else None
@@ -284,7 +284,7 @@ class Gate:
         """The file of a workload's baseline on this machine, where there is one."""
         if self.machine is None:
             return None
-        file = self.store.baseline_path(self.machine.slug, workload)
+        file = self.store.baselines.path(self.machine.slug, workload)
         return file if os.path.lexists(file) else None
 
     # What the whole amounts to
@@ -344,7 +344,7 @@ class Gate:
         refused: list[str] = []
         for name, verdict in changed.items():
             try:
-                self.store.save_verdict(verdict, self._folders[name])
+                self.store.results.save_verdict(verdict, self._folders[name])
             except PerfgateError as error:
                 refused.append(f"{name}: {error}".replace("\n", " "))
         return tuple(refused)

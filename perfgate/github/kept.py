@@ -61,7 +61,7 @@ class Checkout:
         Raises:
             BlessRefused: there, or on the way, is a link.
         """
-        inside = self.store.baseline_path(baseline.machine.slug, baseline.workload).relative_to(self.root)
+        inside = self.store.baselines.path(baseline.machine.slug, baseline.workload).relative_to(self.root)
         for place in (inside, *inside.parents):
             if place.parts and (self.root / place).is_symlink():
                 raise BlessRefused(
@@ -275,7 +275,7 @@ def read_result(path: str, raw: bytes, where: str, head_sha: str) -> Result:
             expectation="Expected are results/<machine>/<workload>/<time>/result.json, of a few hundred KB",
             next_step="See what the gate's job has uploaded.",
         )
-    result = Store(Path(), ".").result_in(raw, Path(told))
+    result = Store(Path(), ".").results.parse(raw, Path(told))
     if not result.workload.id.isprintable() or len(result.workload.id) > LONGEST_WORKLOAD:
         raise ResultUnreadable(
             subject=str(told),

@@ -168,7 +168,7 @@ def find(
     left: list[Left] = []
     for (slug, workload), (result, *twins) in sorted(by_key.items()):
         try:
-            old = here.store.load_baseline(slug, workload)
+            old = here.store.baselines.load(slug, workload)
             if twins:
                 raise BlessRefused(
                     subject=workload,
@@ -196,7 +196,7 @@ def find(
         assert path is not None
         extended.append(Extended(old=old, new=new, path=path, result=result))
     here_now = {one.path for one in extended}
-    for listed in here.store.baselines():
+    for listed in here.store.baselines.listed():
         if isinstance(listed.found, Baseline):
             path = here.path_in_tree(listed.found)
             if path in earlier and path not in here_now:
@@ -217,7 +217,7 @@ def not_merged(repository: Repository, pull: PullRequest, here: Checkout, folder
     """
     there = repository.blobs(pull.head_sha, folder)
     found: dict[str, Baseline] = {}
-    for listed in here.store.baselines():
+    for listed in here.store.baselines.listed():
         if not isinstance(listed.found, Baseline):
             continue
         path = here.path_in_tree(listed.found)
@@ -225,7 +225,7 @@ def not_merged(repository: Repository, pull: PullRequest, here: Checkout, folder
         if blob is None or blob == _blob_of(listed.path.read_bytes()):
             continue
         try:
-            more = here.store.baseline_in(repository.blob(blob, limit_bytes=LARGEST_BASELINE), Path(path))
+            more = here.store.baselines.parse(repository.blob(blob, limit_bytes=LARGEST_BASELINE), Path(path))
         except BaselineUnreadable:
             continue
         extended = with_added(listed.found, more)

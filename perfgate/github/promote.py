@@ -95,7 +95,7 @@ def plan(
     planned: list[Planned] = []
     refused: list[BlessRefused] = []
     for (slug, workload), results in sorted(wanted.items()):
-        old = here.store.load_baseline(slug, workload)
+        old = here.store.baselines.load(slug, workload)
         try:
             new = blessing.bless(
                 results,

@@ -223,7 +223,7 @@ class _Play:
         if not ok:
             return None
         store = Store(self.folder / "project", "baselines")
-        kept = store.latest_result(WORKLOAD)
+        kept = store.results.latest(WORKLOAD)
         assert kept is not None
         baseline = blessing.bless(
             [kept.result],
@@ -234,7 +234,7 @@ class _Play:
             commit=None,
             code_now=code_now(kept.result.code, self.folder / "project"),
         )
-        store.save_baseline(baseline, replacing=None)
+        store.baselines.save(baseline, replacing=None)
         return baseline
 
     def _plant(self, plant: Plant, number: int) -> None:

@@ -34,7 +34,7 @@ def measure(project: Project, *outcomes: Run, name: str = "loop", options: Seque
 
 
 def blessed(project: Project, name: str = "loop") -> Baseline | None:
-    return project.store.load_baseline("nvidia-h200", name)
+    return project.store.baselines.load("nvidia-h200", name)
 
 
 def test_a_first_baseline_is_shown_with_what_its_few_runs_cost(here: Project) -> None:
@@ -231,10 +231,10 @@ def test_code_that_changed_since_is_not_what_was_measured(here: Project) -> None
 
 def test_too_few_runs_make_no_baseline(here: Project) -> None:
     measure(here, *records.runs(12.3, 12.4))
-    kept = here.store.latest_result("loop")
+    kept = here.store.results.latest("loop")
     assert kept is not None
     few = kept.result.model_copy(update={"runs": kept.result.runs[:2]})
-    here.store.save_result(few, kept.folder)
+    here.store.results.save(few, kept.folder)
     assert refused(here, "loop", "--reason", "x") == (
         (
             "perfgate: loop: 2 runs over 1 occasion can be blessed. A baseline needs at least 5; runs of the same "
@@ -291,7 +291,7 @@ def test_an_invalid_result_is_no_baseline_even_where_an_older_one_was_good(here:
 
 def test_nan_in_a_kept_result_is_refused_when_it_is_read(here: Project) -> None:
     measure(here)
-    kept = here.store.latest_result("loop")
+    kept = here.store.results.latest("loop")
     assert kept is not None
     file = kept.folder / "result.json"
     file.write_text(file.read_text("utf-8").replace("12.34", "NaN"), encoding="utf-8")
@@ -321,7 +321,7 @@ def test_a_full_disk_loses_no_baseline(here: Project) -> None:
     def fsync(_handle: int) -> None:
         raise OSError(28, "No space left on device")
 
-    here.patch.setattr("perfgate.store.os.fsync", fsync)
+    here.patch.setattr("perfgate.store.disk.os.fsync", fsync)
     assert refused(here, "loop", "--reason", "second") == (
         (
             "perfgate: baselines/nvidia-h200/loop.json: the disk is full. What was there before is unchanged.\n"
@@ -334,7 +334,7 @@ def test_a_full_disk_loses_no_baseline(here: Project) -> None:
 
 def repeated(project: Project, *step_ms: float, name: str = "loop", outcome: Outcome = Outcome.PASSED) -> None:
     """Keep the newest result once more, as measured an hour later, with these step times."""
-    kept = project.store.latest_result(name)
+    kept = project.store.results.latest(name)
     assert kept is not None
     at = kept.result.measured_at + timedelta(hours=1)
     judged = records.verdict(outcome, name=name, reason="step_ms rose 3.1 %, its budget is 2 %")

@@ -85,16 +85,16 @@ def measures(project: Project, *outcomes: Run) -> None:
 
 
 def stored(project: Project) -> Baseline:
-    found = project.store.load_baseline("nvidia-h200", "loop")
+    found = project.store.baselines.load("nvidia-h200", "loop")
     assert found is not None
     return found
 
 
 def refused(project: Project, *arguments: str) -> tuple[str, int]:
-    before = project.store.baselines()
+    before = project.store.baselines.listed()
     seen = project.perfgate("calibrate", *arguments)
     assert seen.out == ""
-    assert project.store.baselines() == before
+    assert project.store.baselines.listed() == before
     return seen.err, seen.status
 
 
@@ -237,7 +237,7 @@ def test_each_workload_is_written_for_itself(calibrated: Project, commands: Proc
     )
     assert seen.status == 31
     assert stored(calibrated).calibration
-    other = calibrated.store.load_baseline("nvidia-h200", "other")
+    other = calibrated.store.baselines.load("nvidia-h200", "other")
     assert other is not None
     assert not other.calibration
 
@@ -285,7 +285,7 @@ def test_a_measurement_that_is_invalid_calibrates_nothing(calibrated: Project, c
 def test_a_measurement_on_another_gpu_calibrates_nothing(calibrated: Project, commands: Process) -> None:
     before = stored(calibrated)
     machine = before.machine.model_copy(update={"driver": "550.0"})
-    calibrated.store.save_baseline(before.model_copy(update={"machine": machine}), replacing=before)
+    calibrated.store.baselines.save(before.model_copy(update={"machine": machine}), replacing=before)
     measures(calibrated)
     told, status = refused(calibrated)
     assert told.startswith(
@@ -387,7 +387,7 @@ def test_a_real_workload_is_measured_again_and_calibrated(project: Project, real
     assert [line for line in lines if line.startswith("  loop run 2 of 2: step_ms ")]
     assert "loop: 7 unchanged runs over 1 occasion on no GPU" in lines
     assert lines[-1] == "Commit the baselines in a commit of their own."
-    found = project.store.load_baseline("no-gpu", "loop")
+    found = project.store.baselines.load("no-gpu", "loop")
     assert found is not None
     assert list(found.calibration) == [Metric.STEP_MS]
     assert found.calibration[Metric.STEP_MS].occasions == 1

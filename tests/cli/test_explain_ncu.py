@@ -220,7 +220,7 @@ def test_nothing_of_it_is_kept_as_a_result(bed: Bed) -> None:
 
 
 def test_without_a_commit_to_run_there_is_only_now_and_it_says_why(bed: Bed) -> None:
-    (listed,) = bed.here.store.baselines()
+    (listed,) = bed.here.store.baselines.listed()
     baseline = listed.found
     assert not isinstance(baseline, Exception)
     dirty = baseline.occasions[0].model_copy(update={"commit": Commit(sha=bed.sha, dirty=True)})

@@ -86,7 +86,7 @@ class FakeDoor:
             judged=verdict,
         )
         store = Store(project, "baselines")
-        store.save_result(made, store.new_folder("loop", made.machine.slug, at=made.measured_at))
+        store.results.save(made, store.results.new_folder("loop", made.machine.slug, at=made.measured_at))
 
 
 ALL_WELL: Mapping[str, Verdict | None] = {

@@ -65,7 +65,7 @@ def test_the_loop_of_the_selftest_is_calibrated(
     print(done.stdout, done.stderr)  # noqa: T201
     assert done.returncode == 0
     assert "The smallest slowdown this gate can see here is " in done.stdout
-    baseline = Store(project, "baselines").load_baseline(slug, "loop")
+    baseline = Store(project, "baselines").baselines.load(slug, "loop")
     assert baseline is not None
     assert 6 <= baseline.calibration[Metric.STEP_MS].runs <= 8
     assert Metric.KERNEL_MS in baseline.calibration

@@ -239,8 +239,8 @@ class Scratch:
         self.machine = told.get("machine") or self.machine
         found: Mapping[str, Any] = next(iter(told.get("workloads", ())), {})
         store = Store(self.root, "baselines")
-        result = store.latest_result(loop)
-        baseline = None if result is None else store.load_baseline(result.result.machine.slug, loop)
+        result = store.results.latest(loop)
+        baseline = None if result is None else store.baselines.load(result.result.machine.slug, loop)
         return Gated(
             before={} if baseline is None else baseline.breakdown.model_dump(mode="json", exclude_defaults=True),
             now={}

@@ -46,7 +46,7 @@ def test_every_parameter_set_is_a_workload_of_its_own(project: Project, measured
 def test_parameters_are_part_of_what_a_baseline_is_for(project: Project, measured: list[str]) -> None:
     project.workload(PARAMETRISED)
     project.gate("-k", "64-pinned")
-    kept = project.store.latest_result("copies[64-pinned]")
+    kept = project.store.results.latest("copies[64-pinned]")
     assert kept is not None
     assert kept.result.workload.comparable_parameters() == {
         "capture": "cudaProfilerApi",
@@ -75,7 +75,7 @@ def test_a_parameter_that_pytest_only_numbers_is_still_part_of_it(
     text = text.replace("@workload", '@pytest.mark.parametrize("value", [VALUE])\n@workload')
     project.workload(text.replace("VALUE", before))
     project.gate()
-    result = project.store.latest_result("loop[value0]")
+    result = project.store.results.latest("loop[value0]")
     assert result is not None
     blessed = project.baseline("loop[value0]").model_copy(
         update={"parameters": result.result.workload.comparable_parameters(), "digest": result.result.workload.digest()}
@@ -550,7 +550,7 @@ def test_fixtures_and_parameters_reach_the_workload_in_its_own_process(project: 
     )
     seen = project.gate("--perfgate-runs=1", "--perfgate-new=allow")
     assert seen.status == 0
-    kept = project.store.latest_result("loop[twice as long]")
+    kept = project.store.results.latest("loop[twice as long]")
     assert kept is not None
     step_ms = kept.result.runs[0].value(Metric.STEP_MS)
     assert step_ms is not None
@@ -574,7 +574,7 @@ def test_a_script_is_measured_untouched(project: Project) -> None:
     assert (
         seen.summary.splitlines()[-1] == "GATE OPEN: 1 NO_BASELINE (compared with nothing) let through by the settings"
     )
-    kept = project.store.latest_result("train")
+    kept = project.store.results.latest("train")
     assert kept is not None
     assert kept.result.runs[0].processes[0].steps == 5
     assert set(kept.result.code) == {"train.py"}

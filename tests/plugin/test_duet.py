@@ -110,7 +110,7 @@ def test_a_loss_is_shown_by_a_duet_with_the_baselines_commit(
         "pairs": 3,
         "screen_runs": 3,
     }
-    kept = repository.store.latest_result("loop")
+    kept = repository.store.results.latest("loop")
     assert kept is not None
     assert (len(kept.result.runs), len(kept.result.reference_runs)) == (6, 3)
     assert sorted(path.name for path in kept.folder.iterdir() if path.is_dir()) == [
@@ -235,7 +235,7 @@ def test_what_was_measured_is_what_was_checked_out_when_the_gate_began(
     )
     ran(reference=0.0, candidate=0.0)
     repository.gate()
-    kept = repository.store.latest_result("loop")
+    kept = repository.store.results.latest("loop")
     assert kept is not None
     assert kept.result.commit == began
     measured = running.measure_run
@@ -249,7 +249,7 @@ def test_what_was_measured_is_what_was_checked_out_when_the_gate_began(
 
     repository.patch.setattr(running, "measure_run", committing)
     repository.gate()
-    kept = repository.store.latest_result("loop")
+    kept = repository.store.results.latest("loop")
     assert kept is not None
     assert kept.result.commit == began.model_copy(update={"dirty": True})
 
@@ -264,7 +264,7 @@ def test_what_python_leaves_while_it_collects_is_no_change(
     monkeypatch.setattr(sys, "dont_write_bytecode", False)
     repository.gate()
     assert list(repository.root.rglob("__pycache__/*.pyc"))
-    kept = repository.store.latest_result("loop")
+    kept = repository.store.results.latest("loop")
     assert kept is not None
     assert kept.result.commit is not None
     assert not kept.result.commit.dirty
@@ -277,7 +277,7 @@ def test_a_result_names_the_first_changes_that_no_commit_holds(
     for name in ("a", "b", "c", "d"):
         repository.write(f"{name}.json", "{}")
     repository.gate()
-    kept = repository.store.latest_result("loop")
+    kept = repository.store.results.latest("loop")
     assert kept is not None
     assert kept.result.uncommitted == ("a.json", "b.json", "c.json")
 

@@ -143,7 +143,7 @@ def test_what_is_noted_of_them_holds_no_secret_and_no_place_of_this_machine(meas
     measured.write("conftest.py", CONFTEST.replace("    parser.addini", f"{more}    parser.addini"))
     measured.write("pytest.ini", "[pytest]\naddopts = --in-addopts=3\n")
     measured.gate("--token", "hunter2", "--data=/scratch", "--twice", "--durations=3")
-    kept = measured.store.latest_result("loop")
+    kept = measured.store.results.latest("loop")
     assert kept is not None
     assert kept.result.workload.options == {
         "--in-addopts": "3",

@@ -401,7 +401,7 @@ def test_what_was_asked_for_is_written_where_another_hook_ends_pytest(blessed: P
 
 def test_a_result_is_kept_and_git_is_told_to_leave_it_alone(blessed: Project) -> None:
     blessed.gate()
-    kept = blessed.store.latest_result("loop", "nvidia-h200")
+    kept = blessed.store.results.latest("loop", "nvidia-h200")
     assert kept is not None
     assert len(kept.result.runs) == 3
     assert (blessed.root / ".perfgate" / ".gitignore").read_text("utf-8") == "*\n"

@@ -131,12 +131,12 @@ class Project:
 
     def bless(self, baseline: Baseline) -> Path:
         """Put a baseline where a gate looks for it."""
-        return self.store.save_baseline(baseline, replacing=None)
+        return self.store.baselines.save(baseline, replacing=None)
 
     def keep(self, result: Result) -> Path:
         """Put a result where bless looks for it."""
-        folder = self.store.new_folder(result.workload.id, result.machine.slug, at=result.measured_at)
-        self.store.save_result(result, folder)
+        folder = self.store.results.new_folder(result.workload.id, result.machine.slug, at=result.measured_at)
+        self.store.results.save(result, folder)
         return folder
 
     def declared(self, name: str = "loop", *, file: str = "workloads/loops.py", steps: int = 4) -> Workload:

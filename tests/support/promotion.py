@@ -68,7 +68,7 @@ class Scene(Local):
         store = Store(self.root, "baselines")
         return self.push(
             {
-                store.baseline_path(one.machine.slug, one.workload).relative_to(self.root).as_posix(): baseline_text(
+                store.baselines.path(one.machine.slug, one.workload).relative_to(self.root).as_posix(): baseline_text(
                     one
                 )
                 for one in baselines
@@ -140,4 +140,4 @@ class Scene(Local):
         prefix = "" if self.within == "." else f"{self.within}/"
         path = f"{prefix}baselines/nvidia-h200/{file_name(name)}.json"
         content = self.hub.content(branch or self.branch).get(path)
-        return None if content is None else Store(self.root, "baselines").baseline_in(content, Path(path))
+        return None if content is None else Store(self.root, "baselines").baselines.parse(content, Path(path))

@@ -49,19 +49,19 @@ def placed(runs: Sequence[Run], folder: Path, *, prefix: str = "run") -> tuple[R
 
 def kept_result(shelf: Shelf, *, drawn: bool = True, **more: object) -> KeptResult:
     result = records.result(of=records.workload(steps=20)).model_copy(update={"measured_at": records.NOON, **more})
-    folder = shelf.store.new_folder(result.workload.id, result.machine.slug, at=result.measured_at)
+    folder = shelf.store.results.new_folder(result.workload.id, result.machine.slug, at=result.measured_at)
     if drawn:
         update: dict[str, object] = {"runs": placed(result.runs, folder)}
         if result.reference_runs:
             update["reference_runs"] = placed(result.reference_runs, folder, prefix="reference")
         result = result.model_copy(update=update)
-    shelf.store.save_result(result, folder)
+    shelf.store.results.save(result, folder)
     return KeptResult(folder=folder, result=result)
 
 
 def blessed(shelf: Shelf, result: Result) -> None:
     told = records.baseline(of=result.workload, on=result.machine.model_copy(update={"driver": "570.1"}))
-    shelf.store.save_baseline(told.model_copy(update={"breakdown": kept(breakdown_of(result.runs))}), replacing=None)
+    shelf.store.baselines.save(told.model_copy(update={"breakdown": kept(breakdown_of(result.runs))}), replacing=None)
 
 
 def page(shelf: Shelf, *of: KeptResult, settings: Settings | None = None) -> PageData:

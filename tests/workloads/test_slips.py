@@ -404,7 +404,7 @@ def gated(project: Project, *nodes: str) -> dict[str, Any]:
 
 def measured_steps(project: Project, loop: str) -> int:
     """Steps of the only process of the only run that was kept last; a busy machine may have made it INVALID."""
-    kept = project.store.latest_result(loop)
+    kept = project.store.results.latest(loop)
     assert kept is not None
     ((process,),) = (run.processes for run in kept.result.runs)
     assert "forward" in [drawn.name for drawn in process.ranges]

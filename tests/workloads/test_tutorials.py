@@ -155,7 +155,7 @@ def gated(real_nsys: object, tmp_path_factory: pytest.TempPathFactory) -> Gated:
     print(done.stdout, done.stderr)  # noqa: T201  (pytest shows it where a test fails)
     verdicts = [told["verdict"] for told in json.loads((root / "out.json").read_text())["workloads"]]
     store = Store(root, "baselines")
-    latest = {verdict["workload"]: store.latest_result(verdict["workload"]) for verdict in verdicts}
+    latest = {verdict["workload"]: store.results.latest(verdict["workload"]) for verdict in verdicts}
     return Gated(
         status=done.returncode,
         outcomes={verdict["workload"]: verdict["outcome"] for verdict in verdicts},

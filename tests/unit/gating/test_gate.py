@@ -38,8 +38,8 @@ def gate(tmp_path: Path) -> Gate:
         verdict = records.verdict(outcome, name=workload.id, metrics=[row])
         verdict = verdict.model_copy(update={"loss_level": level, "loss_by": Metric.STEP_MS})
         result = records.result(of=workload, judged=verdict)
-        folder = made.store.new_folder(workload.id, result.machine.slug, at=result.measured_at)
-        made.store.save_result(result, folder)
+        folder = made.store.results.new_folder(workload.id, result.machine.slug, at=result.measured_at)
+        made.store.results.save(result, folder)
         made.verdicts[workload.id] = verdict
         made._folders[workload.id] = folder
     return made
@@ -47,14 +47,14 @@ def gate(tmp_path: Path) -> Gate:
 
 def test_a_loss_that_shows_at_the_end_is_kept_as_one(gate: Gate) -> None:
     assert gate.step_down() == ()
-    kept = gate.store.latest_result("b")
+    kept = gate.store.results.latest("b")
     assert kept is not None
     assert kept.result.verdict == gate.verdicts["b"]
     assert kept.result.verdict.outcome is Outcome.REGRESSED
 
 
 def test_what_cannot_be_kept_of_it_is_told(gate: Gate) -> None:
-    kept = gate.store.latest_result("b")
+    kept = gate.store.results.latest("b")
     assert kept is not None
     (kept.folder / "result.json").unlink()
     (told,) = gate.step_down()

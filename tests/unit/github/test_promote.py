@@ -76,7 +76,7 @@ def test_a_kept_result_becomes_a_baseline_with_where_it_comes_from(scene: Scene,
     assert (blessing.commit.sha, blessing.commit.dirty) == (scene.head, False)
     assert (blessing.run_url, blessing.runner) == (f"{RUN_URL}/{run}", "h200-a")
     assert one.new.values(Metric.STEP_MS) == (12.34, 12.31, 12.36, 12.33, 12.35)
-    assert Store(Path(), ".").baseline_in(one.content, Path("mlp.json")) == one.new
+    assert Store(Path(), ".").baselines.parse(one.content, Path("mlp.json")) == one.new
 
 
 def test_a_named_workload_is_taken_on_all_machines(scene: Scene, repository: Repository) -> None:

@@ -1,0 +1,207 @@
+"""The folder of the baselines: files of record, read with their errors and never silently overwritten."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from perfgate.model.baseline import Baseline
+from perfgate.model.errors import BaselineMissing, BaselineUnreadable, StoreFailed
+from perfgate.store.disk import Disk, bytes_of
+from perfgate.store.names import file_name, workload_of
+from perfgate.store.sealed import baseline_text, opened, restoring, same_seal
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ListedBaseline:
+    """One baseline file and what came of reading it."""
+
+    slug: str
+    workload: str
+    """The workload's id; the file's name where the file cannot say it and the name was too long to hold it."""
+    path: Path
+    found: Baseline | BaselineUnreadable
+
+
+class Baselines:
+    """The baselines of one project."""
+
+    def __init__(self, disk: Disk, folder: Path) -> None:
+        """Take the project's disk and the folder of the baselines."""
+        self._disk = disk
+        self._folder = folder
+
+    def path(self, slug: str, workload: str) -> Path:
+        """Return where a workload's baseline on a machine lies, whether or not it does."""
+        return self._folder / file_name(slug) / f"{file_name(workload)}.json"
+
+    def load(self, slug: str, workload: str) -> Baseline | None:
+        """Return a workload's baseline on a machine, None where there is none.
+
+        Whether the machine inside is that of the folder is for the judge to say, who names what differs.
+
+        Raises:
+            BaselineUnreadable: there is a file, and it is not the whole, unchanged baseline of this workload.
+        """
+        path = self.path(slug, workload)
+        baseline = self._read(path, workload)
+        return None if baseline is None else self._own(path, baseline)
+
+    def read(self, path: Path) -> Baseline:
+        """Return the baseline in any file, under whatever name: one of another branch or project, to be looked at.
+
+        Raises:
+            BaselineMissing: there is no such file.
+            BaselineUnreadable: the file is not a whole, unchanged baseline.
+        """
+        baseline = self._read(path, None)
+        if baseline is None:
+            raise BaselineMissing(
+                subject=self._disk.told(path),
+                fact="there is no such file",
+                expectation="A baseline was expected there",
+                next_step="Check the path; perfgate show lists the baselines of this project.",
+            )
+        return baseline
+
+    def own(self, path: Path) -> Baseline:
+        """Return the baseline in a file that bears the name of its workload.
+
+        Raises:
+            BaselineMissing: there is no such file.
+            BaselineUnreadable: the file is not a whole, unchanged baseline, or is that of another workload.
+        """
+        return self._own(path, self.read(path))
+
+    def parse(self, content: bytes, path: Path) -> Baseline:
+        """Return the baseline in what such a file once held; `path` is what messages call it, and tells the workload.
+
+        Raises:
+            BaselineUnreadable: it is not a whole, unchanged baseline, or is that of another workload.
+        """
+        return self._own(path, opened(content, told=self._disk.told(path), workload=None))
+
+    def listed(self, slug: str | None = None) -> tuple[ListedBaseline, ...]:
+        """Return every baseline of one machine or of all, by folder and name, the unreadable ones with their error.
+
+        Raises:
+            BaselineUnreadable: a folder cannot be listed.
+        """
+        listed: list[ListedBaseline] = []
+        for folder in self._slug_folders() if slug is None else (self._folder / file_name(slug),):
+            files = [path for path in self._listing(folder) if path.suffix == ".json" and path.name[0] != "."]
+            listed += [self._listed(folder.name, path) for path in files]
+        return tuple(listed)
+
+    def other_machines(self, workload: str, *, besides: str | None = None) -> tuple[str, ...]:
+        """Return the slugs of the machines, but for one, that have a baseline of this workload.
+
+        Raises:
+            BaselineUnreadable: the folder of the baselines cannot be listed.
+        """
+        name = f"{file_name(workload)}.json"
+        return tuple(
+            folder.name for folder in self._slug_folders() if folder.name != besides and os.path.lexists(folder / name)
+        )
+
+    def save(self, baseline: Baseline, *, replacing: Baseline | None) -> Path:
+        """Write a baseline and return its path; the old file is whole until the new one is.
+
+        Args:
+            baseline: what to write, into the folder of its own machine.
+            replacing: the baseline that was loaded from there before, None where there was none.
+
+        Raises:
+            StoreFailed: the disk did not take it, the file there is no longer `replacing`, or is a link. Nothing has
+                changed.
+            BaselineUnreadable: the file that would be replaced is broken; it is left as it is.
+        """
+        path = self.path(baseline.machine.slug, baseline.workload)
+        if path.is_symlink():
+            raise StoreFailed(
+                subject=self._disk.told(path),
+                fact="it is a link",
+                expectation="What it leads to may be others' too, so it is neither written nor replaced",
+                next_step="Put a copy of that file in its place, or delete the link; then bless again.",
+            )
+        self._disk.make_folder(path.parent)
+        with self._disk.alone_in(path.parent):
+            current = self.load(baseline.machine.slug, baseline.workload)
+            if not same_seal(current, replacing):
+                raise StoreFailed(
+                    subject=self._disk.told(path),
+                    fact="it was deleted" if current is None else "another baseline was written",
+                    expectation="The file is no longer what the new baseline was compared with; nothing was changed",
+                    next_step="Look at what is there now (git log, perfgate show), then bless again.",
+                )
+            self._disk.write(path, baseline_text(baseline))
+        return path
+
+    # Reading
+
+    def _read(self, path: Path, workload: str | None) -> Baseline | None:
+        try:
+            raw = bytes_of(path)
+        except FileNotFoundError:
+            for link in (self._folder, path.parent, path):
+                if link.is_symlink() and not link.exists():
+                    raise BaselineUnreadable(
+                        subject=self._disk.told(link),
+                        fact="it is a link to nowhere",
+                        expectation="Whether there is a baseline behind it cannot be told",
+                        next_step="Restore what it leads to, or delete the link.",
+                    ) from None
+            return None
+        except OSError as error:
+            raise BaselineUnreadable(
+                subject=self._disk.told(path),
+                fact=f"the baseline cannot be read ({error.strerror})",
+                next_step="Make it a file that this user may read.",
+            ) from error
+        return opened(raw, told=self._disk.told(path), workload=workload)
+
+    def _own(self, path: Path, baseline: Baseline) -> Baseline:
+        """Return a baseline whose file bears the name of its workload."""
+        if file_name(baseline.workload) != path.name.removesuffix(".json"):
+            raise BaselineUnreadable(
+                subject=self._disk.told(path),
+                fact=f"the baseline in it is that of {baseline.workload}",
+                expectation="A renamed workload is another workload, with a baseline of its own",
+                next_step=restoring(self._disk.told(path), workload_of(path.stem)),
+            )
+        return baseline
+
+    def _listed(self, slug: str, path: Path) -> ListedBaseline:
+        name = workload_of(path.name.removesuffix(".json"))
+        found: Baseline | BaselineUnreadable
+        try:
+            read = self._read(path, name)
+            found = self._own(path, read) if read is not None else self._vanished(path)
+        except BaselineUnreadable as error:
+            found = error
+        if name is None:
+            name = found.workload if isinstance(found, Baseline) else path.name.removesuffix(".json")
+        return ListedBaseline(slug=slug, workload=name, path=path, found=found)
+
+    def _vanished(self, path: Path) -> BaselineUnreadable:
+        return BaselineUnreadable(
+            subject=self._disk.told(path),
+            fact="the file was listed and is gone",
+            next_step="Run again.",
+        )
+
+    def _slug_folders(self) -> tuple[Path, ...]:
+        return tuple(path for path in self._listing(self._folder) if path.is_dir() and path.name[0] != ".")
+
+    def _listing(self, folder: Path) -> list[Path]:
+        try:
+            return sorted(folder.iterdir())
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise BaselineUnreadable(
+                subject=self._disk.told(folder),
+                fact=f"the folder cannot be listed ({error.strerror})",
+                next_step="Make it a folder that this user may read.",
+            ) from error

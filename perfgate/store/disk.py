@@ -1,0 +1,125 @@
+"""Files and folders of one project: written whole or not at all, and told as messages show them."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import secrets
+import stat
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from perfgate.model.errors import StoreFailed
+
+_FULL = ("the disk is full", "Free some space (old captures lie under .perfgate/results), then run again.")
+_FORBIDDEN = ("this user may not write there", "Make the folder writable for this user, then run again.")
+_IN_THE_WAY = ("a file stands where a folder must be", "Move it away, then run again.")
+_CAUSES: Mapping[int, tuple[str, str]] = {
+    errno.ENOSPC: _FULL,
+    errno.EDQUOT: ("the disk quota is used up", _FULL[1]),
+    errno.EACCES: _FORBIDDEN,
+    errno.EPERM: _FORBIDDEN,
+    errno.EROFS: ("the file system is read-only", "Run where the project can be written to."),
+    errno.ENOTDIR: _IN_THE_WAY,
+    errno.EEXIST: _IN_THE_WAY,
+    errno.EISDIR: ("a folder stands where the file must be", "Move it away, then run again."),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Disk:
+    """What lies below one project's root."""
+
+    root: Path
+
+    def told(self, path: Path) -> str:
+        """Return a path as messages show it: from the root, where it lies below it."""
+        return (path.relative_to(self.root) if path.is_relative_to(self.root) else path).as_posix()
+
+    def make_folder(self, folder: Path) -> None:
+        """Make a folder and those above it.
+
+        Raises:
+            StoreFailed: the disk did not take it.
+        """
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise self.failed(folder, error) from error
+
+    @contextmanager
+    def alone_in(self, folder: Path) -> Iterator[None]:
+        """Keep other perfgates out of a folder between the comparison with the old file and its replacement.
+
+        Raises:
+            StoreFailed: there is no such folder, or none that this user may open.
+        """
+        try:
+            handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        except OSError as error:
+            raise self.failed(folder, error) from error
+        try:
+            # Some network file systems lock no folders; the comparison still holds, only less tightly.
+            with suppress(OSError):
+                fcntl.flock(handle, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(handle)
+
+    def write(self, path: Path, text: str) -> None:
+        """Write a whole file or none: beside its place, to the disk, then into its place.
+
+        Raises:
+            StoreFailed: the disk did not take it.
+        """
+        temporary = path.with_name(f".perfgate-{secrets.token_hex(6)}.tmp")
+        try:
+            handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+            with os.fdopen(handle, "wb") as file:
+                file.write(text.encode())
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(path)
+        except OSError as error:
+            raise self.failed(path, error) from error
+        finally:
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)
+        _sync_folder(path.parent)
+
+    def failed(self, path: Path, error: OSError) -> StoreFailed:
+        """What to say of a path that the disk did not take."""
+        fact, next_step = _CAUSES.get(
+            error.errno or 0, (f"it could not be written ({error.strerror})", "See to it, then run again.")
+        )
+        return StoreFailed(
+            subject=self.told(path),
+            fact=fact,
+            expectation="What was there before is unchanged",
+            next_step=next_step,
+        )
+
+
+def bytes_of(path: Path) -> bytes:
+    """A file's content; of a pipe or a device nobody knows when it ends.
+
+    Raises:
+        OSError: it cannot be read, or is none.
+    """
+    mode = path.stat().st_mode
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        raise OSError(errno.EINVAL, "It is no plain file", str(path))
+    return path.read_bytes()
+
+
+def _sync_folder(folder: Path) -> None:
+    """Put a rename on the disk; a file system that cannot has it in its own time."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

@@ -1,0 +1,37 @@
+"""Names of workloads and machines as names of files, and back."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import Final
+from urllib.parse import quote, unquote
+
+LONGEST_NAME: Final = 200
+"""Bytes of a file name before `.json`; file systems take 255."""
+
+
+def file_name(name: str) -> str:
+    """Return a workload's id as a file name without suffix: `mlp[4-64]`, `a%2Fb`; undone by `workload_of`.
+
+    Letters, digits and `- _ . = , [ ]` stay, anything else (and a leading dot) is percent-encoded as UTF-8. A name of
+    more than 200 bytes is cut and ends in `~` and 16 hex digits of its SHA-256.
+
+    Raises:
+        ValueError: the id is empty.
+    """
+    if not name:
+        raise ValueError("A workload without an id has no file name.")
+    encoded = quote(name, safe="[]=,", errors="surrogatepass").replace("~", "%7E")
+    if encoded.startswith("."):
+        encoded = "%2E" + encoded[1:]
+    if len(encoded) <= LONGEST_NAME:
+        return encoded
+    tail = "~" + hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()[:16]
+    head = encoded[: LONGEST_NAME - len(tail)]
+    return re.sub(r"%[0-9A-F]?$", "", head) + tail
+
+
+def workload_of(encoded: str) -> str | None:
+    """Return the id that `file_name` made a name of, None where it was cut."""
+    return None if "~" in encoded else unquote(encoded, errors="surrogatepass")

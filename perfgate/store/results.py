@@ -1,0 +1,235 @@
+"""Kept results: each gate's runs with their captures, candidates for a baseline, of which the oldest are forgotten."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import shutil
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+from pydantic import ValidationError
+
+from perfgate.model.baseline import RESULT_FORMAT, Result
+from perfgate.model.errors import ResultMissing, ResultUnreadable
+from perfgate.model.verdict import Verdict
+from perfgate.store.disk import Disk, bytes_of
+from perfgate.store.names import file_name, workload_of
+from perfgate.store.strict_json import first_complaint, format_of, json_complaint, parsed
+
+KEPT_RESULTS: Final = 20
+"""Kept results per workload and machine: four for each of the five occasions that a good baseline wants."""
+KEPT_CAPTURES: Final = 2
+"""Of these, how many keep their captures (tens of MB a run): the latest and the one it is compared with."""
+ABANDONED: Final = timedelta(hours=24)
+"""Age from which a folder without a result is what an interrupted gate left, not one that is being filled."""
+RESULT_FILE: Final = "result.json"
+
+_RESULT_FOLDER = re.compile(r"(\d{8}T\d{6}\.\d{6})Z-[0-9a-f]{6}")
+_TIME = "%Y%m%dT%H%M%S.%f"
+_MEASURE_AGAIN: Final = "Measure again: pytest --perfgate"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class KeptResult:
+    """One kept result and its folder."""
+
+    folder: Path
+    result: Result
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ListedResult:
+    """One folder of a kept result and what came of reading it."""
+
+    folder: Path
+    found: Result | ResultUnreadable
+
+
+class Results:
+    """The kept results of one project."""
+
+    def __init__(self, disk: Disk, folder: Path) -> None:
+        """Take the project's disk and the folder that git is told to leave alone."""
+        self._disk = disk
+        self._kept = folder
+
+    def new_folder(self, workload: str, slug: str, *, at: datetime) -> Path:
+        """Make and return a fresh folder for one gate's captures and its result; `at` is aware and becomes its name.
+
+        Raises:
+            StoreFailed: the disk did not take it.
+        """
+        self._disk.make_folder(self._kept)
+        ignore = self._kept / ".gitignore"
+        if not ignore.exists():
+            self._disk.write(ignore, "*\n")
+        name = f"{at.astimezone(UTC).strftime(_TIME)}Z-{secrets.token_hex(3)}"
+        folder = self._folder_of(slug, workload) / name
+        self._disk.make_folder(folder.parent)
+        try:
+            folder.mkdir()
+        except OSError as error:
+            raise self._disk.failed(folder, error) from error
+        return folder
+
+    def save(self, result: Result, folder: Path) -> Path:
+        """Write a result into the folder that `new_folder` made for it, then forget old ones; return its path.
+
+        Of a workload on a machine, 20 results stay, and the captures of the latest 2. Folders that an interrupted gate
+        left without a result go after a day. The new result and its captures always stay.
+
+        Raises:
+            StoreFailed: the disk did not take it.
+        """
+        path = folder / RESULT_FILE
+        self._disk.write(path, result.model_dump_json(indent=1) + "\n")
+        _forget_old(folder, now=result.measured_at)
+        return path
+
+    def save_verdict(self, verdict: Verdict, folder: Path) -> None:
+        """Write another verdict into the result in a folder: what its gate came to know once all were judged.
+
+        Raises:
+            StoreFailed: the disk did not take it.
+            ResultMissing: there is no result in it any more.
+            ResultUnreadable: it is not whole any more.
+        """
+        result = self.load(folder)
+        self._disk.write(
+            folder / RESULT_FILE, result.model_copy(update={"verdict": verdict}).model_dump_json(indent=1) + "\n"
+        )
+
+    def load(self, path: Path) -> Result:
+        """Return the result in a file or folder.
+
+        Raises:
+            ResultMissing: there is no such file.
+            ResultUnreadable: the file is not a whole result of a format that this perfgate reads.
+        """
+        file = path / RESULT_FILE if path.is_dir() else path
+        told = self._disk.told(file)
+        try:
+            raw = bytes_of(file)
+        except FileNotFoundError as error:
+            raise ResultMissing(subject=told, fact="there is no such file", next_step=_MEASURE_AGAIN) from error
+        except OSError as error:
+            fact = f"the kept result cannot be read ({error.strerror})"
+            raise ResultUnreadable(subject=told, fact=fact, next_step=_MEASURE_AGAIN) from error
+        return self.parse(raw, file)
+
+    def parse(self, raw: bytes, path: Path) -> Result:
+        """Return the result in what such a file once held; `path` is what messages call it.
+
+        Raises:
+            ResultUnreadable: it is not a whole result of a format that this perfgate reads.
+        """
+        told, again = self._disk.told(path), _MEASURE_AGAIN
+        try:
+            content = parsed(raw)
+            number = format_of(content)
+            if number is not None and number > RESULT_FORMAT:
+                raise ResultUnreadable(
+                    subject=told,
+                    fact=f"the kept result has format {number}",
+                    expectation=f"This perfgate reads format {RESULT_FORMAT}",
+                    next_step="Upgrade perfgate, or measure again with this one: pytest --perfgate",
+                )
+            return Result.model_validate(content)
+        except ValidationError as error:
+            fact = f"the kept result does not fit: {first_complaint(error)}"
+            raise ResultUnreadable(subject=told, fact=fact, next_step=again) from error
+        except (ValueError, RecursionError) as error:
+            fact = f"the kept result is broken: {json_complaint(raw, error)}"
+            raise ResultUnreadable(subject=told, fact=fact, next_step=again) from error
+
+    def listed(self, workload: str, slug: str | None = None) -> tuple[ListedResult, ...]:
+        """Return a workload's kept results on one machine or on all, newest first, the unreadable with their error."""
+        return tuple(self._listed(folder) for folder in self._folders_of(workload, slug))
+
+    def latest(self, workload: str, slug: str | None = None) -> KeptResult | None:
+        """Return the newest kept result, None where there is none.
+
+        Raises:
+            ResultUnreadable: the newest is broken; an older one is never taken in its place.
+        """
+        folder = next(iter(self._folders_of(workload, slug)), None)
+        return None if folder is None else KeptResult(folder=folder, result=self.load(folder))
+
+    def workloads(self, slug: str | None = None) -> tuple[str, ...]:
+        """Return the ids of the workloads that have a kept result on one machine or on any, sorted."""
+        found: set[str] = set()
+        for machine in self._machines(slug):
+            for folder in _folders(machine):
+                kept = _with_result(folder)
+                name = workload_of(folder.name)
+                if kept and name is None:
+                    listed = self._listed(kept[0]).found
+                    name = listed.workload.id if isinstance(listed, Result) else folder.name
+                if kept and name is not None:
+                    found.add(name)
+        return tuple(sorted(found))
+
+    def _listed(self, folder: Path) -> ListedResult:
+        try:
+            return ListedResult(folder=folder, found=self.load(folder))
+        except ResultUnreadable as error:
+            return ListedResult(folder=folder, found=error)
+        except ResultMissing as error:
+            gone = ResultUnreadable(subject=error.subject, fact=error.fact, next_step=error.next_step)
+            return ListedResult(folder=folder, found=gone)
+
+    def _folder_of(self, slug: str, workload: str) -> Path:
+        return self._kept / "results" / file_name(slug) / file_name(workload)
+
+    def _machines(self, slug: str | None) -> tuple[Path, ...]:
+        results = self._kept / "results"
+        return _folders(results) if slug is None else (results / file_name(slug),)
+
+    def _folders_of(self, workload: str, slug: str | None) -> list[Path]:
+        found = [folder for machine in self._machines(slug) for folder in _with_result(machine / file_name(workload))]
+        return sorted(found, key=lambda folder: folder.name, reverse=True)
+
+
+def _folders(folder: Path) -> tuple[Path, ...]:
+    """Return the folders in a folder by name, none where it does not exist; links are not followed."""
+    try:
+        return tuple(sorted(path for path in folder.iterdir() if path.is_dir() and not path.is_symlink()))
+    except OSError:
+        return ()
+
+
+def _with_result(folder: Path) -> list[Path]:
+    """Return the folders of kept results in a workload's folder, newest first."""
+    kept = [path for path in _folders(folder) if _RESULT_FOLDER.fullmatch(path.name)]
+    return [path for path in reversed(kept) if (path / RESULT_FILE).exists()]
+
+
+def _forget_old(newest: Path, *, now: datetime) -> None:
+    """Delete what is beyond the limits beside a result just saved; what cannot be deleted is no reason to fail."""
+    others = [path for path in _with_result(newest.parent) if path != newest]
+    for age, folder in enumerate(others, start=1):
+        if age >= KEPT_RESULTS:
+            shutil.rmtree(folder, ignore_errors=True)
+        elif age >= KEPT_CAPTURES:
+            _drop_captures(folder)
+    for folder in _folders(newest.parent):
+        made = _RESULT_FOLDER.fullmatch(folder.name)
+        if made is None or (folder / RESULT_FILE).exists():
+            continue
+        if now - datetime.strptime(made[1], _TIME).replace(tzinfo=UTC) > ABANDONED:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _drop_captures(folder: Path) -> None:
+    with suppress(OSError):
+        for path in folder.iterdir():
+            if path.name == RESULT_FILE:
+                continue
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)

@@ -1,0 +1,150 @@
+"""A baseline as a file: tidy, sorted, sealed, and opened only whole and unchanged; where it lies it does not know."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import shlex
+from collections.abc import Mapping
+from typing import Final
+
+from pydantic import ValidationError
+
+from perfgate.model.baseline import BASELINE_FORMAT, Baseline
+from perfgate.model.errors import BaselineUnreadable
+from perfgate.model.metric import COUNTS
+from perfgate.store.strict_json import first_complaint, format_of, json_complaint, line_of, parsed, place
+
+SEAL: Final = "seal"
+"""The key of the file, not of the record, that holds the SHA-256 of everything else in it."""
+DIGITS: Final = 6
+"""Significant digits of a time: a millionth of it, where the finest SD that is ever assumed is 0.05 %."""
+_CONFLICT = re.compile(rb"^(?:<<<<<<<|>>>>>>>)(?: |$)", re.MULTILINE)
+_LFS_POINTER = b"version https://git-lfs.github.com/spec/"
+
+
+def seal_of(content: Mapping[str, object]) -> str:
+    """Return the SHA-256 of a baseline's content (its file's JSON without the seal): blind to layout and key order.
+
+    A guard against accidents and well-meant edits. It is no signature: who can write the file can seal it.
+    """
+    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    return "sha256:" + hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def baseline_content(baseline: Baseline) -> dict[str, object]:
+    """Return what a baseline's file holds, without the seal.
+
+    Times are rounded to 6 significant digits; counts are not, since they are compared exactly and one byte in
+    38 million is a change. Whole numbers are written without a fraction.
+    """
+    content = _tidied(baseline.model_dump(mode="json"), exact=False)
+    assert isinstance(content, dict)
+    return content
+
+
+def _tidied(value: object, *, exact: bool) -> object:
+    match value:
+        case dict():
+            return {key: _tidied(item, exact=key in (*COUNTS, "bytes")) for key, item in value.items()}
+        case list():
+            return [_tidied(item, exact=exact) for item in value]
+        case float():
+            rounded = value if exact else float(f"{value:.{DIGITS}g}")
+            return int(rounded) if rounded.is_integer() and abs(rounded) < 2**53 else rounded
+        case _:
+            return value
+
+
+def baseline_text(baseline: Baseline) -> str:
+    """Return a baseline's file: sealed JSON with sorted keys, two spaces of indent and a final newline."""
+    content = baseline_content(baseline)
+    return json.dumps(content | {SEAL: seal_of(content)}, sort_keys=True, indent=2, allow_nan=False) + "\n"
+
+
+def same_seal(one: Baseline | None, other: Baseline | None) -> bool:
+    """Whether two baselines, or their absence, would be one file."""
+    return _seal(one) == _seal(other)
+
+
+def _seal(baseline: Baseline | None) -> str | None:
+    return None if baseline is None else seal_of(baseline_content(baseline))
+
+
+def restoring(told: str, workload: str | None) -> str:
+    """The next step where a file is not what it was; `told` and `workload` as of `opened`."""
+    return (
+        f"Restore it (git checkout HEAD -- {shlex.quote(told)}, or from an older commit), or delete it, "
+        f"{_anew(workload)}"
+    )
+
+
+def opened(raw: bytes, *, told: str, workload: str | None) -> Baseline:
+    """Return the baseline in a file's bytes.
+
+    `told` and `workload` are what messages call the file and its workload, None where that is not known.
+
+    Raises:
+        BaselineUnreadable: it is not a whole, unchanged baseline.
+    """
+    quoted, restore = shlex.quote(told), restoring(told, workload)
+    if raw.startswith(_LFS_POINTER):
+        raise BaselineUnreadable(
+            subject=told,
+            fact="the file is a Git LFS pointer, not the baseline",
+            expectation="A baseline is a few KB and belongs in git itself",
+            next_step="Fetch it: git lfs pull",
+        )
+    if conflict := _CONFLICT.search(raw):
+        raise BaselineUnreadable(
+            subject=told,
+            fact=f"the file holds merge-conflict markers (line {line_of(raw, conflict.start())})",
+            expectation="Two baselines cannot be merged: each is one measurement",
+            next_step=f"Keep one of them: git checkout --ours -- {quoted} (or --theirs). Where the markers are "
+            f"committed, take it from a commit without them: git checkout COMMIT -- {quoted}",
+        )
+    try:
+        content = parsed(raw)
+    except (ValueError, RecursionError) as error:
+        raise BaselineUnreadable(
+            subject=told, fact=f"the baseline is broken: {json_complaint(raw, error)}", next_step=restore
+        ) from error
+    number = format_of(content)
+    if number is None:
+        raise BaselineUnreadable(
+            subject=told,
+            fact="the file is no baseline of perfgate",
+            expectation="A baseline is a JSON object with a format number",
+            next_step=restore,
+        )
+    if number != BASELINE_FORMAT:
+        newer = number > BASELINE_FORMAT
+        raise BaselineUnreadable(
+            subject=told,
+            fact=f"the baseline has format {number}",
+            expectation=f"This perfgate reads format {BASELINE_FORMAT}",
+            next_step=f"Upgrade perfgate, or delete the file, {_anew(workload)}" if newer else restore,
+        )
+    seal = content.pop(SEAL, None)
+    try:
+        baseline = Baseline.model_validate(content)
+    except ValidationError as error:
+        unknown = [place(e["loc"]) for e in error.errors() if e["type"] == "extra_forbidden"]
+        if unknown:
+            fact = f"the baseline holds what this perfgate does not know: {', '.join(unknown[:3])}"
+        else:
+            fact = f"the baseline does not fit: {first_complaint(error)}"
+        raise BaselineUnreadable(subject=told, fact=fact, next_step=restore) from error
+    if seal != seal_of(content):
+        raise BaselineUnreadable(
+            subject=told,
+            fact="the baseline has no seal" if seal is None else "the baseline was changed after it was blessed",
+            expectation="Its seal must match its content: a baseline is measured and blessed, never edited",
+            next_step=restore,
+        )
+    return baseline
+
+
+def _anew(workload: str | None) -> str:
+    return f'gate once more and bless anew: perfgate bless {shlex.quote(workload or "WORKLOAD")} --reason "..."'

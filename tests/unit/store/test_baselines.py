@@ -1,0 +1,230 @@
+"""The folder of the baselines: listed with their errors, never silently overwritten."""
+
+from __future__ import annotations
+
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from support import records
+from support.stored import RESTORE, SLUG, refusal, written
+
+from perfgate.model.baseline import Baseline
+from perfgate.model.errors import BaselineMissing, BaselineUnreadable, StoreFailed
+from perfgate.model.metric import Metric
+from perfgate.store import Store, baseline_text
+
+
+def test_no_baseline_is_none(store: Store) -> None:
+    assert store.baselines.load(SLUG, "mlp") is None
+
+
+def test_saved_baseline_is_loaded_again(store: Store, tmp_path: Path) -> None:
+    baseline = records.baseline()
+    path = store.baselines.save(baseline, replacing=None)
+    assert path == tmp_path / "baselines" / "nvidia-h200" / "mlp.json"
+    assert store.baselines.load(SLUG, "mlp") == baseline
+
+
+def test_saving_leaves_no_other_file(store: Store) -> None:
+    path = store.baselines.save(records.baseline(), replacing=None)
+    assert [file.name for file in path.parent.iterdir()] == ["mlp.json"]
+
+
+def test_baseline_of_another_workload_is_refused(store: Store) -> None:
+    written(store, baseline_text(records.baseline(name="resnet")))
+    assert refusal(store) == (
+        "baselines/nvidia-h200/mlp.json: the baseline in it is that of resnet. "
+        f"A renamed workload is another workload, with a baseline of its own.\n{RESTORE}"
+    )
+
+
+def test_baseline_under_any_name_can_be_looked_at(store: Store, tmp_path: Path) -> None:
+    baseline = records.baseline(name="resnet")
+    (tmp_path / "theirs.json").write_text(baseline_text(baseline))
+    assert store.baselines.read(tmp_path / "theirs.json") == baseline
+
+
+def test_baseline_to_look_at_must_be_there_and_whole(store: Store, tmp_path: Path) -> None:
+    with pytest.raises(BaselineMissing) as missing:
+        store.baselines.read(tmp_path / "theirs.json")
+    assert str(missing.value) == (
+        "theirs.json: there is no such file. A baseline was expected there.\n"
+        "Check the path; perfgate show lists the baselines of this project."
+    )
+    (tmp_path / "theirs.json").write_text("")
+    with pytest.raises(BaselineUnreadable) as broken:
+        store.baselines.read(tmp_path / "theirs.json")
+    assert str(broken.value) == (
+        "theirs.json: the baseline is broken: it is empty.\n"
+        "Restore it (git checkout HEAD -- theirs.json, or from an older commit), or delete it, gate once more and "
+        'bless anew: perfgate bless WORKLOAD --reason "..."'
+    )
+
+
+def test_folder_in_the_place_of_a_baseline_is_refused(store: Store) -> None:
+    store.baselines.path(SLUG, "mlp").mkdir(parents=True)
+    assert refusal(store) == (
+        "baselines/nvidia-h200/mlp.json: the baseline cannot be read (Is a directory).\n"
+        "Make it a file that this user may read."
+    )
+
+
+def test_no_broken_baseline_is_overwritten(store: Store) -> None:
+    path = written(store, "<<<<<<< HEAD\n")
+    with pytest.raises(BaselineUnreadable):
+        store.baselines.save(records.baseline(), replacing=None)
+    assert path.read_text() == "<<<<<<< HEAD\n"
+
+
+def test_newer_baseline_is_not_overwritten(store: Store) -> None:
+    old, theirs, mine = (records.baseline(reason=reason) for reason in ("old", "theirs", "mine"))
+    store.baselines.save(old, replacing=None)
+    store.baselines.save(theirs, replacing=old)
+    with pytest.raises(StoreFailed) as caught:
+        store.baselines.save(mine, replacing=old)
+    assert str(caught.value) == (
+        "baselines/nvidia-h200/mlp.json: another baseline was written. "
+        "The file is no longer what the new baseline was compared with; nothing was changed.\n"
+        "Look at what is there now (git log, perfgate show), then bless again."
+    )
+    assert store.baselines.load(SLUG, "mlp") == theirs
+
+
+def test_baseline_deleted_in_between_is_told(store: Store) -> None:
+    old = records.baseline()
+    store.baselines.save(old, replacing=None).unlink()
+    with pytest.raises(StoreFailed, match=r"^baselines/nvidia-h200/mlp\.json: it was deleted\. "):
+        store.baselines.save(records.baseline(reason="new"), replacing=old)
+
+
+def test_first_baseline_is_not_written_over_one_that_appeared(store: Store) -> None:
+    store.baselines.save(records.baseline(), replacing=None)
+    with pytest.raises(StoreFailed, match="another baseline was written"):
+        store.baselines.save(records.baseline(reason="new"), replacing=None)
+
+
+def test_of_eight_that_bless_at_once_one_wins(store: Store) -> None:
+    old = records.baseline()
+    store.baselines.save(old, replacing=None)
+    news = [records.baseline(reason=f"blessed by {n}") for n in range(8)]
+    start = threading.Barrier(8)
+
+    def save(new: Baseline) -> bool:
+        start.wait()
+        try:
+            store.baselines.save(new, replacing=old)
+        except StoreFailed:
+            return False
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        saved = list(pool.map(save, news))
+    assert sum(saved) == 1
+    assert store.baselines.load(SLUG, "mlp") == news[saved.index(True)]
+
+
+def test_unrounded_predecessor_is_recognised(store: Store) -> None:
+    old = records.baseline([{Metric.STEP_MS: 12.345678901}])
+    store.baselines.save(old, replacing=None)
+    new = records.baseline(reason="new")
+    store.baselines.save(new, replacing=old)
+    assert store.baselines.load(SLUG, "mlp") == new
+
+
+def test_file_in_the_place_of_the_baselines_folder_is_told(store: Store, tmp_path: Path) -> None:
+    (tmp_path / "baselines").write_text("")
+    with pytest.raises(StoreFailed) as caught:
+        store.baselines.save(records.baseline(), replacing=None)
+    assert str(caught.value) == (
+        "baselines/nvidia-h200: a file stands where a folder must be. What was there before is unchanged.\n"
+        "Move it away, then run again."
+    )
+
+
+def test_listing_shows_the_unreadable_with_their_error(store: Store) -> None:
+    good = records.baseline(name="good[4-64]")
+    store.baselines.save(good, replacing=None)
+    written(store, "")
+    (store.baselines.path(SLUG, "mlp").parent / "notes.txt").write_text("not listed")
+    (store.baselines.path(SLUG, "mlp").parent / ".mlp.json").write_text("not listed")
+    listed = store.baselines.listed()
+    assert [(entry.slug, entry.workload) for entry in listed] == [(SLUG, "good[4-64]"), (SLUG, "mlp")]
+    assert listed[0].found == good
+    assert str(listed[1].found).startswith("baselines/nvidia-h200/mlp.json: the baseline is broken: it is empty.")
+
+
+def test_a_pipe_in_a_baselines_place_is_not_waited_for(store: Store) -> None:
+    path = store.baselines.path(SLUG, "mlp")
+    path.parent.mkdir(parents=True)
+    os.mkfifo(path)
+    (entry,) = store.baselines.listed()
+    assert str(entry.found).startswith(
+        "baselines/nvidia-h200/mlp.json: the baseline cannot be read (It is no plain file)."
+    )
+
+
+def test_listing_of_one_machine_leaves_out_the_others(store: Store) -> None:
+    store.baselines.save(records.baseline(), replacing=None)
+    store.baselines.save(records.baseline(on=records.machine("NVIDIA H100")), replacing=None)
+    assert [entry.slug for entry in store.baselines.listed("nvidia-h100")] == ["nvidia-h100"]
+    assert [entry.slug for entry in store.baselines.listed()] == ["nvidia-h100", "nvidia-h200"]
+    assert store.baselines.listed("nvidia-a100") == ()
+
+
+def test_listing_names_a_workload_whose_name_was_cut(store: Store) -> None:
+    name = "mlp[" + "x" * 300 + "]"
+    store.baselines.save(records.baseline(name=name), replacing=None)
+    assert [entry.workload for entry in store.baselines.listed()] == [name]
+
+
+def test_a_link_in_a_baselines_place_is_neither_replaced_nor_written_through(store: Store, tmp_path: Path) -> None:
+    old = records.baseline()
+    path = store.baselines.save(old, replacing=None)
+    shared = path.rename(tmp_path / "shared.json")
+    path.symlink_to(shared)
+    text = shared.read_text()
+    with pytest.raises(StoreFailed) as refused:
+        store.baselines.save(records.baseline([{}] * 6), replacing=old)
+    assert str(refused.value) == (
+        "baselines/nvidia-h200/mlp.json: it is a link. What it leads to may be others' too, so it is neither written "
+        "nor replaced.\nPut a copy of that file in its place, or delete the link; then bless again."
+    )
+    assert path.is_symlink()
+    assert shared.read_text() == text
+
+
+def test_link_to_nowhere_is_listed_with_its_error(store: Store) -> None:
+    path = store.baselines.path(SLUG, "mlp")
+    path.parent.mkdir(parents=True)
+    path.symlink_to("nowhere")
+    (listed,) = store.baselines.listed()
+    assert str(listed.found) == (
+        "baselines/nvidia-h200/mlp.json: it is a link to nowhere. "
+        "Whether there is a baseline behind it cannot be told.\n"
+        "Restore what it leads to, or delete the link."
+    )
+
+
+def test_folder_that_cannot_be_listed_is_told(store: Store, tmp_path: Path) -> None:
+    (tmp_path / "baselines").write_text("")
+    with pytest.raises(BaselineUnreadable) as caught:
+        store.baselines.listed()
+    assert str(caught.value) == (
+        "baselines: the folder cannot be listed (Not a directory).\nMake it a folder that this user may read."
+    )
+
+
+def test_other_machines_are_those_with_a_baseline_of_the_workload(store: Store) -> None:
+    store.baselines.save(records.baseline(on=records.machine("NVIDIA H100")), replacing=None)
+    store.baselines.save(records.baseline(on=records.machine("NVIDIA A100")), replacing=None)
+    store.baselines.save(records.baseline(name="other"), replacing=None)
+    assert store.baselines.other_machines("mlp") == ("nvidia-a100", "nvidia-h100")
+    assert store.baselines.other_machines("mlp", besides="nvidia-h100") == ("nvidia-a100",)
+    assert store.baselines.other_machines("unknown") == ()
+
+
+def test_slug_cannot_leave_its_folder(store: Store, tmp_path: Path) -> None:
+    assert store.baselines.path("../..", "../x") == tmp_path / "baselines" / "%2E.%2F.." / "%2E.%2Fx.json"

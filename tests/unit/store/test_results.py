@@ -1,0 +1,202 @@
+"""Kept results: whole or refused, the oldest forgotten."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from support import records
+from support.stored import SLUG, failing
+
+from perfgate.model.baseline import Result
+from perfgate.model.errors import ResultMissing, ResultUnreadable, StoreFailed
+from perfgate.store import Store
+
+
+def kept(store: Store, result: Result, *, slug: str = SLUG) -> Path:
+    folder = store.results.new_folder(result.workload.id, slug, at=result.measured_at)
+    (folder / "run-1").mkdir()
+    (folder / "run-1" / "capture.sqlite").write_text("big")
+    store.results.save(result, folder)
+    return folder
+
+
+def test_kept_results_are_ignored_by_git(store: Store, tmp_path: Path) -> None:
+    store.results.new_folder("mlp", SLUG, at=records.NOON)
+    assert (tmp_path / ".perfgate" / ".gitignore").read_text() == "*\n"
+
+
+def test_folder_bears_the_time_in_utc(store: Store, tmp_path: Path) -> None:
+    at = datetime.fromisoformat("2026-03-02T13:00:00.5+01:00")
+    folder = store.results.new_folder("a/b", SLUG, at=at)
+    assert folder.parent == tmp_path / ".perfgate" / "results" / SLUG / "a%2Fb"
+    assert folder.name.startswith("20260302T120000.500000Z-")
+    assert folder.is_dir()
+
+
+def test_two_folders_of_one_moment_differ(store: Store) -> None:
+    assert store.results.new_folder("mlp", SLUG, at=records.NOON) != store.results.new_folder(
+        "mlp", SLUG, at=records.NOON
+    )
+
+
+def test_saved_result_is_loaded_again_to_the_last_digit(store: Store) -> None:
+    result = records.result(measured=records.runs(12.345678901234))
+    folder = kept(store, result)
+    assert store.results.load(folder) == result
+    assert store.results.load(folder / "result.json") == result
+
+
+def test_latest_result_is_the_newest_over_all_machines(store: Store) -> None:
+    old, new = records.result(), records.result(at=records.NOON + timedelta(hours=1))
+    kept(store, new, slug="nvidia-h100")
+    folder = kept(store, old)
+    everywhere, here = store.results.latest("mlp"), store.results.latest("mlp", SLUG)
+    assert everywhere is not None
+    assert here is not None
+    assert everywhere.result == new
+    assert (here.result, here.folder) == (old, folder)
+    assert store.results.latest("other") is None
+
+
+def test_folder_without_a_result_is_no_result(store: Store) -> None:
+    store.results.new_folder("mlp", SLUG, at=records.NOON)
+    assert store.results.latest("mlp") is None
+    assert store.results.workloads() == ()
+
+
+def test_results_come_newest_first_and_the_broken_with_their_error(store: Store, tmp_path: Path) -> None:
+    hours = [records.result(at=records.NOON + timedelta(hours=n)) for n in range(3)]
+    folders = [kept(store, result) for result in hours]
+    (folders[1] / "result.json").write_text('{"format": 1, "work')
+    listed = store.results.listed("mlp")
+    assert [entry.folder for entry in listed] == folders[::-1]
+    assert listed[0].found == hours[2]
+    assert str(listed[1].found) == (
+        f"{(folders[1] / 'result.json').relative_to(tmp_path)}: the kept result is broken: "
+        "its JSON ends too early (line 1: Unterminated string starting at).\nMeasure again: pytest --perfgate"
+    )
+
+
+def test_broken_newest_result_is_not_passed_over(store: Store) -> None:
+    kept(store, records.result())
+    folder = kept(store, records.result(at=records.NOON + timedelta(hours=1)))
+    (folder / "result.json").write_text("")
+    with pytest.raises(ResultUnreadable, match="the kept result is broken: it is empty"):
+        store.results.latest("mlp")
+
+
+def test_result_of_a_newer_format_wants_an_upgrade(store: Store, tmp_path: Path) -> None:
+    (tmp_path / "result.json").write_text('{"format": 2}')
+    with pytest.raises(ResultUnreadable) as caught:
+        store.results.load(tmp_path)
+    assert str(caught.value) == (
+        "result.json: the kept result has format 2. This perfgate reads format 1.\n"
+        "Upgrade perfgate, or measure again with this one: pytest --perfgate"
+    )
+
+
+def test_result_that_does_not_fit_is_named_with_its_place(store: Store, tmp_path: Path) -> None:
+    content = json.loads(records.result().model_dump_json())
+    content["runs"][2]["wall_s"] = "long"
+    (tmp_path / "result.json").write_text(json.dumps(content))
+    with pytest.raises(ResultUnreadable) as caught:
+        store.results.load(tmp_path)
+    assert str(caught.value) == (
+        "result.json: the kept result does not fit: runs[2].wall_s: "
+        "input should be a valid number, unable to parse string as a number.\nMeasure again: pytest --perfgate"
+    )
+
+
+def test_result_that_is_a_folder_cannot_be_read(store: Store, tmp_path: Path) -> None:
+    folder = store.results.new_folder("mlp", SLUG, at=records.NOON)
+    (folder / "result.json").mkdir()
+    told = (folder / "result.json").relative_to(tmp_path)
+    with pytest.raises(ResultUnreadable) as caught:
+        store.results.load(folder)
+    assert str(caught.value) == (
+        f"{told}: the kept result cannot be read (Is a directory).\nMeasure again: pytest --perfgate"
+    )
+
+
+def test_missing_result_is_told(store: Store, tmp_path: Path) -> None:
+    with pytest.raises(ResultMissing) as caught:
+        store.results.load(tmp_path / "nowhere.json")
+    assert str(caught.value) == "nowhere.json: there is no such file.\nMeasure again: pytest --perfgate"
+
+
+def test_20_results_stay_and_the_captures_of_2(store: Store) -> None:
+    folders = [kept(store, records.result(at=records.NOON + timedelta(minutes=n))) for n in range(23)]
+    assert [folder.exists() for folder in folders] == [False] * 3 + [True] * 20
+    assert [(folder / "run-1").exists() for folder in folders] == [False] * 21 + [True] * 2
+    assert len(store.results.listed("mlp")) == 20
+
+
+def test_newest_saved_stays_even_if_the_clock_went_back(store: Store) -> None:
+    for n in range(20):
+        kept(store, records.result(at=records.NOON + timedelta(minutes=n)))
+    folder = kept(store, records.result(at=records.NOON - timedelta(days=1)))
+    assert (folder / "run-1" / "capture.sqlite").exists()
+
+
+def test_other_workloads_and_machines_are_not_pruned(store: Store) -> None:
+    other = kept(store, records.result(of=records.workload("other")))
+    there = kept(store, records.result(), slug="nvidia-h100")
+    for n in range(1, 22):
+        kept(store, records.result(at=records.NOON + timedelta(minutes=n)))
+    assert (other / "run-1").exists()
+    assert (there / "run-1").exists()
+
+
+def test_what_an_interrupted_gate_left_goes_after_a_day(store: Store) -> None:
+    left = store.results.new_folder("mlp", SLUG, at=records.NOON)
+    foreign = left.parent / "my-notes"
+    foreign.mkdir()
+    kept(store, records.result(at=records.NOON + timedelta(hours=23)))
+    assert left.exists()
+    kept(store, records.result(at=records.NOON + timedelta(hours=25)))
+    assert not left.exists()
+    assert foreign.exists()
+
+
+def test_links_are_not_followed_when_pruning(store: Store, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "precious").write_text("x")
+    folder = kept(store, records.result())
+    (folder / "link").symlink_to(elsewhere)
+    for n in range(1, 4):
+        kept(store, records.result(at=records.NOON + timedelta(minutes=n)))
+    assert not (folder / "link").exists()
+    assert (elsewhere / "precious").read_text() == "x"
+
+
+def test_kept_workloads_are_named_even_where_a_name_was_cut(store: Store) -> None:
+    long = "x" * 300
+    kept(store, records.result(of=records.workload(long)))
+    kept(store, records.result(of=records.workload("a/b")), slug="nvidia-h100")
+    assert store.results.workloads() == ("a/b", long)
+    assert store.results.workloads(SLUG) == (long,)
+
+
+def test_full_disk_is_told_when_a_result_is_kept(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    result = records.result(at=datetime(2026, 3, 2, tzinfo=UTC))
+    folder = store.results.new_folder("mlp", SLUG, at=result.measured_at)
+    monkeypatch.setattr(os, "fsync", failing(errno.ENOSPC))
+    with pytest.raises(StoreFailed) as caught:
+        store.results.save(result, folder)
+    assert str(caught.value) == (
+        f"{(folder / 'result.json').relative_to(tmp_path)}: the disk is full. What was there before is unchanged.\n"
+        "Free some space (old captures lie under .perfgate/results), then run again."
+    )
+    assert list(folder.iterdir()) == []
+
+
+def test_full_disk_is_told_when_a_folder_is_made(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Path, "mkdir", failing(errno.ENOSPC))
+    with pytest.raises(StoreFailed, match=r"^\.perfgate: the disk is full\."):
+        store.results.new_folder("mlp", SLUG, at=records.NOON)
