@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import math
 import os
 import re
 import secrets
@@ -131,7 +132,7 @@ def worktree(
     run: RunProcess,
     setup: Sequence[str] = (),
     on_line: Callable[[str], None] | None = None,
-    setup_timeout_s: float = SETUP_TIMEOUT_S,
+    time_left_s: float = math.inf,
 ) -> Iterator[Worktree]:
     """Check a commit out below `folder` and make it ready; on every way out it is removed.
 
@@ -146,7 +147,7 @@ def worktree(
         setup: a command, word by word, that is run in the checkout's root. It finds the project's root in
             `PERFGATE_ROOT` and the commit in `PERFGATE_COMMIT`.
         on_line: gets the lines that `setup` prints.
-        setup_timeout_s: how long `setup` may take, in seconds.
+        time_left_s: of the gate's time budget, s; `setup` may take as long, and `SETUP_TIMEOUT_S` at most.
 
     Raises:
         RevisionMissing: the clone does not have the commit.
@@ -183,7 +184,7 @@ def worktree(
                 "that was measured at a commit that has it.",
             )
         if setup:
-            _set_up(tree, setup, env=env, run=run, on_line=on_line, timeout_s=setup_timeout_s)
+            _set_up(tree, setup, env=env, run=run, on_line=on_line, time_left_s=time_left_s)
         _refuse_pointers(tree, env)
         yield tree
 
@@ -195,8 +196,9 @@ def _set_up(
     env: Mapping[str, str],
     run: RunProcess,
     on_line: Callable[[str], None] | None,
-    timeout_s: float,
+    time_left_s: float,
 ) -> None:
+    timeout_s = min(max(time_left_s, 0.0), SETUP_TIMEOUT_S)
     tail: deque[str] = deque(maxlen=TAIL_LINES)
 
     def take(line: str) -> None:
@@ -211,7 +213,8 @@ def _set_up(
     except OSError as error:
         raise _setup_failed(tree, f"cannot be started: {error.strerror or error}", tail) from error
     if ended.timed_out or ended.returncode is None:
-        raise _setup_failed(tree, f"did not end within {timeout_s:g} s and was stopped", tail)
+        of_budget = " that were left of the time budget" if timeout_s < SETUP_TIMEOUT_S else ""
+        raise _setup_failed(tree, f"did not end within {timeout_s:.0f} s{of_budget} and was stopped", tail)
     if ended.returncode < 0:
         raise _setup_failed(tree, f"was ended by signal {-ended.returncode}", tail)
     if ended.returncode:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import fields
 from pathlib import Path
@@ -17,6 +17,7 @@ from perfgate.gating.duels import AlternateDuel, InterleavedDuel
 from perfgate.gating.listener import Listener
 from perfgate.gating.series import Series
 from perfgate.model.baseline import Baseline
+from perfgate.model.errors import WorktreeFailed
 from perfgate.model.metric import Metric
 from perfgate.model.settings import DuetForm
 
@@ -40,11 +41,17 @@ def steps_in_bouts(step_ms: float | None) -> int:
 class Duets:
     """The duets of one gate, with the commits that are checked out for them."""
 
-    def __init__(self, against: Against | None, listener: Listener) -> None:
-        """Take the commit that was asked for; None has each workload compared with its baseline's."""
+    def __init__(self, against: Against | None, listener: Listener, *, time_left_s: Callable[[], float]) -> None:
+        """Take the commit that was asked for; None has each workload compared with its baseline's.
+
+        `time_left_s` tells what is left of the gate's time budget.
+        """
         self._against = against
         self._listener = listener
+        self._time_left_s = time_left_s
         self._worktrees: dict[str, running.Bench] = {}
+        self._failed: dict[str, WorktreeFailed] = {}
+        """Commits that could not be made ready: no other workload has to wait for the same."""
         self._held = ExitStack()
 
     def tidy(self) -> None:
@@ -92,13 +99,23 @@ class Duets:
         )
 
     def _beside(self, bench: running.Bench, commit: str) -> running.Bench:
-        """The bench of another commit."""
+        """The bench of another commit, which is tried once in a gate."""
+        if commit in self._failed:
+            raise self._failed[commit]
         if commit not in self._worktrees:
             git.resolve(bench.root, commit, env=bench.env)
             self._listener.say(f"  checking out {commit[:SHOWN_SHA]} beside the project")
-            self._worktrees[commit] = self._held.enter_context(
-                running.at_commit(bench, commit, on_line=lambda line: self._listener.say(f"  duet_setup: {line}"))
+            checkout = running.at_commit(
+                bench,
+                commit,
+                on_line=lambda line: self._listener.say(f"  duet_setup: {line}"),
+                time_left_s=self._time_left_s(),
             )
+            try:
+                self._worktrees[commit] = self._held.enter_context(checkout)
+            except WorktreeFailed as failed:
+                self._failed[commit] = failed
+                raise
         return self._worktrees[commit]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from collections.abc import Collection, Mapping, Sequence
@@ -67,7 +68,7 @@ class Gate:
         self._against = against
         self._keep_captures = keep_captures
         self._listener = listener
-        self._duets = Duets(against, listener)
+        self._duets = Duets(against, listener, time_left_s=self._time_left_s)
         self._expected = 1
         self._elsewhere: frozenset[str] = frozenset()
         self._bench: running.Bench | PerfgateError | None = None
@@ -227,10 +228,12 @@ class Gate:
 
     def _affords(self, runs: int, seconds: float) -> bool:
         """Whether so many runs are within the budget of time, and first looks at what is still to be measured."""
-        if self.settings.time_budget_s is None:
-            return True
         to_come = max(self._expected - len(self.verdicts) - 1, 0) * self.settings.runs
-        return self._passed_s() + (runs + to_come) * seconds <= self.settings.time_budget_s
+        return (runs + to_come) * seconds <= self._time_left_s()
+
+    def _time_left_s(self) -> float:
+        budget = self.settings.time_budget_s
+        return math.inf if budget is None else budget - self._passed_s()
 
     def _passed_s(self) -> float:
         return (datetime.now(UTC) - self.started_at).total_seconds()

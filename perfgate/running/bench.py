@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -37,10 +38,12 @@ class Bench:
 
 
 @contextmanager
-def at_commit(bench: Bench, revision: str, *, on_line: Callable[[str], None] | None = None) -> Iterator[Bench]:
+def at_commit(
+    bench: Bench, revision: str, *, on_line: Callable[[str], None] | None = None, time_left_s: float = math.inf
+) -> Iterator[Bench]:
     """Lend a bench whose runs are of another commit, checked out below `.perfgate` for as long as the block lasts.
 
-    `on_line` gets what `duet_setup` prints.
+    `on_line` gets what `duet_setup` prints, which may take as long as `time_left_s`.
 
     Raises:
         RevisionMissing: the clone does not have the commit.
@@ -55,6 +58,7 @@ def at_commit(bench: Bench, revision: str, *, on_line: Callable[[str], None] | N
         run=run_process,
         setup=bench.settings.duet_setup,
         on_line=on_line,
+        time_left_s=time_left_s,
     ) as tree:
         yield in_worktree(bench, tree)
 

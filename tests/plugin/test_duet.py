@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -157,6 +159,32 @@ def test_two_workloads_share_one_checkout(repository: Project, ran: Callable[...
     assert seen.status == 0, seen.out
     assert seen.out.count("checking out") == 1
     assert len(set(asked)) == 2
+
+
+def test_a_commit_that_cannot_be_made_ready_is_tried_once_for_all_workloads(
+    repository: Project, ran: Callable[..., list[Path]]
+) -> None:
+    repository.workload(LOOP.replace("def loop", "def other"), file="other.py")
+    repository.write("pyproject.toml", '[tool.perfgate]\nduet_setup = ["sh", "-c", "echo no; exit 3"]\n')
+    git(repository.root, "add", "-A")
+    git(repository.root, "commit", "-q", "-m", "two")
+    asked = ran(reference=0.0, candidate=0.0)
+    seen = repository.gate("--perfgate-against=HEAD")
+    assert seen.out.count("checking out") == seen.out.count("duet_setup: no") == 1
+    assert seen.failures.count("duet_setup ended with exit status 3.") == 2
+    assert (seen.status, asked, left(repository)) == (1, [], ([], ""))
+
+
+def test_a_setup_that_hangs_takes_no_more_than_what_is_left_of_the_time_budget(
+    repository: Project, ran: Callable[..., list[Path]]
+) -> None:
+    repository.write("pyproject.toml", '[tool.perfgate]\nduet_setup = ["sleep", "60"]\n')
+    asked = ran(reference=0.0, candidate=0.0)
+    began = time.monotonic()
+    seen = repository.gate("--perfgate-against=HEAD", "--perfgate-time-budget=3")
+    assert time.monotonic() - began < 30
+    assert re.search(r"duet_setup did not end within [0-3] s that were left of the time budget and was ", seen.failures)
+    assert (seen.status, asked, left(repository)) == (1, [], ([], ""))
 
 
 def test_against_a_revision_no_baseline_is_needed(repository: Project, ran: Callable[..., list[Path]]) -> None:

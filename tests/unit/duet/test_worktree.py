@@ -342,6 +342,26 @@ def test_a_setup_that_fails_is_told_with_its_last_lines(
     assert str(error) == (f"commit {sha}: {fact}. It makes a fresh checkout of that commit ready to run.\n{next_step}")
 
 
+@pytest.mark.parametrize(
+    ("time_left_s", "told"),
+    [
+        (12.4, "12 s that were left of the time budget"),
+        (-3.0, "0 s that were left of the time budget"),
+        (7200.0, "1800 s"),
+    ],
+)
+def test_a_setup_ends_with_the_time_budget_of_its_gate(repository: Repository, time_left_s: float, told: str) -> None:
+    allowed: list[float] = []
+
+    def run(*_: object, timeout_s: float, **__: object) -> Finished:
+        allowed.append(timeout_s)
+        return Finished(None, timed_out=True)
+
+    error = refusal(repository, setup=("x",), run=run, time_left_s=time_left_s)
+    assert allowed == [min(max(time_left_s, 0), 1800)]
+    assert f": duet_setup did not end within {told} and was stopped. " in str(error)
+
+
 def test_a_setup_that_fails_where_there_are_submodules_says_that_they_are_not_there(repository: Repository) -> None:
     repository.commit({".gitmodules": ""})
     assert "baseline " in str(error := refusal(repository, "HEAD", setup=("false",)))
