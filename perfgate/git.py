@@ -144,10 +144,12 @@ def author(root: Path, *, env: Mapping[str, str] | None = None) -> str:
 def tracked_python_files(root: Path, *, env: Mapping[str, str] | None = None) -> tuple[str, ...]:
     """Return the tracked `*.py` files under `root` that are there, as sorted POSIX paths relative to it.
 
+    Those of submodules, of any depth, are among them.
+
     Raises:
         RepositoryUnreadable: no git, no repository, or git refuses.
     """
-    told = _ask(root, env, "ls-files", "-z", "--cached", "--", "*.py")
+    told = _ask(root, env, "ls-files", "-z", "--cached", "--recurse-submodules", "--", "*.py")
     return tuple(sorted({name for name in told.split("\0") if name and (root / name).is_file()}))
 
 

@@ -85,13 +85,17 @@ class AlternateDuel:
         if not isinstance(failed, NOT_MEASURED_BY):
             return failed
         fact, _, more = str(failed).removeprefix(f"{self.workload.id}: ").partition("\n")
-        tree = None if self.bench.settings.duet_setup else self.bench.tree  # what a setup checks out is there
-        submodules = "" if tree is None else tree.submodule_advice.strip()
+        submodules = self._submodule_advice.strip()
         return WorktreeFailed(
             subject=f"{self.workload.id} at {self._shown}",
             fact=f"it does not run there: {fact.rstrip('.')}",
             next_step="\n".join(told for told in (submodules, more) if told),
         )
+
+    @property
+    def _submodule_advice(self) -> str:
+        tree = None if self.bench.settings.duet_setup else self.bench.tree  # what a setup checks out is there
+        return "" if tree is None else tree.submodule_advice
 
     def _refuse_other_words(self) -> None:
         """Hold a command as the commit declares it to the one that was blessed: its code may be the same.
@@ -117,7 +121,7 @@ class AlternateDuel:
                 subject=f"{self.workload.id} at {self._shown}",
                 fact="the commit's files are not those that were blessed",
                 expectation="They load others now, or git writes them here with other bytes (line ends, filters)",
-                next_step="Bless from a fresh checkout, so that the commit can be run again.",
+                next_step="Bless from a fresh checkout, so that the commit can be run again." + self._submodule_advice,
             )
         return measured.run
 

@@ -263,6 +263,20 @@ def test_tracked_python_files_are_relative_to_the_root_and_exist(root: Path, env
     assert git.tracked_python_files(root, env=env) == ("workloads/mlp.py", "ünï code.py")
 
 
+def test_tracked_python_files_of_submodules_are_among_them(root: Path, env: Env, tmp_path: Path) -> None:
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    run(inner, env, "init", "--quiet")
+    (inner / "core.py").write_text("")
+    run(inner, env, "add", "core.py")
+    run(inner, env, "commit", "--quiet", "-m", "one")
+    run(root, env, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(inner), "libs/pkg")
+    assert git.tracked_python_files(root, env=env) == ("libs/pkg/core.py", "train.py", "workloads/mlp.py")
+    assert git.tracked_python_files(root / "libs", env=env) == ("pkg/core.py",)
+    run(root, env, "submodule", "--quiet", "deinit", "--force", "libs/pkg")
+    assert git.tracked_python_files(root, env=env) == ("train.py", "workloads/mlp.py")
+
+
 def test_a_folder_is_a_projects_where_git_tracks_what_says_so(root: Path, env: Env) -> None:
     for name in ("pyproject.toml", "a/setup.py", "a/b/setup.cfg", "a/b/setup.py", "c/my-pyproject.toml", "d/setup.py"):
         (root / name).parent.mkdir(parents=True, exist_ok=True)

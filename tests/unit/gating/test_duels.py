@@ -150,6 +150,17 @@ def test_another_commit_with_submodules_that_does_not_run_says_that_they_are_not
     )
 
 
+def test_another_commit_whose_submodules_are_not_there_is_not_what_was_blessed_and_says_so(stand: Stand) -> None:
+    stand.there = replace(stand.there, tree=checkout(stand, **{".gitmodules": ""}))
+    stand.runs = [measured()]
+    with pytest.raises(CodeUnproven) as caught:
+        stand.alternate(blessed_code="0123456789abcdef").pair(0, 1)
+    assert str(caught.value).endswith(
+        "so that the commit can be run again. Submodules are not checked out; duet_setup can do it: "
+        "git submodule update --init --recursive."
+    )
+
+
 def test_a_command_that_was_blessed_with_other_words_than_its_commit_has_is_no_other_side(stand: Stand) -> None:
     declared = "command: [python, s.py, '{}']\nstep: step\nsteps: 12\n"
     (stand.folder / "project").mkdir()
