@@ -121,6 +121,14 @@ def executed_code(root: Path, witness: Witness, *, env: Mapping[str, str]) -> se
     return own & set(project.listed) if own else own
 
 
+def neighbours(root: Path, witnesses: Sequence[Witness], *, env: Mapping[str, str]) -> set[Path]:
+    """Files of Python code that processes loaded or executed from beside the root, in a monorepo, and git tracks."""
+    project = _Project(root, witnesses, env)
+    told = {file for one in witnesses for file in (*one.modules.values(), *one.executed) if file.endswith(".py")}
+    beside = {file for file in map(Path, map(os.path.realpath, told)) if project.is_beside(file)}
+    return beside & set(project.listed) if beside else set()
+
+
 class _Project:
     """What is to be known of a project, asked for as late as possible: most runs load no copy."""
 
@@ -136,6 +144,11 @@ class _Project:
     def is_own(self, file: Path) -> bool:
         """Whether a file is the project's, and no run's."""
         return not self._is_elsewhere(file) and not file.is_relative_to(self.root / ".perfgate")
+
+    def is_beside(self, file: Path) -> bool:
+        """Whether a file is in the repository, and not at or below the root; perfgate's own are none."""
+        outside = not file.is_relative_to(self.root) and not file.is_relative_to(PACKAGE)
+        return outside and file.is_relative_to(self._top)
 
     def foreign(self, modules: Iterable[tuple[str, str]]) -> Iterator[Loaded]:
         """Those modules, of Python code, that are not the project's but might be a copy of its files."""

@@ -109,7 +109,7 @@ def prove_command(workload: Workload, tree: Worktree, witnesses: Sequence[Witnes
     for word in workload.command or ():
         file = Path(os.path.realpath(tree.root / (workload.cwd or ".") / word))
         if word.endswith(".py") and file.is_relative_to(tree.top) and file.is_file() and file not in loaded:
-            raise _unproven(workload, tree, f"no process said that it ran {file.relative_to(tree.root)}", SILENCE)
+            raise _unproven(workload, tree, f"no process said that it ran {os.path.relpath(file, tree.root)}", SILENCE)
 
 
 def prove_measured(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import math
+import os
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from perfgate import git
-from perfgate.duet.copies import executed_code, hold_to_project, project_code
+from perfgate.duet.copies import executed_code, hold_to_project, neighbours, project_code
 from perfgate.duet.proof import Witness, prove_command, prove_worker
 from perfgate.duet.worktree import Worktree
 from perfgate.model.errors import RepositoryUnreadable
@@ -37,7 +38,9 @@ def proven_code(
         return dict(sorted({**copied, **command_code(workload, bench.root, loaded, bench.began_at)}.items()))
     own = [witness for witness in witnesses if witness.pid == account.pid]
     executed = {file for witness in own for file in executed_code(bench.root, witness, env=bench.env)}
-    return dict(sorted({**copied, **_digests(executed, bench.root), **account.code}.items()))
+    root = bench.root.resolve()
+    beside = {os.path.relpath(file, root): _digest(file) for file in neighbours(root, own, env=bench.env)}
+    return dict(sorted({**copied, **beside, **_digests(executed, bench.root), **account.code}.items()))
 
 
 def _prove(workload: Workload, tree: Worktree, witnesses: Sequence[Witness], account: Account | None) -> None:

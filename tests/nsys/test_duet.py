@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import sys
@@ -575,8 +576,11 @@ def test_a_monorepo_is_run_in_its_own_folder_with_its_neighbours_of_that_commit(
     with at_commit(bench_of(repository, nsys_tool, env=env), "HEAD~1") as there:
         assert there.root.parts[-3:] == ("checkout", "services", "train")
         for number, workload in enumerate((function(), COMMAND)):
-            said, _ = measured(there, workload, tmp_path / f"run-{number}")
+            said, of_then = measured(there, workload, tmp_path / f"run-{number}")
             assert said == "proj says old"
+            assert workload is COMMAND or of_then.code[library] == hashlib.sha256(OLD.encode()).hexdigest()
+    said, of_now = measured(bench_of(repository, nsys_tool, env=env), function(), tmp_path / "now")
+    assert (said, of_now.code[library]) == ("proj says new", hashlib.sha256(NEW.encode()).hexdigest())
 
 
 @pytest.mark.parametrize("repository", ["flat"], indirect=True)

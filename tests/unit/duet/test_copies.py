@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from support.repository import Repository
 
-from perfgate.duet.copies import executed_code, hold_to_project, project_code
+from perfgate.duet.copies import executed_code, hold_to_project, neighbours, project_code
 from perfgate.duet.environment import PACKAGE
 from perfgate.duet.proof import Witness
 from perfgate.model.errors import CodeStale
@@ -423,6 +423,19 @@ def test_executed_code_is_what_git_tracks_below_the_root_and_is_no_module(tmp_pa
     files = [str(service.root / name) for name in (*names, "generated.py", "gone.py") if name != "unread.py"]
     witness = Witness(pid=1, prefixes=(), modules={"model": str(service.root / "model.py")}, executed=tuple(files))
     assert executed_code(service.root, witness, env=service.env) == {service.root / "train.py"}
+
+
+def test_neighbours_in_a_monorepo_are_what_was_loaded_beside_the_root_and_git_tracks(tmp_path: Path) -> None:
+    service = Repository(tmp_path / "mono", within="apps/train")
+    names = ("train.py", "../../libs/core.py", "../../libs/unread.py", "../serve/app.py")
+    service.commit(dict.fromkeys(names, ""))
+    service.write({"../../libs/generated.py": "", "../../../other/x.py": ""})
+    loaded = ("train.py", "../../libs/core.py", "../../libs/generated.py", "../../../other/x.py", "../../libs/_c.so")
+    modules = {name: str(service.root / name) for name in loaded}
+    witness = Witness(pid=1, prefixes=(), modules=modules, executed=(str(service.root / "../serve/app.py"),))
+    found = neighbours(service.root, [witness], env=service.env)
+    assert found == {service.top / "libs" / "core.py", service.top / "apps" / "serve" / "app.py"}
+    assert neighbours(service.top, [witness], env=service.env) == set()
 
 
 def test_the_code_of_a_project_is_its_python_files_that_are_not_installed_in_it(tmp_path: Path) -> None:

@@ -319,3 +319,13 @@ def test_a_script_that_no_process_ran_is_named(tree: Worktree, tmp_path: Path) -
     write(tree.root, "train.py", "model.py")
     loaded = told(tmp_path, {"model": f"{CHECKOUT}/model.py"})
     assert unproven(tree, loaded, workload=COMMAND) == (f"train {AT}: no process said that it ran train.py. {SILENCE}")
+
+
+def test_a_script_beside_the_projects_root_that_no_process_ran_is_named(tree: Worktree, tmp_path: Path) -> None:
+    service = replace(tree, root=tree.top / "apps" / "train")
+    write(tree.top, "tools/train.py", "apps/train/model.py")
+    loaded = told(tmp_path, {"model": f"{CHECKOUT}/apps/train/model.py"})
+    workload = COMMAND.model_copy(update={"command": ("python", "../../tools/train.py")})
+    assert unproven(service, loaded, workload=workload) == (
+        f"train {AT}: no process said that it ran ../../tools/train.py. {SILENCE}"
+    )
