@@ -134,6 +134,7 @@ def calibrate(
     at: datetime,
     budgets: Mapping[Metric, float] | None = None,
     duet: bool = False,
+    unreadable: int = 0,
 ) -> Calibration:
     """Return the baseline with the SDs of its clocks, from all unchanged repeats; nothing else in it changes.
 
@@ -143,6 +144,7 @@ def calibrate(
         at: when this is done, aware.
         budgets: fractions, over the defaults.
         duet: whether a gate may run the baseline's commit again beside the candidate.
+        unreadable: how many more results are kept, which cannot be read.
 
     Raises:
         CalibrationRefused: the baseline holds no clock of which an SD could be told.
@@ -189,7 +191,9 @@ def calibrate(
         baseline=baseline.model_copy(update={"calibration": {**baseline.calibration, **known}}),
         repeats=found,
         clocks=tuple(told),
-        remarks=_remarks(baseline, found, told, [metric for metric in gated(baseline) if metric not in known]),
+        remarks=_remarks(
+            baseline, found, told, [metric for metric in gated(baseline) if metric not in known], unreadable=unreadable
+        ),
     )
 
 
@@ -231,7 +235,12 @@ def _in_basis(values: Sequence[Sequence[float]], basis: Basis, *, step_ms: float
 
 
 def _remarks(
-    baseline: Baseline, found: Repeats, clocks: Sequence[ClockCalibration], skipped: Sequence[str]
+    baseline: Baseline,
+    found: Repeats,
+    clocks: Sequence[ClockCalibration],
+    skipped: Sequence[str],
+    *,
+    unreadable: int,
 ) -> tuple[str, ...]:
     """Return what is worth knowing beside the numbers, in whole sentences."""
     told: list[str] = []
@@ -262,8 +271,9 @@ def _remarks(
                 f"of {clock.spread.runs} of the {found.runs} runs."
             )
     told += [f"{metric} is not calibrated: it is 0 in some run, or out of all bounds." for metric in skipped]
-    if found.left_out:
-        reasons = ", ".join(f"{count} {why}" for why, count in found.left_out.items())
+    left_out = {**found.left_out, **({"that cannot be read": unreadable} if unreadable else {})}
+    if left_out:
+        reasons = ", ".join(f"{count} {why}" for why, count in left_out.items())
         told.append(f"Kept results left out: {reasons}.")
     if baseline.code is None:
         told.append(

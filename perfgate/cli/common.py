@@ -68,10 +68,11 @@ def latest(store: Store, workload: str) -> KeptResult:
     return latest
 
 
-def kept_results(store: Store, baseline: Baseline) -> list[Result]:
-    """What is kept of a baseline's workload on its machine, newest first."""
+def kept_results(store: Store, baseline: Baseline) -> tuple[list[Result], int]:
+    """What is kept of a baseline's workload on its machine, newest first, and how much of it cannot be read."""
     listed = store.results.listed(baseline.workload, baseline.machine.slug)
-    return [one.found for one in listed if isinstance(one.found, Result)]
+    found = [one.found for one in listed if isinstance(one.found, Result)]
+    return found, len(listed) - len(found)
 
 
 def printable(text: str) -> str:

@@ -111,7 +111,7 @@ def _measure_again(here: Project, targets: Sequence[Target], *, runs: int) -> da
         calibration.refuse_changed(
             target.baseline,
             target.workload,
-            kept_results(here.store, target.baseline),
+            kept_results(here.store, target.baseline)[0],
             code_now=lambda paths: code_now(paths, here.root),
             commit=commit,
         )
@@ -134,7 +134,7 @@ def _calibrated(here: Project, target: Target, *, since: datetime | None) -> str
 
     Where it was measured again since a moment, that must have left a repeat.
     """
-    results = kept_results(here.store, target.baseline)
+    results, unreadable = kept_results(here.store, target.baseline)
     if since is not None:
         calibration.refuse_fresh(target.baseline, next((r for r in results if r.measured_at >= since), None))
     duet = here.settings.duet is not DuetForm.OFF and bool(clean_commits(target.baseline))
@@ -144,6 +144,7 @@ def _calibrated(here: Project, target: Target, *, since: datetime | None) -> str
         at=datetime.now(UTC),
         budgets={**here.settings.budgets, **target.workload.budgets},
         duet=duet,
+        unreadable=unreadable,
     )
     path = here.store.baselines.save(found.baseline, replacing=target.baseline)
     repeats = found.repeats

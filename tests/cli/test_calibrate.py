@@ -178,6 +178,18 @@ Commit the baselines in a commit of their own.
     assert seen.status == 0
 
 
+def test_kept_results_that_cannot_be_read_are_counted(calibrated: Project) -> None:
+    for day in range(1, 5):
+        kept(calibrated, day, *STEPS)
+    calibrated.keep(kept(calibrated, 5, *STEPS))
+    for listed in calibrated.store.results("loop")[:2]:
+        (listed.folder / "result.json").write_text("{")
+    seen = calibrated.perfgate("calibrate", "--kept", columns=120)
+    assert seen.status == 0
+    assert "loop: 25 unchanged runs over 5 occasions on NVIDIA H200\n" in seen.out
+    assert "  note        Kept results left out: 2 that cannot be read.\n" in seen.out
+
+
 def test_without_kept_results_the_baselines_own_runs_are_all_there_is(calibrated: Project) -> None:
     seen = calibrated.perfgate("calibrate", "--kept")
     assert seen.status == 0
