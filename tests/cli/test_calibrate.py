@@ -182,7 +182,7 @@ def test_kept_results_that_cannot_be_read_are_counted(calibrated: Project) -> No
     for day in range(1, 5):
         kept(calibrated, day, *STEPS)
     calibrated.keep(kept(calibrated, 5, *STEPS))
-    for listed in calibrated.store.results("loop")[:2]:
+    for listed in calibrated.store.results.listed("loop")[:2]:
         (listed.folder / "result.json").write_text("{")
     seen = calibrated.perfgate("calibrate", "--kept", columns=120)
     assert seen.status == 0
