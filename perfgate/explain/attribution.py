@@ -33,6 +33,7 @@ from perfgate.model.verdict import Attribution, Axis, MetricVerdict, Part
 NEW: Final = "new"
 PERHAPS_NEW: Final = "not among the baseline's largest"
 GONE: Final = "gone"
+PERHAPS_GONE: Final = "not among the largest now"
 PERHAPS_HIDDEN: Final = "perhaps in a graph"
 """Of what a side does not show whose graphs were traced whole: what they hold has no name there."""
 IN_GRAPHS: Final = "run by CUDA graphs {when}"
@@ -63,6 +64,8 @@ class _Sides:
     other: str
     complete: bool = True
     """Whether the baseline's rows are known to be all there were."""
+    most: tuple[float, float] = (math.inf, math.inf)
+    """What a name that a side does not tell has there at most: such are no larger than those that it tells."""
 
 
 def judged_to_move(row: MetricVerdict) -> bool:
@@ -162,7 +165,21 @@ def _by_range(row: MetricVerdict | None, before: Breakdown, now: Breakdown) -> l
     complete = math.isclose(sum(sides[0].values()), whole, rel_tol=0.01, abs_tol=NOTHING)
     # A range without this metric is none that is new.
     silent = {sample.name: 0.0 for sample in before.ranges}
-    return _parts(metric, _Sides(before={**silent, **sides[0]}, now=sides[1], other=OTHER_RANGES, complete=complete))
+    most = (_smallest(before), _smallest(now)) if METRICS[metric].kind is Kind.CLOCK else (math.inf, math.inf)
+    return _parts(
+        metric,
+        _Sides(before={**silent, **sides[0]}, now=sides[1], other=OTHER_RANGES, complete=complete, most=most),
+    )
+
+
+def _smallest(side: Breakdown) -> float:
+    """The ms, on the CPU and the GPU, of the smallest range that a side tells: the others are no larger in any way."""
+    return min((row.added_ms for row in side.ranges if row.name != OTHER_RANGES), default=math.inf)
+
+
+def _shortest(kernels: Mapping[str, KernelSample]) -> float:
+    """The GPU's ms of the smallest kernel that a side tells."""
+    return min((row.gpu_ms for name, row in kernels.items() if name != OTHER_KERNELS), default=math.inf)
 
 
 def _has_ranges(side: Breakdown) -> bool:
@@ -190,10 +207,13 @@ def _by_kernel(metric: Metric, before: Breakdown, now: Breakdown, named: Callabl
             before={name: value(row) for name, row in blessed.items()},
             now={name: value(row) for name, row in own.items()},
             other=OTHER_KERNELS,
+            most=(_shortest(blessed), _shortest(own)) if metric is Metric.KERNEL_MS else (math.inf, math.inf),
         ),
     )
     return [
-        part.model_copy(
+        part
+        if part.name == OTHER_KERNELS
+        else part.model_copy(
             update={
                 "name": named(unnumbered(names.get(part.name, part.name))),
                 "note": _of_kernel(_unless_hidden(part.note, before, now), blessed.get(part.name), own.get(part.name)),
@@ -307,32 +327,50 @@ def _added(pairs: Iterable[tuple[str, float]]) -> dict[str, float]:
 def _parts(metric: Metric, sides: _Sides) -> list[Part]:
     """The change of every name; all of them add up to the difference of the sides' sums.
 
-    A name that the baseline does not tell may have been among its others. Of what these have lost, the names that are
-    not told share by what they have now: nothing is blamed on what stayed as it was.
+    A name that one side does not tell may be among its others. Of such a name only that is told which it cannot have
+    had there, and the rest as a change of the others: nothing is blamed for staying as it was.
     """
     before, now, other = sides.before, sides.now, sides.other
-    unknown, taken = _unknown(before, now, other)
-    note = NEW if other not in before and sides.complete else PERHAPS_NEW
+    came = _untold_gains(before, now, other, most=sides.most[0])
+    went = _untold_gains(now, before, other, most=sides.most[1])
+    new = NEW if other not in before and sides.complete else PERHAPS_NEW
+    gone = GONE if other not in now else PERHAPS_GONE
     found = [
-        Part(metric=metric, name=name, before=None, now=value, change=value * (1 - taken), note=note)
-        for name, value in unknown.items()
+        Part(metric=metric, name=name, before=None, now=now[name], change=gained, note=new)
+        for name, gained in came.items()
     ]
-    for name in before:
-        was, value = before[name], now.get(name, 0.0)
-        if name == other:
-            was -= taken * sum(unknown.values())
-        gone = GONE if name not in now and other not in now and was > 0 else ""
-        found.append(Part(metric=metric, name=name, before=was, now=value, change=value - was, note=gone))
-    if other in now and other not in before and other:
-        found.append(Part(metric=metric, name=other, before=None, now=now[other], change=now[other], note=""))
+    for name, was in before.items():
+        if name != other:
+            left = was - went[name] if name in went else now[name]
+            note = gone if name in went and was > 0 else ""
+            found.append(Part(metric=metric, name=name, before=was, now=left, change=left - was, note=note))
+    if other in before or other in now:
+        hidden_then = sum(before[name] - lost for name, lost in went.items())
+        hidden_now = sum(now[name] - gained for name, gained in came.items())
+        then = before.get(other, 0.0) + hidden_then
+        value = now.get(other, 0.0) + hidden_now
+        found.append(
+            Part(
+                metric=metric,
+                name=other,
+                before=then if other in before or hidden_then else None,
+                now=value,
+                change=value - then,
+                note=PERHAPS_NEW if hidden_now else "",
+            )
+        )
     return found
 
 
-def _unknown(before: Mapping[str, float], now: Mapping[str, float], other: str) -> tuple[dict[str, float], float]:
-    """The names that before does not tell, and the share of their sum that its others have lost."""
-    unknown = {name: value for name, value in now.items() if name not in before and name != other}
-    pool, whole = max(before.get(other, 0.0) - now.get(other, 0.0), 0.0), sum(unknown.values())
-    return unknown, min(1.0, pool / whole) if whole > 0 else 0.0
+def _untold_gains(
+    before: Mapping[str, float], now: Mapping[str, float], other: str, *, most: float
+) -> dict[str, float]:
+    """The names that before does not tell, each with what it has now beyond all that it may have had there.
+
+    That is no more than what all others had there, nor than `most`.
+    """
+    had = min(before.get(other, 0.0), most)
+    return {name: max(value - had, 0.0) for name, value in now.items() if name not in before and name != other}
 
 
 def moved_ranges(a: Breakdown, b: Breakdown) -> tuple[Moved, ...]:
@@ -341,7 +379,7 @@ def moved_ranges(a: Breakdown, b: Breakdown) -> tuple[Moved, ...]:
     if _has_ranges(a) != _has_ranges(b):
         return ()
     before, now = (_added((row.name, row.cpu_ms) for row in side.ranges) for side in (a, b))
-    return _moved(before, now, OTHER_RANGES)
+    return _moved(before, now, OTHER_RANGES, most=(_smallest(a), _smallest(b))) if before and now else ()
 
 
 def moved_operations(a: Breakdown, b: Breakdown) -> tuple[Moved, ...]:
@@ -355,13 +393,24 @@ def moved_operations(a: Breakdown, b: Breakdown) -> tuple[Moved, ...]:
     sides = [[row for row in side.kernels if _has_timed(row, a) and _has_timed(row, b)] for side in (a, b)]
     # The longest last: that of a key may be cut off.
     names = {_operation(row): row.name for row in sorted(sides[0] + sides[1], key=lambda row: len(row.name))}
-    before, now = (_added((_operation(row), row.gpu_ms) for row in rows) for rows in sides)
+
+    def of_kernels(*, is_kernel: bool) -> list[dict[str, float]]:
+        chosen = [[row for row in rows if (row.kind == "kernel") is is_kernel] for rows in sides]
+        return [_added((_operation(row), row.gpu_ms) for row in rows) for rows in chosen]
+
+    (a_kernels, b_kernels), (a_others, b_others) = of_kernels(is_kernel=True), of_kernels(is_kernel=False)
+    most = _shortest(_kernels(a)), _shortest(_kernels(b))
+    found = (
+        *_moved(a_kernels, b_kernels, OTHER_KERNELS, most=most),
+        # Of NCCL's kernels, copies and memsets all are told.
+        *_moved(a_others, b_others, OTHER_KERNELS, most=(0.0, 0.0)),
+    )
     hiding = [label for label, side in (("a", a), ("b", b)) if graph_trace(side) is GraphTrace.GRAPH]
     return tuple(
         one.model_copy(
             update={"name": short(unnumbered(names[one.name])), "note": one.note or _perhaps_hidden(one, hiding)}
         )
-        for one in _moved(before, now, OTHER_KERNELS)
+        for one in (sorted(found, key=_by_change) if all(sides) else ())
     )
 
 
@@ -380,28 +429,30 @@ def _operation(row: KernelSample) -> str:
     return identity(row.name) if row.kind == "kernel" and row.name != OTHER_KERNELS else row.name
 
 
-def _moved(a: Mapping[str, float], b: Mapping[str, float], other: str) -> tuple[Moved, ...]:
-    if not a or not b:
-        return ()
-    came, taken = _unknown(a, b, other)
-    went, given = _unknown(b, a, other)
-    shared = {**{name: -taken * value for name, value in came.items()}, **{n: given * v for n, v in went.items()}}
+def _moved(
+    a: Mapping[str, float], b: Mapping[str, float], other: str, *, most: tuple[float, float]
+) -> tuple[Moved, ...]:
+    """What differs of every name; `most` is what one that a side does not tell had there at most, of both sides."""
+    came, went = _untold_gains(a, b, other, most=most[0]), _untold_gains(b, a, other, most=most[1])
     found = [
         Moved(
             name=name,
             a=a.get(name),
             b=b.get(name),
-            change=b.get(name, 0.0) - a.get(name, 0.0) + shared.get(name, 0.0),
+            change=came[name] if name in came else -went[name] if name in went else b[name] - a[name],
             note=_untold(name, a, b, other),
         )
         for name in {**a, **b}
         if name != other
     ]
-    if other in a or other in b:
-        change = b.get(other, 0.0) - a.get(other, 0.0) - sum(shared.values())
-        found.append(Moved(name=other, a=a.get(other), b=b.get(other), change=change))
-    moved = [one for one in found if abs(one.change) > NOTHING]
-    return tuple(sorted(moved, key=lambda one: (-abs(one.change), one.name)))
+    then = a.get(other, 0.0) + sum(a[name] - lost for name, lost in went.items())
+    value = b.get(other, 0.0) + sum(b[name] - gained for name, gained in came.items())
+    found.append(Moved(name=other, a=then or None, b=value or None, change=value - then))
+    return tuple(sorted((one for one in found if abs(one.change) > NOTHING), key=_by_change))
+
+
+def _by_change(one: Moved) -> tuple[float, str]:
+    return -abs(one.change), one.name
 
 
 def _untold(name: str, a: Mapping[str, float], b: Mapping[str, float], other: str) -> str:

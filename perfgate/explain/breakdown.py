@@ -23,7 +23,9 @@ from perfgate.model.sample import (
 )
 
 MOST_KEPT: Final = 12
-"""Ranges and calls in a baseline, besides the row for all others: enough to say where, few enough for a diff."""
+"""Calls in a baseline, besides the row for all others: enough to say where, few enough for a diff."""
+MOST_RANGES_KEPT: Final = 40
+"""The same of ranges: all that a run tells apart. What grew among those that are not told has no name."""
 MOST_KERNELS_KEPT: Final = 40
 """The same of kernels: loops that were recorded on an H200 run some 35 of them, and of one that is not told it can
 only be guessed how much of its time is new."""
@@ -96,7 +98,13 @@ def kept(whole: Breakdown) -> Breakdown:
     """What a baseline keeps: the largest rows, the others as one, so that sums stay the same; kernels by their key."""
     kernels = [row if row.name == OTHER_KERNELS else _renamed(row) for row in whole.kernels if row.kind == "kernel"]
     return Breakdown(
-        ranges=_cut(whole.ranges, lambda row: row.size_ms, lambda row: row.name != OTHER_RANGES, _other_ranges),
+        ranges=_cut(
+            whole.ranges,
+            lambda row: row.size_ms,
+            lambda row: row.name != OTHER_RANGES,
+            _other_ranges,
+            most=MOST_RANGES_KEPT,
+        ),
         kernels=(
             *_cut(
                 kernels,

@@ -43,8 +43,17 @@ class RangeSample(Record):
     @property
     def size_ms(self) -> float:
         """What it is ranked by: ms on the CPU, or of kernels, copies and idle GPU under it."""
+        return max(self.cpu_ms, self._gpu_ms)
+
+    @property
+    def added_ms(self) -> float:
+        """Both together: no smaller than that of any range that is ranked below it, by either."""
+        return self.cpu_ms + self._gpu_ms
+
+    @property
+    def _gpu_ms(self) -> float:
         on_gpu = (Metric.KERNEL_MS, Metric.NCCL_MS, Metric.H2D_MS, Metric.MEM_EXPOSED_MS, Metric.GAP_MS)
-        return max(self.cpu_ms, sum(self.values.get(metric, 0.0) for metric in on_gpu))
+        return sum(self.values.get(metric, 0.0) for metric in on_gpu)
 
 
 class KernelSample(Record):

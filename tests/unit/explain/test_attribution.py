@@ -318,6 +318,38 @@ def test_what_is_new_among_them_is_told_as_perhaps_new() -> None:
     assert part.change == pytest.approx(2.0)
 
 
+def test_of_what_is_not_among_a_baselines_largest_nothing_is_blamed_that_may_have_been_so_before() -> None:
+    before = Breakdown(ranges=ranges(M.KERNEL_MS, {"large": 5.0, "least": 2.0, OTHER_RANGES: 3.0}))
+    now = Breakdown(ranges=ranges(M.KERNEL_MS, {"large": 5.0, "least": 2.0, "stays": 1.9, "grew": 1.5}))
+    (part,) = only(attributions(before, now, moved(M.KERNEL_MS, 10.0, 10.4)), Axis.RANGE).parts
+    assert (part.name, part.note) == (OTHER_RANGES, "not among the baseline's largest")
+    assert (part.before, part.now, part.change) == pytest.approx((3.0, 3.4, 0.4))
+
+
+def test_what_is_larger_than_a_baselines_smallest_was_not_so_among_its_others() -> None:
+    before = Breakdown(ranges=ranges(M.KERNEL_MS, {"large": 5.0, "least": 2.0, OTHER_RANGES: 3.0}))
+    now = Breakdown(ranges=ranges(M.KERNEL_MS, {"large": 5.0, "least": 2.0, "stays": 1.0, "grew": 4.5}))
+    parts = only(attributions(before, now, moved(M.KERNEL_MS, 10.0, 12.5)), Axis.RANGE).parts
+    # It had 2 at most, for all that is known; that it had 2 is why all others had 1.
+    assert [(part.name, part.change) for part in parts] == [("grew", 2.5)]
+
+
+def test_of_others_kernels_how_often_each_ran_is_not_told() -> None:
+    before = kernels(large=(1, 5.0), **{OTHER_KERNELS: (7, 3.0)})
+    now = kernels(large=(1, 5.0), small=(3, 1.4), smaller=(4, 2.0))
+    (part,) = only(attributions(before, now, moved(M.KERNEL_MS, 8.0, 8.4)), Axis.KERNEL).parts
+    assert (part.name, part.note) == (OTHER_KERNELS, "not among the baseline's largest")
+    assert part.change == pytest.approx(0.4)
+
+
+def test_what_is_no_longer_among_the_largest_is_not_blamed_for_it() -> None:
+    before = Breakdown(ranges=ranges(M.KERNEL_MS, {"large": 5.0, "small": 1.0, OTHER_RANGES: 1.0}))
+    now = Breakdown(ranges=ranges(M.KERNEL_MS, {"large": 5.0, "least": 1.2, OTHER_RANGES: 1.5}))
+    parts = only(attributions(before, now, moved(M.KERNEL_MS, 7.0, 7.7)), Axis.RANGE).parts
+    assert {part.note for part in parts} == {"not among the baseline's largest"}
+    assert {part.name: part.change for part in parts} == pytest.approx({"least": 0.2, OTHER_RANGES: 0.5})
+
+
 def test_what_no_part_accounts_for_is_the_rest() -> None:
     before = Breakdown(ranges=ranges(M.KERNEL_MS, {"a": 1.0}))
     now = Breakdown(ranges=ranges(M.KERNEL_MS, {"a": 1.4}))
@@ -419,10 +451,18 @@ def test_what_is_not_among_a_sides_largest_did_not_move_for_that() -> None:
     assert told(moved_operations(grown, kept(whole))) == [("small", 1.25, None, -0.5, "not among b's largest")]
 
 
+def test_of_several_that_a_side_does_not_tell_none_moved_that_may_have_been_there() -> None:
+    whole = Breakdown(kernels=(*MANY, operation("stays", 0.9), operation("small", 0.3)))
+    grown = Breakdown(kernels=(*MANY, operation("stays", 0.9), operation("small", 0.7)))
+    assert told(moved_operations(kept(whole), grown)) == [(OTHER_KERNELS, 1.2, 1.6, 0.4, "")]
+    copies = Breakdown(kernels=(*grown.kernels, operation("CUDA memset", 0.8, "memory")))
+    assert told(moved_operations(kept(whole), copies))[0] == ("CUDA memset", None, 0.8, 0.8, "")
+
+
 def test_others_that_grew_by_more_than_the_missing_are_told() -> None:
     a = Breakdown(kernels=(operation("k", 1.0), operation(OTHER_KERNELS, 1.0)))
     b = Breakdown(kernels=(operation(OTHER_KERNELS, 2.5),))
-    assert told(moved_operations(a, b)) == [(OTHER_KERNELS, 1.0, 2.5, 0.5, "")]
+    assert told(moved_operations(a, b)) == [(OTHER_KERNELS, 2.0, 2.5, 0.5, "")]
 
 
 def test_ranges_are_told_by_their_time_on_the_cpu() -> None:

@@ -6,7 +6,14 @@ from collections.abc import Mapping
 
 from support import records
 
-from perfgate.explain.breakdown import MOST_KEPT, MOST_KERNELS_KEPT, ToldBreakdown, breakdown_of, kept
+from perfgate.explain.breakdown import (
+    MOST_KEPT,
+    MOST_KERNELS_KEPT,
+    MOST_RANGES_KEPT,
+    ToldBreakdown,
+    breakdown_of,
+    kept,
+)
 from perfgate.explain.names import key
 from perfgate.model.metric import Metric
 from perfgate.model.sample import (
@@ -74,7 +81,7 @@ def test_a_baseline_keeps_the_largest_rows_and_the_sum_of_the_others() -> None:
         [
             run(
                 ranges=(
-                    *(under(f"r{n}", {GAP: float(n)}, cpu_ms=float(n)) for n in range(20)),
+                    *(under(f"r{n}", {GAP: float(n)}, cpu_ms=float(n)) for n in range(60)),
                     under(OTHER_RANGES, {GAP: 100.0}, cpu_ms=100.0),
                 ),
                 kernels=(
@@ -88,7 +95,7 @@ def test_a_baseline_keeps_the_largest_rows_and_the_sum_of_the_others() -> None:
         ]
     )
     told = kept(whole)
-    assert [row.name for row in told.ranges] == [*(f"r{n}" for n in range(19, 19 - MOST_KEPT, -1)), OTHER_RANGES]
+    assert [row.name for row in told.ranges] == [*(f"r{n}" for n in range(59, 59 - MOST_RANGES_KEPT, -1)), OTHER_RANGES]
     assert sum(row.values[GAP] for row in told.ranges) == sum(row.values[GAP] for row in whole.ranges)
     largest = [key(f"{LONG}{n}") for n in range(59, 59 - MOST_KERNELS_KEPT, -1)]
     assert [row.name for row in told.kernels] == [*largest, OTHER_KERNELS, "ncclDevKernel", "CUDA memset"]
