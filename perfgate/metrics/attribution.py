@@ -175,10 +175,7 @@ def _turn_at(steps: Steps, times: Ints) -> SmallInts:
 
 def _rows(ranges: Ranges, names: Names, steps: Steps, eligible: Flags, thread: int) -> Ints:
     rows = np.flatnonzero(eligible & (ranges.thread == thread))
-    own = steps.threads == thread
-    is_step = np.isin(ranges.start[rows], steps.starts[own]) & np.isin(ranges.end[rows], steps.range_ends[own])
-    if steps.whole:
-        is_step[:] = False
+    is_step = np.isin(rows, steps.rows)
     push_pop = ranges.push_pop[rows]
     if (push_pop & ~is_step).any():
         rows, is_step = rows[push_pop | is_step], is_step[push_pop | is_step]

@@ -70,8 +70,10 @@ class Steps:
     ends: Ints
     threads: Ints
     """The thread of each step: its ranges are the ones that operations are attributed to."""
+    rows: Ints
+    """Their ranges, as indices into `Timeline.ranges`; none of a whole window."""
     range_ends: Ints
-    """Where their ranges end: behind `ends` where the next step begins before that."""
+    """Where these end: behind `ends` where the next step begins before that."""
     waits: tuple[Ints, Ints]
     """Starts and ends of the waits between two steps; in a whole window of all its waits, disjoint and in order."""
     whole: bool = False
@@ -179,6 +181,7 @@ def find_steps(
                     starts=ranges.start[rows],
                     ends=_until_next(ranges, rows),
                     threads=ranges.thread[rows],
+                    rows=rows,
                     range_ends=ranges.end[rows],
                     waits=_between(ranges, rows, _waits(ranges, names, process)),
                     names=_named(names, rows),
@@ -238,6 +241,7 @@ def whole_windows(timeline: Timeline, names: Names) -> tuple[Steps, ...]:
                 starts=np.array([min(start for start, _ in begun)], np.int64),
                 ends=(ends := np.array([max(end for _, end in ended)], np.int64)),
                 threads=np.array([thread], np.int64),
+                rows=np.empty(0, np.int64),
                 range_ends=ends,
                 waits=merged(*sorted_edges([timeline.ranges.start[waits]], [timeline.ranges.end[waits]])),
                 whole=True,
@@ -389,7 +393,7 @@ def _outermost(ranges: Ranges, rows: Ints, names: Names, remarks: list[str]) -> 
     last_to_end: dict[int, int] = {}
     kinds = {code: _kind(names.texts[code]) for code in np.unique(names.codes[rows]).tolist()}
     partly = 0
-    for row in rows[np.lexsort((-ranges.end[rows], ranges.start[rows]))].tolist():
+    for row in rows[np.lexsort((names.codes[rows], -ranges.end[rows], ranges.start[rows]))].tolist():
         thread = int(ranges.thread[row])
         kept = by_thread.setdefault(thread, [])
         around = last_to_end.get(thread)

@@ -79,6 +79,13 @@ def test_of_ranges_that_do_not_nest_the_latest_opened_is_innermost() -> None:
     assert labels_at(segments, [20, 25, 30, 33, 34]) == ["a:A", "b:B", "b:B", "b:B", "step"]
 
 
+@pytest.mark.parametrize("name", ["a", "z"])
+def test_of_two_ranges_with_the_same_span_the_step_is_outer_whatever_they_are_called(name: str) -> None:
+    steps = [Range(start=n * 10**8, end=n * 10**8 + 10**7) for n in range(3)]
+    inner = [Range(start=one.start, end=one.end, name=name) for one in steps]
+    assert labels_at(segments_of(build(ranges=[*inner, *steps])), [0, 9, 105]) == [name] * 3
+
+
 def test_start_end_ranges_count_only_where_there_is_no_other_range() -> None:
     alone = segments_of(draw("range     |---step---|\nstartend    |---S---|"))
     assert labels_at(alone, [14]) == ["S"]
