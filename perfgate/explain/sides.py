@@ -18,7 +18,10 @@ from perfgate.model.side import Side
 from perfgate.model.verdict import Attribution, MetricVerdict
 
 WORTH_TELLING: Final = 0.001
-"""A clock that changed by less is taken to be the same, as a fraction in its basis: runs differ by as much."""
+"""A clock that changed by less is taken to be the same, as a fraction in its basis: runs differ by as much.
+
+Without a step to be a share of, as a fraction of the larger value.
+"""
 NOT_COMPARABLE: Final = "not comparable"
 
 
@@ -95,6 +98,8 @@ def _differs(row: MetricVerdict) -> bool:
         return False
     if METRICS[row.metric].kind is Kind.COUNT:
         return row.baseline != row.now
+    if row.change is None and row.baseline is not None and row.now is not None:
+        return abs(row.now - row.baseline) >= WORTH_TELLING * max(row.baseline, row.now)
     return row.change is not None and abs(row.change) >= WORTH_TELLING
 
 

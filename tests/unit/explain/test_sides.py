@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from support import records
 
 from perfgate.explain.rules import why_blind
-from perfgate.explain.sides import complaints_of, side_of_result, side_of_samples
+from perfgate.explain.sides import complaints_of, differences, made_up_of, side_of_result, side_of_samples
 from perfgate.model.metric import Metric
+from perfgate.model.sample import RangeSample
 
 LOST = "of 20 kernel launches in the steps the capture lacks 2 kernels"
 
@@ -31,3 +33,23 @@ def test_what_all_processes_complain_of_is_told_once() -> None:
     assert complaints_of(ranks) == (LOST,)
     assert complaints_of([ranks[0], ranks[1], records.process()]) == (f"rank 0, rank 1: {LOST}",)
     assert complaints_of([]) == ()
+
+
+@pytest.mark.parametrize(("metric", "was", "now"), [(Metric.GAP_MS, 0.005, 73.1), (Metric.KERNEL_MS, 0.0, 5.0)])
+def test_what_no_share_can_be_told_of_is_taken_apart_as_well(metric: Metric, was: float, now: float) -> None:
+    # Whole windows have no step, and of nothing there is no share.
+    a, b = (
+        side_of_samples(
+            "x",
+            [
+                records.process(
+                    {metric: value}, ranges=[RangeSample(name="load", count=1, cpu_ms=9.0, values={metric: value})]
+                )
+            ],
+        )
+        for value in (was, now)
+    )
+    rows = differences(a, b)
+    assert [row.change for row in rows] == [None]
+    assert [(part.name, part.change) for one in made_up_of(a, b, rows) for part in one.parts] == [("load", now - was)]
+    assert made_up_of(b, b, differences(b, b)) == ()
