@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from perfgate.explain.breakdown import ToldBreakdown
+from perfgate.explain.names import one_line
 from perfgate.explain.traces import NOTHING
 from perfgate.explain.waits import wait_for
 from perfgate.model.advice import Advice, Bound, Classified, Topic
@@ -168,7 +169,7 @@ def _mostly_under(loading: Sequence[RangeSample], whole: float) -> str:
     """Name the ranges that matter of those that launch next to nothing, with their share of the idle time."""
     rows = sorted(loading, key=_gap, reverse=True)
     rows = [row for row in rows if _gap(row) >= NAMED * whole] or rows
-    told = [row.name for row in rows[:MOST_NAMED]]
+    told = [one_line(row.name) for row in rows[:MOST_NAMED]]
     if more := len(rows) - len(told):
         told.append(_counted(more, "other range"))
     launch = "launches" if len(rows) == 1 else "launch"
@@ -261,8 +262,8 @@ def _on_idle_time(one: _Process) -> Iterator[Advice]:
                 yield Advice(
                     topic=Topic.LOADER,
                     range=loading.name,
-                    evidence=f"{loading.name} takes {_ms(loading.cpu_ms)} a step on the CPU, and {one.each} idles for "
-                    f"{_ms(waits)} of it",
+                    evidence=f"{one_line(loading.name)} takes {_ms(loading.cpu_ms)} a step on the CPU, and {one.each} "
+                    f"idles for {_ms(waits)} of it",
                     usually=_LOADED if _makes_data(loading) else _ANY_WORK,
                 )
         case Bound.LAUNCH:
@@ -361,7 +362,7 @@ def _counted(number: float, one: str, many: str | None = None) -> str:
 
 
 def _under(name: str) -> str:
-    return f" under {name}" if name else ""
+    return f" under {one_line(name)}" if name else ""
 
 
 def _ms(value: float) -> str:

@@ -1,4 +1,4 @@
-"""Kernel names that people can read: demangled C++ names without what says nothing; it must not know any metric."""
+"""Names of kernels and ranges that people can read, without what says nothing; it must not know any metric."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ import hashlib
 import re
 from typing import Final
 
+from perfgate.model.spelling import spelled
+
 KEPT: Final = 100
 """Characters of a name that a baseline keeps, besides the digest."""
 BRIEF: Final = 90
 """Characters of a name within a sentence."""
+UNNAMED: Final = "(a range without a name)"
 DIGEST: Final = 6
 """Hexadecimal digits that tell apart names which read alike."""
 
@@ -57,6 +60,12 @@ def brief(name: str) -> str:
     """The short name, cut off where it is longer than a sentence bears."""
     told = short(name)
     return told if len(told) <= BRIEF else f"{told[: BRIEF - 3]}..."
+
+
+def one_line(name: str) -> str:
+    """A range's name within a sentence: what cannot be seen spelled out, the middle left out of a long one."""
+    told = spelled(name if len(name) <= 2 * BRIEF else name[:BRIEF] + name[-BRIEF:]) or UNNAMED
+    return told if len(told) <= BRIEF else f"{told[: 2 * BRIEF // 3]}...{told[3 - BRIEF // 3 :]}"
 
 
 def unnumbered(name: str) -> str:

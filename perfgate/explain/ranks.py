@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Final
 
+from perfgate.explain.names import one_line
 from perfgate.model.metric import Metric
 from perfgate.model.sample import ProcessSample, RangeSample, Run
 
@@ -137,9 +138,9 @@ def _waited_for(runs: Sequence[Run], found: Straggler) -> str:
     told += "; " + _REASONS[found.cause].format(more=f"{found.cause_ms:.4g} ms", theirs=theirs)
     longer = _longer_on_host(runs[-1], found) if found.cause is Metric.GAP_MS else None
     if longer is not None:
-        return f"{told}, and its host takes {longer[1]:.4g} ms longer under {longer[0]}"
+        return f"{told}, and its host takes {longer[1]:.4g} ms longer under {one_line(longer[0])}"
     where = _range_of(runs[-1], found)
-    return told if where is None else f"{told}, {where[1]:.4g} ms of that under {where[0]}"
+    return told if where is None else f"{told}, {where[1]:.4g} ms of that under {one_line(where[0])}"
 
 
 def _longer_on_host(run: Run, found: Straggler) -> tuple[str, float] | None:

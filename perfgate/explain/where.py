@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from perfgate.explain.names import brief
+from perfgate.explain.names import brief, one_line
 from perfgate.model.metric import METRICS, Metric
 from perfgate.model.sample import OUTSIDE_RANGES
 from perfgate.model.verdict import Attribution, Axis, Part
@@ -58,7 +58,7 @@ def _under(part: Part) -> str:
 
 
 def _named(part: Part, axis: Axis) -> str:
-    name = brief(part.name) if axis is Axis.KERNEL else part.name
+    name = brief(part.name) if axis is Axis.KERNEL else one_line(part.name)
     return f"{name} ({part.note})" if part.note else name
 
 

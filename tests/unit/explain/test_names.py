@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfgate.explain.names import BRIEF, DIGEST, KEPT, brief, identity, key, short, unnumbered
+from perfgate.explain.names import BRIEF, DIGEST, KEPT, brief, identity, key, one_line, short, unnumbered
 
 FILL = (
     "void at::native::vectorized_elementwise_kernel<(int)4, at::native::FillFunctor<float>, "
@@ -117,3 +117,18 @@ def test_a_key_is_short_and_its_own_key(name: str) -> None:
 def test_any_name_can_be_told(name: str) -> None:
     assert len(short(name)) <= max(len(name), 1)
     assert short(name) or not name
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("data_load", "data_load"),
+        ("a\n::error::b\x1b[2J\u202e", "a\\n::error::b\\x1b[2J\\u202e"),
+        ("", "(a range without a name)"),
+        ("x" * BRIEF, "x" * BRIEF),
+        ("a" * 9_000 + "z" * 9_000, "a" * 60 + "..." + "z" * 27),
+    ],
+)
+def test_a_ranges_name_within_a_sentence_is_part_of_one_line(name: str, told: str) -> None:
+    assert one_line(name) == told
+    assert len(one_line(name)) <= BRIEF

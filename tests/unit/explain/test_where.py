@@ -96,6 +96,13 @@ def verdict(*rows: MetricVerdict) -> Verdict:
             id="outside any range",
         ),
         pytest.param(
+            {"": {M.SYNCS: 0.0}, "log\n::error::": {M.SYNCS: 0.0}},
+            {"": {M.SYNCS: 1.0}, "log\n::error::": {M.SYNCS: 2.0}},
+            moved(M.SYNCS, 0.0, 3.0),
+            "+3: +2 under log\\n::error::, +1 under (a range without a name)",
+            id="names that are none, or of several lines",
+        ),
+        pytest.param(
             {"a": {M.SYNCS: 0.0}},
             {"a": {M.SYNCS: 0.0005}},
             moved(M.SYNCS, 0.0, 0.0005),
