@@ -18,9 +18,9 @@ from perfgate.model.words import plural
 
 def crept(underway: Underway, baseline: Baseline, reference: Baseline | None = None) -> Creep | None:
     """How far it has come from the anchor, where that can be told; `reference` is a duet's other side."""
-    now, budget = _to_anchor(underway, baseline, reference), underway.policy.anchor_budget
+    (now, medians), budget = _to_anchor(underway, baseline, reference), underway.policy.anchor_budget
     terms = underway.terms(STORED_PLAN, max_runs=underway.policy.max_runs)
-    found = creep(baseline, now, terms, anchor_budget=budget)
+    found = creep(baseline, now, terms, anchor_budget=budget, medians=medians)
     longer = 0.0 if reference is not None else longer_by_clock(baseline, underway.runs)
     if found is None or not found.shown or not longer:
         return found
@@ -50,7 +50,7 @@ def creep_unknown(
     underway: Underway, baseline: Baseline, reference: Baseline | None, found: Creep | None
 ) -> str | None:
     """Say that a step is beyond the anchor's budget where its runs cannot show whether that is so."""
-    now, budget = _to_anchor(underway, baseline, reference), underway.policy.anchor_budget
+    (now, _), budget = _to_anchor(underway, baseline, reference), underway.policy.anchor_budget
     if found is not None and found.change >= budget:
         low, high = percent(found.low), percent(found.high)
         return (
@@ -74,18 +74,22 @@ def creep_unknown(
     )
 
 
-def _to_anchor(underway: Underway, baseline: Baseline, reference: Baseline | None) -> tuple[float, ...]:
-    """What is held against the anchor, ms of each run: after a duet its ratio, put on top of the stored times.
+def _to_anchor(
+    underway: Underway, baseline: Baseline, reference: Baseline | None
+) -> tuple[tuple[float, ...], tuple[int, ...]]:
+    """What is held against the anchor, ms of each run, and the runs of each median that all of it was reckoned by.
 
-    Of an interleaved one each pair has its own: what a step takes on one core says nothing beside stored times.
+    After a duet that is its ratio, put on top of the stored times. Of an interleaved one each pair has its own: what a
+    step takes on one core says nothing beside stored times.
     """
     then = baseline.values(Metric.STEP_MS)
     if reference is not None and then and underway.interleaved_runs:
         pairs = zip(underway.reference_runs, underway.interleaved_runs, strict=True)
         sides = [(there.value(Metric.STEP_MS), beside(there, run).value(Metric.STEP_MS)) for there, run in pairs]
-        return tuple(median(then) / there * here for there, here in sides if there and here is not None)
+        return tuple(median(then) / there * here for there, here in sides if there and here is not None), (len(then),)
     now = step_times(underway.runs)
     there = () if reference is None else reference.values(Metric.STEP_MS)
     if then and there and median(there) > 0:
-        now = tuple(median(then) / median(there) * value for value in now[-len(there) :])
-    return now
+        ratio = median(then) / median(there)
+        return tuple(ratio * value for value in now[-len(there) :]), (len(then), len(there))
+    return now, ()

@@ -50,8 +50,8 @@ class Comparison:
     prior_df: float
     """What the prior weighs in `run_sd`: the less, the more the runs belie it."""
     baseline_runs: int
-    candidate_runs: int
-    """Runs kept, not runs measured."""
+    candidate_runs: float
+    """Runs kept, not runs measured; of a mean that rests on other values too, the runs that it is worth."""
     occasion_sd: float
     """SD between occasions; 0 where both sets were measured on the same ones, as in a duet."""
     occasions: int

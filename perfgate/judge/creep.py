@@ -21,6 +21,8 @@ FEWEST_TO_SHOW: Final = STORED_PLAN.fewest_to_fail
 """Fewer runs, or pairs, never show a loss against the anchor."""
 _CONFIDENCE = 0.995
 """That the loss exceeds `anchor_budget`, before it is called a loss against the anchor."""
+_MEDIAN_VARIANCE = math.pi / 2
+"""That of a median over that of a mean, of many normal values; of few it is a little less."""
 
 
 def beyond_anchor(baseline: Baseline, now: Sequence[float], *, anchor_budget: float) -> float | None:
@@ -35,11 +37,14 @@ def beyond_anchor(baseline: Baseline, now: Sequence[float], *, anchor_budget: fl
     return above if above >= anchor_budget else None
 
 
-def creep(baseline: Baseline, now: Sequence[float], terms: Terms, *, anchor_budget: float) -> Creep | None:
+def creep(
+    baseline: Baseline, now: Sequence[float], terms: Terms, *, anchor_budget: float, medians: Sequence[int] = ()
+) -> Creep | None:
     """Judge step_ms, `now` of each run in ms, against the anchor; None without one, or where the baseline itself is it.
 
     It is a loss where step_ms is shown, with 99.5 % confidence, to have lost more than `anchor_budget` (a fraction).
-    As against a stored baseline (`compare`), the standard error holds the occasions, those of the anchor's own runs.
+    As against a stored baseline (`compare`), the standard error holds the occasions, those of the anchor's own runs;
+    and the `medians`, told by their runs, by which all of `now` is too high or too low where it was reckoned by them.
     """
     spec = METRICS[Metric.STEP_MS].clock
     before = baseline.values(Metric.STEP_MS)
@@ -61,12 +66,14 @@ def creep(baseline: Baseline, now: Sequence[float], terms: Terms, *, anchor_budg
         occasion_sd=rule.occasion_sd,
         occasions=rule.occasions,
     )
+    worth = 1 / (1 / own.candidate_runs + _MEDIAN_VARIANCE * sum(1 / runs for runs in medians))
     found = replace(
         rule.occasions_between(own),
         estimate=float(np.mean(np.sort(sides[1][kept[1]]))),
         baseline_runs=anchor.runs,
+        candidate_runs=worth,
         # Its runs are not at hand: what runs differ by is known from the baseline's, with their degrees of freedom.
-        prior_df=own.prior_df + own.baseline_runs - anchor.runs,
+        prior_df=own.prior_df + own.baseline_runs - anchor.runs + own.candidate_runs - worth,
         occasions=anchor.occasions,
     )
     one_side = (1 + SHOWN_COVERAGE) / 2

@@ -22,7 +22,7 @@ from support.prepared import (
 )
 
 from perfgate.gate import Policy, check
-from perfgate.model.baseline import Anchor, Baseline, Milestone
+from perfgate.model.baseline import Anchor, Baseline, Milestone, Spread
 from perfgate.model.errors import WorktreeFailed
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
@@ -102,6 +102,19 @@ def test_bouts_are_held_against_the_anchor_as_they_are_judged() -> None:
     assert checked.verdict.creep is not None
     assert checked.verdict.creep.now == pytest.approx(12.34)
     assert checked.verdict.outcome is Outcome.REGRESSED
+
+
+def test_what_a_duets_medians_may_be_off_by_is_in_its_distance_from_the_anchor() -> None:
+    """Its ratio is of two medians, put on top of a third: three runs of either side and the blessed ones say less."""
+    known = Spread(run_sd=0.01, occasion_sd=0.0, runs=20, occasions=5, at=records.NOON)
+    baseline = crept(12.34 * 1.04).model_copy(update={"calibration": {Metric.STEP_MS: known}})
+    updated, made = records.machine(driver="570.86.10"), [slower(8, number) for number in range(3)]
+    there = [slower(4, number) for number in range(3)]
+    stored = gated(Candidate(*made), None, baseline, policy=Policy(max_runs=3))
+    paired = check(expect(baseline, on=updated), Policy(max_runs=6), Candidate(on=updated), RecordedDuel(there, made))
+    spans = [found.high - found.low for of in (stored, paired) if (found := of.verdict.creep) is not None]
+    assert paired.verdict.stage is Stage.DUET
+    assert spans[1] / spans[0] == pytest.approx(1.6, abs=0.05)
 
 
 def test_an_unchanged_noisy_loop_near_its_anchor_passes_interleaved() -> None:

@@ -658,6 +658,16 @@ def test_a_budget_beyond_the_anchors_does_not_hide_a_creep() -> None:
     assert shown == [False, True]
 
 
+def test_medians_that_a_step_was_reckoned_by_are_in_its_distance_from_the_anchor() -> None:
+    """Of 10 and of 3 runs: what is shown to be beyond the budget is not, where those may be off."""
+    baseline = blessed({M.STEP_MS: [10.4 * j for j in JITTER]}, anchor_ms=10.0)
+    found = [
+        creep(baseline, [10.76, 10.62, 10.84], Terms(), anchor_budget=0.05, medians=of) for of in ((), (10,), (10, 3))
+    ]
+    assert [one.shown for one in found if one is not None] == [True, True, False]
+    assert [round(100 * (one.high - one.low), 1) for one in found if one is not None] == [4.2, 4.4, 4.8]
+
+
 def test_outliers_that_had_to_be_kept_do_not_become_the_prior_of_the_duet() -> None:
     """Four of thirteen runs are far off, and no more than two may be set aside."""
     before = [10.0 * j for j in JITTER]
