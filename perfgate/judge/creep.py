@@ -63,7 +63,7 @@ def creep(
         sides[0][kept[0]],
         sides[1][kept[1]],
         prior=rule.prior,
-        occasion_sd=rule.occasion_sd,
+        occasion_sd=rule.occasions_of(sides[0], kept[0]),
         occasions=rule.occasions,
     )
     worth = 1 / (1 / own.candidate_runs + _MEDIAN_VARIANCE * sum(1 / runs for runs in medians))

@@ -668,6 +668,22 @@ def test_medians_that_a_step_was_reckoned_by_are_in_its_distance_from_the_anchor
     assert [round(100 * (one.high - one.low), 1) for one in found if one is not None] == [4.2, 4.4, 4.8]
 
 
+def test_occasions_that_belie_what_is_believed_of_them_do_so_before_the_anchor_as_well() -> None:
+    """As against the baseline itself: unchanged code whose occasions differ by 2 % met a fast one at its anchor."""
+    apart = [10.0 * (1 + hour / 100) * j for j in JITTER[:2] for hour in (-2, 2, 0, 3, -1)]
+    alike = [10.0 * j for j in JITTER[:2] for _ in range(5)]
+    shown = [
+        found.shown
+        for steps in (alike, apart)
+        if (
+            found := creep(
+                blessed({M.STEP_MS: steps}, occasions=5, anchor_ms=9.5), [10.4] * 5, Terms(), anchor_budget=0.05
+            )
+        )
+    ]
+    assert shown == [True, False]
+
+
 def test_outliers_that_had_to_be_kept_do_not_become_the_prior_of_the_duet() -> None:
     """Four of thirteen runs are far off, and no more than two may be set aside."""
     before = [10.0 * j for j in JITTER]
