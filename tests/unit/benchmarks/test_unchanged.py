@@ -45,7 +45,7 @@ def document(outcome: Outcome = Outcome.PASSED) -> GateDocument:
 class Maker:
     """Makes gates of nothing, each in its seconds on a clock of its own."""
 
-    def __init__(self, path: Path, *, takes_s: float = 200.0) -> None:
+    def __init__(self, path: Path, *, takes_s: float = 500.0) -> None:
         self.now = 0.0
         self.said: list[str] = []
         self.ends: list[Ended] = []
@@ -69,9 +69,9 @@ def maker(tmp_path: Path) -> Maker:
 
 
 def test_gates_are_made_until_there_are_so_many_and_a_second_call_goes_on(maker: Maker) -> None:
-    assert not maker.take(3, seconds=GUESSED_S + 210)
+    assert not maker.take(3, seconds=GUESSED_S + 410)
     assert len(load(maker.path).gates) == 2
-    assert maker.said[-1] == "2 of 3 gates are made; a further one would take 200 s"
+    assert maker.said[-1] == "2 of 3 gates are made; a further one would take 500 s"
     assert maker.take(3)
     assert maker.take(3)
     made = load(maker.path).gates
@@ -112,9 +112,9 @@ def test_what_did_not_pass_is_told_with_its_reason(maker: Maker) -> None:
     ]
     maker.take(3)
     assert maker.said == [
-        "gate 1 of 3: exit status 0, 1 workloads, 200 s",
-        "gate 2 of 3: exit status 4, 0 workloads, 200 s",
-        "gate 3 of 3: PASSED, 1 workloads, 200 s",
+        "gate 1 of 3: exit status 0, 1 workloads, 500 s",
+        "gate 2 of 3: exit status 4, 0 workloads, 500 s",
+        "gate 3 of 3: PASSED, 1 workloads, 500 s",
     ]
     lines = markdown(load(maker.path)).splitlines()
     assert "1 of 3 PASSED as a whole, 1 of them in a row." in lines
