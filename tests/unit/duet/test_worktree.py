@@ -247,7 +247,7 @@ def test_what_git_complains_of_is_told_with_its_cause(
 
 
 def test_a_checkout_that_takes_too_long_is_given_up(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(git, "CHECKOUT_LIMIT_S", 1e-9)
+    monkeypatch.setattr("perfgate.git.worktrees.CHECKOUT_LIMIT_S", 1e-9)
     sha = repository.git("rev-parse", "HEAD~1")[:12]
     with pytest.raises(WorktreeFailed) as caught, checked_out(repository):
         pass

@@ -1,0 +1,67 @@
+"""What git says of the measured code and its history, and other commits checked out.
+
+It changes nothing of the user's: what it writes is worktrees of perfgate's own, which it also removes, and in CI the
+remote's branch that baselines are compared with.
+"""
+
+from __future__ import annotations
+
+from perfgate.git.asking import ABOUT_ANOTHER_REPOSITORY, without_repository
+from perfgate.git.changed import changed_since, changes, differs_from_head
+from perfgate.git.commits import (
+    author,
+    checked_out,
+    default_branch,
+    fetch_branch,
+    is_branch,
+    read_commit,
+    require_commit,
+    resolve,
+)
+from perfgate.git.files import (
+    PROJECT_FILES,
+    ignored,
+    is_same_repository,
+    is_tracked,
+    lfs_files,
+    prefix,
+    project_folders,
+    tracked_python_files,
+    vendored,
+)
+from perfgate.git.past import Blob, FileChange, cuts, deleted_by, file_changes, files_ever, read_blobs
+from perfgate.git.worktrees import add_worktree, remove_worktree
+
+__all__ = [
+    "ABOUT_ANOTHER_REPOSITORY",
+    "PROJECT_FILES",
+    "Blob",
+    "FileChange",
+    "add_worktree",
+    "author",
+    "changed_since",
+    "changes",
+    "checked_out",
+    "cuts",
+    "default_branch",
+    "deleted_by",
+    "differs_from_head",
+    "fetch_branch",
+    "file_changes",
+    "files_ever",
+    "ignored",
+    "is_branch",
+    "is_same_repository",
+    "is_tracked",
+    "lfs_files",
+    "prefix",
+    "project_folders",
+    "read_blobs",
+    "read_commit",
+    "remove_worktree",
+    "require_commit",
+    "resolve",
+    "tracked_python_files",
+    "vendored",
+    "without_repository",
+]
