@@ -134,7 +134,8 @@ def _attributable(
     """Per metric that was measured: its sums by segment, of turns only; and the divisor.
 
     `idle` is of each device whose gaps count; none where these were not measured. `exposed` is of each device used.
-    The step itself is taken apart only where no device is: its ranges' time on the CPU is all it is made of then.
+    The step itself is taken apart only where no device is: its ranges' time on the CPU is all it is made of then. It
+    is that of the steps of about median length: what only some longer ones do is no part of it.
     """
     segments, windows = process.segments, process.windows
     inside = segments.turn >= 0
@@ -157,6 +158,6 @@ def _attributable(
             for device, of_device in idle.items()
         )
         by_segment[Metric.GAP_MS] = (reduce(np.add, gaps), windows.steps)
-    if not exposed and windows is not None and Metric.STEP_MS in values:
-        by_segment[Metric.STEP_MS] = (time_by_segment(segments, windows), windows.steps)
+    if not exposed and Metric.STEP_MS in values and (typical := process.typical) is not None:
+        by_segment[Metric.STEP_MS] = (time_by_segment(segments, typical), typical.steps)
     return by_segment

@@ -11,7 +11,7 @@ from perfgate.metrics.attribution import Segments, cut
 from perfgate.metrics.intervals import sum_by
 from perfgate.metrics.steps import Names, Steps
 from perfgate.metrics.tally import Tally, tally
-from perfgate.metrics.windows import Windows, completions, end_periods
+from perfgate.metrics.windows import Windows, completions, end_periods, typical_periods
 from perfgate.model.timeline import Flags, Ints, Timeline
 
 STRAY: Final = 0.05
@@ -55,6 +55,11 @@ class Process:
     @property
     def pid(self) -> int:
         return self.timeline.processes[self.steps.process]
+
+    @property
+    def typical(self) -> Windows | None:
+        """What the step of median length is taken apart over; None of a whole window, or where there is no period."""
+        return None if self.steps.whole else Windows.of_periods(self.done, typical_periods(self.done, self.kept))
 
     @property
     def periods_ms(self) -> list[float]:

@@ -106,6 +106,19 @@ def end_periods(steps: Steps) -> Flags:
     return kept
 
 
+def typical_periods(done: Ints, kept: Flags) -> Flags:
+    """Which steps end a period of the middle third by length: what the step of median length is made of.
+
+    As many shorter ones are left out as longer ones, so their median is that of all.
+    """
+    ends = np.flatnonzero(kept)
+    ordered = ends[np.argsort(done[ends] - done[ends - 1], kind="stable")]
+    aside = len(ordered) // 3
+    typical = np.zeros(len(kept), np.bool_)
+    typical[ordered[aside : len(ordered) - aside]] = True
+    return typical
+
+
 def why_no_period(steps: Steps) -> str:
     """Of steps of which none ends a period that counts."""
     count, bouts = len(steps), 1 + int(steps.resumes.sum())

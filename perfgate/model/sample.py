@@ -35,7 +35,8 @@ class RangeSample(Record):
     cpu_ms: float
     """Time between push and pop, children included."""
     values: Mapping[Metric, float] = {}
-    """All that were measured, step_ms only of steps that use no GPU, where it is the range's own time on the CPU.
+    """All that were measured, step_ms only of steps that use no GPU, where it is the range's own time on the CPU in
+    those of about median length.
 
     In older baselines without that, and without what nothing hides: it is unknown there.
     """

@@ -158,6 +158,27 @@ def test_steps_without_a_gpu_are_made_of_their_ranges_own_time() -> None:
     assert sum(own.values()) == sample.values[Metric.STEP_MS] == 10.0
 
 
+def test_what_only_some_longer_steps_do_is_no_part_of_the_step_of_median_length() -> None:
+    # Nine steps of 5 and one of 25, in which 20 are spent under "validate": of the median step, 5, there is none.
+    def own(train: int, validate: int) -> dict[str, float]:
+        ranges, begin = [], 0
+        for k in range(31):
+            more = validate if k % 10 == 9 else 0
+            end = begin + train + more
+            ranges += [
+                Range(start=begin * 10**6, end=end * 10**6, name="step"),
+                Range(start=begin * 10**6, end=(begin + train) * 10**6, name="train"),
+                *([Range(start=(end - more) * 10**6, end=end * 10**6, name="validate")] if more else []),
+            ]
+            begin = end
+        (sample,) = measure(build(ranges=ranges), step="step", steps=31)
+        assert sample.values[Metric.STEP_MS] == train
+        return {row.name: row.values[Metric.STEP_MS] for row in sample.ranges}
+
+    assert own(5, 20) == {"validate": 0.0, "train": 5.0, "step": 0.0}
+    assert own(6, 80) == {"validate": 0.0, "train": 6.0, "step": 0.0}
+
+
 def test_steps_on_a_gpu_are_not_made_of_their_ranges_time_on_the_cpu() -> None:
     assert not any(Metric.STEP_MS in row.values for row in only(draw(SYNCHRONOUS)).ranges)
 
