@@ -13,7 +13,7 @@ from typing import Final
 
 from perfgate.explain.names import one_line
 from perfgate.model.metric import Metric
-from perfgate.model.sample import ProcessSample, RangeSample, Run
+from perfgate.model.sample import OUTSIDE_RANGES, ProcessSample, RangeSample, Run
 
 SHOWN: Final = (
     Metric.STEP_MS,
@@ -31,6 +31,8 @@ captures: 1.838 and 2.103 ms in NCCL kernels of a step of 13.69 ms).
 """
 MOST_OF_IT: Final = 0.2
 """What a straggler does more than the others is its reason from this share of their wait on."""
+MOST_TOLD: Final = 3
+"""Of ranks that differ from the others in what they do on the CPU, no more are told."""
 _AS_MUCH: Final = 0.8
 """A range within another that is longer is longer by about as much: by this share of it at least."""
 _REASONS: Final[Mapping[Metric, str]] = {
@@ -58,7 +60,10 @@ def told_ranks(runs: Sequence[Run]) -> tuple[str, ...]:
     if not _of_several(runs):
         return ()
     found = straggler(runs)
-    return (_spread(runs), *(() if found is None else (_waited_for(runs, found),)))
+    if found is not None:
+        return _spread(runs), _waited_for(runs, found)
+    unlike = _unlike(runs)
+    return _spread(runs), *((unlike,) if unlike else ())
 
 
 def straggler(runs: Sequence[Run]) -> Straggler | None:
@@ -141,6 +146,41 @@ def _waited_for(runs: Sequence[Run], found: Straggler) -> str:
         return f"{told}, and its host takes {longer[1]:.4g} ms longer under {one_line(longer[0])}"
     where = _range_of(runs[-1], found)
     return told if where is None else f"{told}, {where[1]:.4g} ms of that under {one_line(where[0])}"
+
+
+def _unlike(runs: Sequence[Run]) -> str:
+    """What ranks without a GPU do for longer than the others, by `APART` of the step; empty where none does.
+
+    Nothing tells here which of them waits: one that is late takes longer under its own range, the others under that in
+    which they wait for it.
+    """
+    of_each = [
+        _median_by_range([_by_range(run.processes[place].ranges, Metric.STEP_MS) for run in runs])
+        for place in _places(runs)
+    ]
+    step = max(_medians(runs, Metric.STEP_MS) or [0.0])
+    longest: list[tuple[float, str, str]] = []
+    for place, own in enumerate(of_each):
+        more = {name: ms - _others([each.get(name, 0.0) for each in of_each], place) for name, ms in own.items()}
+        name = max(more, key=lambda one: more[one], default=None)
+        if name is not None and more[name] > 0 and more[name] >= APART * step:
+            longest.append((more[name], label(runs[-1].processes[place]), _under(name)))
+    if not longest:
+        return ""
+    (ms, who, under), *rest = sorted(longest, key=lambda one: -one[0])[:MOST_TOLD]
+    others = "the other" if len(of_each) == 2 else "the others"
+    told = "".join(f", {another} {more_ms:.4g} ms more {where}" for more_ms, another, where in rest)
+    ends = ": what is longer of one may be its wait for another" if rest else ""
+    return f"{who} spends {ms:.4g} ms a step more {under} than {others}{told}{ends}"
+
+
+def _median_by_range(tables: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    names = dict.fromkeys(name for table in tables for name in table)
+    return {name: median(table.get(name, 0.0) for table in tables) for name in names}
+
+
+def _under(name: str) -> str:
+    return "outside any range" if name == OUTSIDE_RANGES else f"under {one_line(name)}"
 
 
 def _longer_on_host(run: Run, found: Straggler) -> tuple[str, float] | None:

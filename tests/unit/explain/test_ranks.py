@@ -139,6 +139,31 @@ def test_without_nccl_kernels_there_is_a_spread_and_no_straggler() -> None:
     assert told.endswith("step_ms 30 ms (rank 0) to 36 (rank 1)")
 
 
+def on_cpu(number: int, own: Mapping[str, float]) -> ProcessSample:
+    return rank(number, {STEP: 16.0}, {name: {STEP: ms} for name, ms in own.items()})
+
+
+def test_of_ranks_without_a_gpu_it_is_told_what_each_does_for_longer_and_of_none_that_it_is_late() -> None:
+    # Rank 1 sleeps under "data", and rank 0 waits for it under "backward".
+    waits, late = on_cpu(0, {"data": 0.2, "backward": 14.8}), on_cpu(1, {"data": 10.2, "backward": 4.9})
+    assert told_ranks([run(waits, late)] * 3)[1:] == (
+        (
+            "rank 1 spends 10 ms a step more under data than the other, rank 0 9.9 ms more under backward: what is "
+            "longer of one may be its wait for another"
+        ),
+    )
+    others = [waits.model_copy(update={"rank": number}) for number in (2, 3)]
+    told = "rank 1 spends 10 ms a step more under data than the others"
+    assert told_ranks([run(waits, late, *others)])[1:] == (told,)
+
+
+def test_ranks_without_a_gpu_that_do_the_same_are_told_no_further() -> None:
+    alike = on_cpu(0, {"data": 0.2, "backward": 14.8}), on_cpu(1, {"data": 0.5, "backward": 14.5})
+    assert told_ranks([run(*alike)])[1:] == ()
+    odd = on_cpu(1, {"data": 10.2, "backward": 4.9})
+    assert told_ranks([run(*alike), run(alike[0], odd), run(*alike)])[1:] == ()
+
+
 def test_a_process_without_a_rank_is_called_by_its_gpu_or_its_id() -> None:
     bare = FIRST.model_copy(update={"rank": None})
     on_gpu = bare.model_copy(update={"devices": (DeviceSample(device=3),)})
