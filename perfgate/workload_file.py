@@ -198,7 +198,7 @@ def _mapping(file: Path, source: str) -> dict[str, object]:
         told = yaml.load(file.read_text(encoding="utf-8-sig"), Loader=_Loader)
     except (yaml.YAMLError, UnicodeDecodeError, OSError, RecursionError) as broken:
         raise ConfigInvalid(
-            subject=source, fact=f"it cannot be read as YAML ({_why(broken)})", next_step="Correct the file."
+            subject=source, fact=f"it cannot be read as YAML ({_why(broken)})", next_step=_mend(broken)
         ) from broken
     if not isinstance(told, dict):
         kind = "a list" if isinstance(told, list) else "text"
@@ -209,6 +209,13 @@ def _mapping(file: Path, source: str) -> dict[str, object]:
             next_step="See the README for a YAML workload.",
         )
     return told
+
+
+def _mend(broken: Exception) -> str:
+    problem = (broken.problem if isinstance(broken, yaml.MarkedYAMLError) else None) or ""
+    if "unknown escape character" in problem:
+        return r"""In double quotes a backslash is written twice ("Batch \\d+"), in single quotes once ('Batch \d+')."""
+    return "Indent with spaces." if r"'\t'" in problem else "Correct the file."
 
 
 def _why(broken: Exception) -> str:

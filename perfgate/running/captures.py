@@ -111,9 +111,18 @@ def steps_lost(workload: Workload, processes: Sequence[ProcessSample]) -> tuple[
     """Complain of each process that shows another number of steps than were to be measured."""
     return tuple(
         f"steps were lost: process {process.pid} shows {process.steps} of {workload.steps} measured steps"
+        f"{_after_warmup(workload, process)}"
         for process in processes
         if process.steps != workload.steps
     )
+
+
+def _after_warmup(workload: Workload, process: ProcessSample) -> str:
+    """Of a command, which may have fewer steps than its file asks for: what its capture holds, and what is to be."""
+    if not workload.skips_warmup:
+        return ""
+    held, wanted = (workload.warmup + steps for steps in (process.steps, workload.steps))
+    return f"; its capture holds {held}, and {workload.source} asks for {wanted} (warmup and steps)"
 
 
 def gpu_unseen(machine: Machine, processes: Sequence[ProcessSample]) -> tuple[str, ...]:

@@ -149,7 +149,14 @@ UNREADABLE = {
         LEAST + "env:\n\tA: 1\n",
         (
             "workloads/train.yaml: it cannot be read as YAML "
-            "(line 5, column 1: found character '\\t' that cannot start any token).\nCorrect the file."
+            "(line 5, column 1: found character '\\t' that cannot start any token).\nIndent with spaces."
+        ),
+    ),
+    "a regular expression in double quotes": (
+        'command: [python, train.py]\nstep: "Batch \\d+"\nsteps: 30\n',
+        (
+            "workloads/train.yaml: it cannot be read as YAML (line 2, column 15: found unknown escape character 'd').\n"
+            "In double quotes a backslash is written twice (\"Batch \\\\d+\"), in single quotes once ('Batch \\d+')."
         ),
     ),
     "a key twice": (

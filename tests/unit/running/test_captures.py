@@ -26,6 +26,16 @@ def test_lost_steps_are_told_process_by_process() -> None:
     )
 
 
+def test_of_a_command_with_fewer_steps_than_its_file_asks_for_it_is_told_how_many_there_are() -> None:
+    asked = records.workload(nodeid=None, steps=30).model_copy(update={"warmup": 10})
+    assert steps_lost(asked, (records.process(pid=2, steps=10),)) == (
+        (
+            "steps were lost: process 2 shows 10 of 30 measured steps; its capture holds 20, and workloads/mlp.py asks "
+            "for 40 (warmup and steps)"
+        ),
+    )
+
+
 def test_a_gpu_that_did_nothing_is_told_with_the_reason_of_the_capture() -> None:
     seen = records.process()
     unseen = records.process(
