@@ -856,12 +856,12 @@ GATE SHUT: 1 NOT_MEASURED of 1 workload
         says="""
 __ loop __
 loop: NOT_MEASURED
-  the loop took 0 of 5 turns (1 warm-up, 4 measured). It must go on until the steps are used up: look for a
-      break, a return, or data that ends first.
+  the loop took 0 of 5 turns (1 warm-up, 4 measured). Write for _ in steps: around a step, and look for a
+      return before it, or data that are empty.
   next        See /project/.perfgate/results/no-gpu/loop/TIME/run-1/workload.log. It printed nothing.
   files       .perfgate/results/no-gpu/loop/TIME
-NOT_MEASURED  loop  the loop took 0 of 5 turns (1 warm-up, 4 measured). It must go on until the steps are used
-    up: look for a break, a return, or data that ends first.
+NOT_MEASURED  loop  the loop took 0 of 5 turns (1 warm-up, 4 measured). Write for _ in steps: around a step,
+    and look for a return before it, or data that are empty.
 GATE SHUT: 1 NOT_MEASURED of 1 workload
 """,
     ),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from perfgate.gate.beginning import beginning, first_pairs, known_noisy, plans_in_order
 from perfgate.gate.comparable import why_incomparable
 from perfgate.gate.terms import Expectation, Policy
@@ -31,8 +33,11 @@ def forecast(
     baseline = expectation.baseline
     if against is not None:
         noisy = known_noisy(expectation, policy)
-        plans = plans_in_order(alternate=duet, interleaved=interleaved, noisy=noisy)
-        return _with_commit(policy, next(iter(plans), DUET_PLAN), run_s=run_s, commit=against)
+        plans = plans_in_order(alternate=duet, interleaved=interleaved, noisy=noisy) or (DUET_PLAN,)
+        plan = _affordable(plans, policy, before=0)
+        if plan is None:
+            return _without_room(policy, plans[-1])
+        return _with_commit(policy, plan, run_s=run_s, commit=against)
     if expectation.trouble is not None:
         return ("nothing to measure while its baseline cannot be read",)
     if baseline is None or why_incomparable(expectation) is not None:
@@ -40,11 +45,23 @@ def forecast(
     begins = beginning(expectation, policy, baseline, interleaved=interleaved)
     before = policy.runs if begins.no_screen is None else 0
     plans = plans_in_order(alternate=duet, interleaved=interleaved, noisy=begins.noisy)
-    beyond = next((plan for plan in plans if _pairs(policy, plan, before=before) >= plan.fewest_to_fail), None)
+    beyond = _affordable(plans, policy, before=before)
     if beyond is not None and begins.no_screen is not None:
         return _without_screen(baseline, policy, beyond, run_s=run_s)
     told = f"{_spending(policy.runs, run_s)}{_can_show(baseline, policy, policy.runs, STORED_PLAN)}"
     return told, *_after_screen(baseline, policy, beyond, run_s=run_s)
+
+
+def _affordable(plans: Sequence[Plan], policy: Policy, *, before: int) -> Plan | None:
+    """The first plan for whose first look there may be pairs enough."""
+    return next((plan for plan in plans if _pairs(policy, plan, before=before) >= plan.fewest_to_fail), None)
+
+
+def _without_room(policy: Policy, plan: Plan) -> tuple[str, ...]:
+    """What is said where no duet can be begun, and a duet is all there is."""
+    fewest = plan.fewest_to_fail
+    needed = 2 * fewest + plan.alone_runs
+    return (f"{plural(policy.max_runs, 'run')}: no room for {fewest} pairs (--perfgate-max-runs={needed})",)
 
 
 def _with_commit(policy: Policy, plan: Plan, *, run_s: float | None, commit: str) -> tuple[str, ...]:

@@ -196,6 +196,11 @@ class MeasuredSteps:
                 "Put the steps first, with data for every turn, zip(steps, data), "
                 "or call next() once more than there are turns."
             )
+        if not self.turns:
+            raise StepsMisused(
+                f"the loop took 0 of {declared}. "
+                "Write for _ in steps: around a step, and look for a return before it, or data that are empty."
+            )
         raise StepsMisused(
             f"the loop took {self.turns} of {declared}. "
             "It must go on until the steps are used up: look for a break, a return, or data that ends first."

@@ -95,6 +95,14 @@ def test_a_noisy_loop_is_promised_what_interleaved_pairs_show() -> None:
     )
 
 
+def test_no_interleaved_pairs_are_promised_that_the_runs_do_not_suffice_for() -> None:
+    few = Policy(max_runs=6)
+    told = gate.forecast(expect(noisy_baseline()), few, run_s=None, duet=True, interleaved=True, against="HEAD")
+    assert told == ("3 pairs with HEAD",)
+    fewer = gate.forecast(expect(noisy_baseline()), Policy(max_runs=4), run_s=None, duet=True, against="HEAD")
+    assert fewer == ("4 runs: no room for 3 pairs (--perfgate-max-runs=6)",)
+
+
 def test_a_baseline_without_clocks_promises_nothing() -> None:
     counted = records.baseline([{}])
     bare = tuple(
