@@ -934,10 +934,12 @@ GATE SHUT: 1 INVALID of 1 workload
         says="""
 __ train __
 train: INVALID (1 run)
-  run 1 does not count: steps were lost: process 1 shows 5 of 9 measured steps.
+  run 1 does not count: steps were lost: process 1 shows 5 of 9 measured steps; its capture holds 5, and
+      workloads/train.yaml asks for 9 (warmup and steps).
   next        Remove the cause, and run again.
   files       .perfgate/results/no-gpu/train/TIME
-INVALID  train  run 1 does not count: steps were lost: process 1 shows 5 of 9 measured steps.
+INVALID  train  run 1 does not count: steps were lost: process 1 shows 5 of 9 measured steps; its capture
+    holds 5, and workloads/train.yaml asks for 9 (warmup and steps).
 GATE SHUT: 1 INVALID of 1 workload
 """,
     ),
