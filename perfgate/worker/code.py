@@ -41,13 +41,14 @@ class ProjectFiles:
 
 
 def loaded_code(root: Path, vendored: Collection[str] = ()) -> dict[str, str]:
-    """SHA-256, by path relative to `root`, of the project's files among the loaded modules."""
+    """SHA-256, by path relative to `root`, of the project's files among the loaded modules, of archives as a whole."""
     files = ProjectFiles(root, vendored)
     digests: dict[str, str] = {}
     for module in list(sys.modules.values()):
         # Not getattr: it would wake up modules that import themselves lazily.
         path = files.relative(getattr(module, "__dict__", {}).get("__file__"))
-        if path is not None:
+        found = None if path is None else next((one for one in (path, *path.parents) if (root / one).is_file()), None)
+        if found is not None:
             with contextlib.suppress(OSError):
-                digests[path.as_posix()] = digest_of(root / path)
+                digests[found.as_posix()] = digest_of(root / found)
     return dict(sorted(digests.items()))

@@ -93,6 +93,13 @@ def test_perfgate_is_not_the_code_of_a_project_around_it() -> None:
     assert not [name for name in loaded_code(package.parent) if name.startswith("perfgate/")]
 
 
+def test_what_is_loaded_from_an_archive_of_the_project_is_told_as_the_archive(tmp_path: Path, load: Load) -> None:
+    (tmp_path / "shop.zip").write_text("packed")
+    for name in ("shop/__init__.py", "shop/work.py"):
+        load(name, str(tmp_path / "shop.zip" / name))
+    assert loaded_code(tmp_path) == {"shop.zip": sha("packed")}
+
+
 def test_modules_without_a_file_that_is_there_are_passed_over(tmp_path: Path, load: Load) -> None:
     load("gone", str(tmp_path / "gone.py"))
     load("namespace", None)
