@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from perfgate.gate.beginning import beginning, known_noisy
 from perfgate.gate.comparable import parts_of, verdict_of, why_incomparable
 from perfgate.gate.conclusion import conclude, other_packages
@@ -14,7 +16,7 @@ from perfgate.gate.uncompared import measure_alone, of_other_steps
 from perfgate.gate.underway import Underway
 from perfgate.judge.judge import Judgement
 from perfgate.judge.remarks import clock_moved
-from perfgate.judge.stages import SCREEN_PLAN
+from perfgate.judge.stages import SCREEN_PLAN, Plan
 from perfgate.model.baseline import Baseline
 from perfgate.model.errors import RevisionMissing
 from perfgate.model.outcome import Outcome
@@ -80,10 +82,15 @@ def _against_stored(underway: Underway, baseline: Baseline, forms: Forms) -> Che
             return settle_by_stored(underway, baseline)
         skipped = f"{moved}, so the stored times are not what they would be now" if moved is not None else None
         screened = told
-    for form, plan in in_order(forms, screened, noisy=begins.noisy):
+    order = in_order(forms, screened, noisy=begins.noisy)
+    could = _could_interleave(forms, order)
+    for form, plan in order:
         try:
-            return settle_by_duet(underway, form, plan, baseline, screened, why=skipped)
+            return settle_by_duet(underway, form, plan, baseline, screened, why=skipped, could_interleave=could)
         except NoDuet as none:
+            if isinstance(none.__cause__, RevisionMissing):
+                underway.remarks.append(f"No duet: {none.why}")
+                break
             underway.remarks.append(f"No {'interleaved ' if plan.in_pairs else ''}duet: {none.why}")
     return settle_by_stored(underway, baseline)
 
@@ -92,11 +99,13 @@ def _against_commit(underway: Underway, forms: Forms) -> Checked:
     """Compare with another commit, in a duet and nothing else: interleaved first where stored runs differ much."""
     expectation = underway.expectation
     last: NoDuet | None = None
-    for form, plan in in_order(forms, noisy=known_noisy(expectation, underway.policy)):
+    order = in_order(forms, noisy=known_noisy(expectation, underway.policy))
+    could = _could_interleave(forms, order)
+    for form, plan in order:
         if last is not None:
             underway.remarks.append(f"No interleaved duet: {last.why}")
         try:
-            return settle_by_duet(underway, form, plan, None, None, why=None)
+            return settle_by_duet(underway, form, plan, None, None, why=None, could_interleave=could)
         except NoDuet as none:
             last = none
             if isinstance(none.__cause__, RevisionMissing):
@@ -108,3 +117,8 @@ def _against_commit(underway: Underway, forms: Forms) -> Checked:
     if isinstance(last.__cause__, RevisionMissing):
         return measure_alone(underway, verdict_of(expectation, Outcome.NO_BASELINE, reason, next_step))
     return underway.checked(verdict_of(expectation, Outcome.NOT_MEASURED, reason, next_step, runs=underway.runs))
+
+
+def _could_interleave(forms: Forms, order: Sequence[tuple[OpenDuel, Plan]]) -> bool:
+    """Whether an interleaved duet is at hand, and none of those that are tried."""
+    return forms.interleaved is not None and not any(plan.in_pairs for _, plan in order)

@@ -71,6 +71,7 @@ def settle_by_duet(
     screened: Judgement | None,
     *,
     why: str | None,
+    could_interleave: bool = False,
 ) -> Checked:
     """Make pairs until the plan of the duet is settled.
 
@@ -81,6 +82,7 @@ def settle_by_duet(
         stored: the baseline, whose commit is the other one; None where any other was asked for.
         screened: what the screen said, where there was one.
         why: tells why the screen does not count, where it does not.
+        could_interleave: whether there is an interleaved duet to be had, where this is none.
 
     Raises:
         NoDuet: the other commit cannot be run, or what may be spent does not suffice for its first look.
@@ -98,7 +100,9 @@ def settle_by_duet(
             screen_runs = len(underway.runs)
             terms = underway.terms(plan, max_runs=most, priors=_priors(plan, screened))
             against = duel.revision if stored is None else None
-            terms = replace(terms, runs_before=before, against=against, stored=stored)
+            terms = replace(
+                terms, runs_before=before, against=against, stored=stored, could_interleave=could_interleave
+            )
             judgement, reference = _pairs(underway, duel, terms, stored, alone, first=min(first, most))
     except (*NO_DUET_BY, NoDuet) as impossible:
         underway.without_duet()

@@ -43,6 +43,8 @@ class Terms:
     """Runs that the gate has made before the pairs of a duet: those of the screen, and of either side alone."""
     against: str | None = None
     """The revision that a user compares with, in a duet without a screen; None of a stored baseline's gate."""
+    could_interleave: bool = False
+    """Whether there is an interleaved duet to be had in the place of this one, which is not."""
     stored: Baseline | None = None
     """What is blessed, in a duet: which counts are exact its runs know better than the few of the other commit."""
 

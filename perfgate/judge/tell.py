@@ -209,8 +209,9 @@ def _tell_inconclusive(judged: Rows, baseline: Baseline, runs: Sequence[Run], te
             f"Bless a fuller baseline of its commit (this one has {has}): delete its file, "
             f"gate that commit twice, and bless: {bless_command(baseline.workload)}"
         )
-    spread = percent(comparison.run_sd)
-    return told, f"Its runs differ by {spread} % (SD): steady the workload, or set a wider budget for {worst.metric}."
+    spread, wider = percent(comparison.run_sd), f"steady the workload, or set a wider budget for {worst.metric}."
+    turns = 'let both sides take turns (duet = "interleave" in [tool.perfgate]), ' if terms.could_interleave else ""
+    return told, f"Its runs differ by {spread} % (SD): {turns}{wider}"
 
 
 def _allowing(runs: int, terms: Terms) -> str:
