@@ -307,6 +307,12 @@ def taken(project: Project) -> None:
     project.held = held
 
 
+def taken_beyond_the_time_budget(project: Project) -> None:
+    """It has less time than it would wait for the other."""
+    taken(project)
+    project.write("pyproject.toml", "[tool.perfgate]\ntime_budget_s = 0.5\n")
+
+
 def inconclusive(project: Project) -> None:
     """Some 1.6 % slower, and so noisy that nothing is shown either way."""
     times = (12.5, 12.7, 12.3, 12.7, 12.5, 12.4, 12.65, 12.5, 12.6, 12.55)
@@ -1201,6 +1207,18 @@ loop: NOT_MEASURED
   next        Wait for that gate to end, or raise lock_timeout_s in [tool.perfgate].
 NOT_MEASURED  loop  GPU GPU-11111111-aaaa-bbbb-cccc-000000000001: held by process 1 of ada for resnet18 since
     THEN, and not let go within 0.5 s. Gates on one GPU take turns, since each would measure the other.
+GATE SHUT: 1 NOT_MEASURED of 1 workload
+""",
+    ),
+    Case(
+        name="another gate on the GPU for longer than the time budget",
+        arrange=taken_beyond_the_time_budget,
+        says="""
+__ loop __
+loop: NOT_MEASURED
+  the time budget of 0.5 s was spent before it came to it.
+  next        Allow more time (--perfgate-time-budget), or gate fewer workloads at once.
+NOT_MEASURED  loop  the time budget of 0.5 s was spent before it came to it.
 GATE SHUT: 1 NOT_MEASURED of 1 workload
 """,
     ),

@@ -22,7 +22,7 @@ from perfgate.gating.series import Series
 from perfgate.judge.family import still_sharing
 from perfgate.machine import gpu_lock, read_machine
 from perfgate.model.baseline import Baseline, Result
-from perfgate.model.errors import BaselineUnreadable, PerfgateError
+from perfgate.model.errors import BaselineUnreadable, GpuTaken, PerfgateError
 from perfgate.model.machine import Machine
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
@@ -152,14 +152,8 @@ class Gate:
 
     def _measured(self, bench: running.Bench, workload: Workload) -> Verdict:
         started_at = datetime.now(UTC)
-        budget = self.settings.time_budget_s
-        if budget is not None and self._passed_s() >= budget:
-            return Verdict(
-                workload=workload.id,
-                outcome=Outcome.NOT_MEASURED,
-                reason=f"the time budget of {budget:g} s was spent before it came to it.",
-                next_step="Allow more time (--perfgate-time-budget), or gate fewer workloads at once.",
-            )
+        if self._time_left_s() <= 0:
+            return self._too_late(workload)
         expectation = expecting.expectation_of(self.store, workload, bench.machine, root=self.root)
         try:
             folder = self.store.results.new_folder(workload.id, bench.machine.slug, at=started_at)
@@ -168,18 +162,20 @@ class Gate:
         self._folders[workload.id] = folder
         series = Series(bench=bench, workload=workload, folder=folder, listener=self._listener)
         with self._listener.of(workload.id), ExitStack() as held:
+            left_s = round(self._time_left_s(), 1)
             try:
                 held.enter_context(
                     gpu_lock(
                         bench.machine.gpus,
-                        timeout_s=self.settings.lock_timeout_s,
+                        timeout_s=min(self.settings.lock_timeout_s, left_s),
                         on_wait=self._listener.say,
                         workload=workload.id,
                     )
                 )
             except PerfgateError as taken:
                 _remove_if_empty(folder)
-                return as_not_measured(workload.id, taken)
+                is_late = isinstance(taken, GpuTaken) and left_s < self.settings.lock_timeout_s
+                return self._too_late(workload) if is_late else as_not_measured(workload.id, taken)
             checked = self._judged(expectation, series, folder)
         self._checked[workload.id] = checked
         try:
@@ -187,6 +183,14 @@ class Gate:
         except PerfgateError as refused:
             return as_not_measured(workload.id, refused)
         return checked.verdict
+
+    def _too_late(self, workload: Workload) -> Verdict:
+        return Verdict(
+            workload=workload.id,
+            outcome=Outcome.NOT_MEASURED,
+            reason=f"the time budget of {self.settings.time_budget_s:g} s was spent before it came to it.",
+            next_step="Allow more time (--perfgate-time-budget), or gate fewer workloads at once.",
+        )
 
     def _judged(self, expectation: Expectation, series: Series, folder: Path) -> Checked:
         """Measure and judge, with the GPU held, and say before what that takes."""
