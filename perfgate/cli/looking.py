@@ -16,8 +16,8 @@ from click.core import ParameterSource
 
 from perfgate.cli.common import Project, find_tool, latest, printable, printable_json, project, readable, screen
 from perfgate.explain.advice import advise, classify
-from perfgate.explain.attribution import moved_operations, moved_ranges
 from perfgate.explain.kernels import limited_by
+from perfgate.explain.moved import moved_operations, moved_ranges
 from perfgate.explain.names import short
 from perfgate.explain.sides import differences, made_up_of
 from perfgate.explain.traces import told_unlike

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -11,8 +10,17 @@ from typing import Final
 
 from perfgate.explain.breakdown import ToldBreakdown
 from perfgate.explain.names import identity, short, unnumbered
-from perfgate.explain.processes import same_process, told_pair
+from perfgate.explain.processes import told_pair
 from perfgate.explain.traces import NOTHING, graph_trace, graphs_unlike, has_calls, is_all_in_graphs
+from perfgate.explain.untold import (
+    by_identity,
+    has_ranges,
+    kernels_of,
+    smallest_kernel,
+    smallest_range,
+    summed,
+    untold_gains,
+)
 from perfgate.model.metric import EXPOSED, METRICS, Kind, Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import (
@@ -20,14 +28,12 @@ from perfgate.model.sample import (
     OTHER_KERNELS,
     OTHER_RANGES,
     OTHER_SYNCS,
-    OUTSIDE_RANGES,
     WHOLE_GRAPHS,
     Breakdown,
     CopySample,
     KernelSample,
 )
 from perfgate.model.settings import GraphTrace
-from perfgate.model.side import Moved
 from perfgate.model.verdict import Attribution, Axis, MetricVerdict, Part
 
 NEW: Final = "new"
@@ -151,12 +157,12 @@ def _by_range(row: MetricVerdict | None, before: Breakdown, now: Breakdown) -> l
         return []
     metric = row.metric
     sides = [
-        _added((sample.name, sample.values[metric]) for sample in side.ranges if metric in sample.values)
+        summed((sample.name, sample.values[metric]) for sample in side.ranges if metric in sample.values)
         for side in (before, now)
     ]
     if (row.baseline and not sides[0]) or (row.now and not sides[1]) or not before.ranges or not now.ranges:
         return []  # measured and never attributed: what its ranges hold is unknown, not zero
-    if _has_ranges(before) != _has_ranges(now):
+    if has_ranges(before) != has_ranges(now):
         return []
     if metric is not Metric.GAP_MS and has_calls(before) != has_calls(now):
         return []  # under the range that launched it, and under the one in which it ran, are two things
@@ -165,26 +171,11 @@ def _by_range(row: MetricVerdict | None, before: Breakdown, now: Breakdown) -> l
     complete = math.isclose(sum(sides[0].values()), whole, rel_tol=0.01, abs_tol=NOTHING)
     # A range without this metric is none that is new.
     silent = {sample.name: 0.0 for sample in before.ranges}
-    most = (_smallest(before), _smallest(now)) if METRICS[metric].kind is Kind.CLOCK else (math.inf, math.inf)
+    most = (smallest_range(before), smallest_range(now)) if METRICS[metric].kind is Kind.CLOCK else (math.inf, math.inf)
     return _parts(
         metric,
         _Sides(before={**silent, **sides[0]}, now=sides[1], other=OTHER_RANGES, complete=complete, most=most),
     )
-
-
-def _smallest(side: Breakdown) -> float:
-    """The ms, on the CPU and the GPU, of the smallest range that a side tells: the others are no larger in any way."""
-    return min((row.added_ms for row in side.ranges if row.name != OTHER_RANGES), default=math.inf)
-
-
-def _shortest(kernels: Mapping[str, KernelSample]) -> float:
-    """The GPU's ms of the smallest kernel that a side tells."""
-    return min((row.gpu_ms for name, row in kernels.items() if name != OTHER_KERNELS), default=math.inf)
-
-
-def _has_ranges(side: Breakdown) -> bool:
-    """Whether NVTX ranges were recorded: of a capture without, all that is in a window lies outside of any."""
-    return any(row.name != OUTSIDE_RANGES for row in side.ranges)
 
 
 def _by_kernel(metric: Metric, before: Breakdown, now: Breakdown, named: Callable[[str], str]) -> list[Part]:
@@ -192,7 +183,7 @@ def _by_kernel(metric: Metric, before: Breakdown, now: Breakdown, named: Callabl
         return []
     if graphs_unlike(before, now):
         return []
-    of_metric = _kernels if metric is Metric.KERNEL_MS else _launched
+    of_metric = kernels_of if metric is Metric.KERNEL_MS else _launched
     blessed, own = of_metric(before), of_metric(now)
     if blessed is None or own is None:
         return []
@@ -207,7 +198,9 @@ def _by_kernel(metric: Metric, before: Breakdown, now: Breakdown, named: Callabl
             before={name: value(row) for name, row in blessed.items()},
             now={name: value(row) for name, row in own.items()},
             other=OTHER_KERNELS,
-            most=(_shortest(blessed), _shortest(own)) if metric is Metric.KERNEL_MS else (math.inf, math.inf),
+            most=(smallest_kernel(blessed), smallest_kernel(own))
+            if metric is Metric.KERNEL_MS
+            else (math.inf, math.inf),
         ),
     )
     return [
@@ -223,14 +216,6 @@ def _by_kernel(metric: Metric, before: Breakdown, now: Breakdown, named: Callabl
     ]
 
 
-def _kernels(side: Breakdown) -> dict[str, KernelSample]:
-    """A side's kernels by what their names and their keys, which a baseline's bear, have in common.
-
-    Those that torch.compile made of the same operations are one: which is which, their numbers do not tell.
-    """
-    return _by_identity(row for row in side.kernels if row.kind == "kernel")
-
-
 def _launched(side: Breakdown) -> dict[str, KernelSample] | None:
     """A side's kernels, NCCL's as well, with what the CPU launched of each; None where that is not known.
 
@@ -240,21 +225,8 @@ def _launched(side: Breakdown) -> dict[str, KernelSample] | None:
     """
     rows = [row for row in side.kernels if row.kind != "memory" and row.name != WHOLE_GRAPHS]
     if is_all_in_graphs(side):
-        return _by_identity(row.model_copy(update={"count": 0.0}) for row in rows)
-    return None if graph_trace(side) is GraphTrace.NODE else _by_identity(rows)
-
-
-def _by_identity(rows: Iterable[KernelSample]) -> dict[str, KernelSample]:
-    added: dict[str, KernelSample] = {}
-    for row in rows:
-        name = row.name if row.name == OTHER_KERNELS else identity(row.name)
-        same = added.get(name)
-        added[name] = row if same is None else _sum(same, row)
-    return added
-
-
-def _sum(one: KernelSample, other: KernelSample) -> KernelSample:
-    return one.model_copy(update={"count": one.count + other.count, "gpu_ms": one.gpu_ms + other.gpu_ms})
+        return by_identity(row.model_copy(update={"count": 0.0}) for row in rows)
+    return None if graph_trace(side) is GraphTrace.NODE else by_identity(rows)
 
 
 def _of_kernel(note: str, before: KernelSample | None, now: KernelSample | None) -> str:
@@ -279,7 +251,7 @@ def _by_copy(metric: Metric, before: Breakdown, now: Breakdown) -> list[Part]:
     if metric not in _COPIED or not (now.copies or _memsets(now)) or graphs_unlike(before, now):
         return []
     belongs, value = _COPIED[metric]
-    sides = [_added((_copy_name(row), value(row)) for row in side.copies if belongs(row)) for side in (before, now)]
+    sides = [summed((_copy_name(row), value(row)) for row in side.copies if belongs(row)) for side in (before, now)]
     if metric in _WITH_MEMSETS:
         sides = [own | _memsets(side) for own, side in zip(sides, (before, now), strict=True)]
     parts = _parts(metric, _Sides(before=sides[0], now=sides[1], other="")) if before.copies or not sides[0] else []
@@ -287,7 +259,7 @@ def _by_copy(metric: Metric, before: Breakdown, now: Breakdown) -> list[Part]:
 
 
 def _memsets(side: Breakdown) -> dict[str, float]:
-    return _added((row.name, row.gpu_ms) for row in side.kernels if row.kind == "memory" and row.name == MEMSETS)
+    return summed((row.name, row.gpu_ms) for row in side.kernels if row.kind == "memory" and row.name == MEMSETS)
 
 
 def _unless_hidden(note: str, before: Breakdown, now: Breakdown) -> str:
@@ -309,19 +281,12 @@ def _by_call(metric: Metric, before: Breakdown, now: Breakdown) -> list[Part]:
         return []
 
     def told(side: Breakdown) -> dict[str, float]:
-        return _added(
+        return summed(
             (OTHER_SYNCS if row.call == OTHER_SYNCS else f"{row.call} under {row.range}", row.count)
             for row in side.syncs
         )
 
     return _parts(metric, _Sides(before=told(before), now=told(now), other=OTHER_SYNCS))
-
-
-def _added(pairs: Iterable[tuple[str, float]]) -> dict[str, float]:
-    found: defaultdict[str, float] = defaultdict(float)
-    for name, value in pairs:
-        found[name] += value
-    return dict(found)
 
 
 def _parts(metric: Metric, sides: _Sides) -> list[Part]:
@@ -331,8 +296,8 @@ def _parts(metric: Metric, sides: _Sides) -> list[Part]:
     had there, and the rest as a change of the others: nothing is blamed for staying as it was.
     """
     before, now, other = sides.before, sides.now, sides.other
-    came = _untold_gains(before, now, other, most=sides.most[0])
-    went = _untold_gains(now, before, other, most=sides.most[1])
+    came = untold_gains(before, now, other, most=sides.most[0])
+    went = untold_gains(now, before, other, most=sides.most[1])
     new = NEW if other not in before and sides.complete else PERHAPS_NEW
     gone = GONE if other not in now else PERHAPS_GONE
     found = [
@@ -360,101 +325,3 @@ def _parts(metric: Metric, sides: _Sides) -> list[Part]:
             )
         )
     return found
-
-
-def _untold_gains(
-    before: Mapping[str, float], now: Mapping[str, float], other: str, *, most: float
-) -> dict[str, float]:
-    """The names that before does not tell, each with what it has now beyond all that it may have had there.
-
-    That is no more than what all others had there, nor than `most`.
-    """
-    had = min(before.get(other, 0.0), most)
-    return {name: max(value - had, 0.0) for name, value in now.items() if name not in before and name != other}
-
-
-def moved_ranges(a: Breakdown, b: Breakdown) -> tuple[Moved, ...]:
-    """How the ranges' time on the CPU differs, the largest difference first; nothing where a side tells of none."""
-    a, b = same_process(a, b)
-    if _has_ranges(a) != _has_ranges(b):
-        return ()
-    before, now = (_added((row.name, row.cpu_ms) for row in side.ranges) for side in (a, b))
-    return _moved(before, now, OTHER_RANGES, most=(_smallest(a), _smallest(b))) if before and now else ()
-
-
-def moved_operations(a: Breakdown, b: Breakdown) -> tuple[Moved, ...]:
-    """How the time on the GPU differs of kernels, copies and memsets; kernels as in `attributions`.
-
-    Nothing is told of what one side did not record or time, nor of any where whole graphs on one side alone hide them.
-    """
-    a, b = same_process(a, b)
-    if graphs_unlike(a, b):
-        return ()
-    sides = [[row for row in side.kernels if _has_timed(row, a) and _has_timed(row, b)] for side in (a, b)]
-    # The longest last: that of a key may be cut off.
-    names = {_operation(row): row.name for row in sorted(sides[0] + sides[1], key=lambda row: len(row.name))}
-
-    def of_kernels(*, is_kernel: bool) -> list[dict[str, float]]:
-        chosen = [[row for row in rows if (row.kind == "kernel") is is_kernel] for rows in sides]
-        return [_added((_operation(row), row.gpu_ms) for row in rows) for rows in chosen]
-
-    (a_kernels, b_kernels), (a_others, b_others) = of_kernels(is_kernel=True), of_kernels(is_kernel=False)
-    most = _shortest(_kernels(a)), _shortest(_kernels(b))
-    found = (
-        *_moved(a_kernels, b_kernels, OTHER_KERNELS, most=most),
-        # Of NCCL's kernels, copies and memsets all are told.
-        *_moved(a_others, b_others, OTHER_KERNELS, most=(0.0, 0.0)),
-    )
-    hiding = [label for label, side in (("a", a), ("b", b)) if graph_trace(side) is GraphTrace.GRAPH]
-    return tuple(
-        one.model_copy(
-            update={"name": short(unnumbered(names[one.name])), "note": one.note or _perhaps_hidden(one, hiding)}
-        )
-        for one in (sorted(found, key=_by_change) if all(sides) else ())
-    )
-
-
-def _has_timed(row: KernelSample, side: Breakdown) -> bool:
-    """Whether a side tells how long such an operation took: what it did not measure its ranges do not have."""
-    metric = Metric.H2D_MS if row.kind == "memory" else Metric.KERNEL_MS
-    return not side.ranges or any(metric in of.values for of in side.ranges)
-
-
-def _perhaps_hidden(moved: Moved, hiding: Sequence[str]) -> str:
-    lacking = "a" if moved.a is None else "b" if moved.b is None else ""
-    return f"perhaps in {lacking}'s graphs" if lacking in hiding else ""
-
-
-def _operation(row: KernelSample) -> str:
-    return identity(row.name) if row.kind == "kernel" and row.name != OTHER_KERNELS else row.name
-
-
-def _moved(
-    a: Mapping[str, float], b: Mapping[str, float], other: str, *, most: tuple[float, float]
-) -> tuple[Moved, ...]:
-    """What differs of every name; `most` is what one that a side does not tell had there at most, of both sides."""
-    came, went = _untold_gains(a, b, other, most=most[0]), _untold_gains(b, a, other, most=most[1])
-    found = [
-        Moved(
-            name=name,
-            a=a.get(name),
-            b=b.get(name),
-            change=came[name] if name in came else -went[name] if name in went else b[name] - a[name],
-            note=_untold(name, a, b, other),
-        )
-        for name in {**a, **b}
-        if name != other
-    ]
-    then = a.get(other, 0.0) + sum(a[name] - lost for name, lost in went.items())
-    value = b.get(other, 0.0) + sum(b[name] - gained for name, gained in came.items())
-    found.append(Moved(name=other, a=then or None, b=value or None, change=value - then))
-    return tuple(sorted((one for one in found if abs(one.change) > NOTHING), key=_by_change))
-
-
-def _by_change(one: Moved) -> tuple[float, str]:
-    return -abs(one.change), one.name
-
-
-def _untold(name: str, a: Mapping[str, float], b: Mapping[str, float], other: str) -> str:
-    sides = [label for label, side in (("a", a), ("b", b)) if name not in side and other in side]
-    return f"not among {sides[0]}'s largest" if sides else ""

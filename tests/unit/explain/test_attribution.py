@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Literal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.breakdowns import BY_NODE, EAGER, WHOLE, kernels, launching
 
-from perfgate.explain.attribution import attributions, moved_operations, moved_ranges
+from perfgate.explain.attribution import attributions
 from perfgate.explain.breakdown import kept
 from perfgate.explain.where import where
 from perfgate.model.metric import EXPOSED, Metric
@@ -26,7 +26,6 @@ from perfgate.model.sample import (
     RangeSample,
     SyncSample,
 )
-from perfgate.model.side import Moved
 from perfgate.model.verdict import Attribution, Axis, MetricVerdict
 
 M = Metric
@@ -38,12 +37,6 @@ def moved(metric: Metric, before: float, now: float) -> tuple[MetricVerdict, ...
 
 def ranges(metric: Metric, values: Mapping[str, float]) -> tuple[RangeSample, ...]:
     return tuple(RangeSample(name=name, count=1.0, cpu_ms=0.0, values={metric: of}) for name, of in values.items())
-
-
-def kernels(**times: tuple[float, float]) -> Breakdown:
-    return Breakdown(
-        kernels=tuple(KernelSample(name=name, count=count, gpu_ms=ms) for name, (count, ms) in times.items())
-    )
 
 
 def only(found: tuple[Attribution, ...], axis: Axis) -> Attribution:
@@ -167,18 +160,6 @@ def test_launches_are_told_by_kernel_too() -> None:
     assert where(found) == {M.LAUNCHES: "+1; by kernel: +1 add (3 -> 4 a step, each -25 %)"}
 
 
-def launching(names: Mapping[str, float], *, launches: float, graphs: float = 0.0, under: str = "step") -> Breakdown:
-    """Kernels by name and number per step, of a loop that launches so many one by one, and so many graphs."""
-    rows = tuple(KernelSample(name=name, count=count, gpu_ms=0.1 * count) for name, count in names.items())
-    values = {M.LAUNCHES: launches, M.GRAPH_LAUNCHES: graphs, M.KERNEL_MS: sum(row.gpu_ms for row in rows)}
-    return Breakdown(kernels=rows, ranges=(RangeSample(name=under, count=1, cpu_ms=1.0, values=values),))
-
-
-EAGER = launching({"gemm": 8, "add": 92}, launches=100)
-BY_NODE = launching({"gemm": 8, "add": 92}, launches=0, graphs=1)
-WHOLE = launching({WHOLE_GRAPHS: 1}, launches=0, graphs=1)
-
-
 @pytest.mark.parametrize(
     ("before", "now", "change", "notes"),
     [
@@ -239,13 +220,11 @@ def test_whole_graphs_and_nodes_are_told_by_range_alone() -> None:
     rows = (*moved(M.KERNEL_MS, 0.1, 10.0), *moved(M.H2D_COPIES, 0, 1))
     by_node = BY_NODE.model_copy(update={"copies": (copied("pinned", 1),)})
     assert [one.axis for one in attributions(WHOLE, by_node, rows)] == [Axis.RANGE]
-    assert moved_operations(WHOLE, by_node) == ()
 
 
 def test_a_side_without_ranges_is_not_told_by_range() -> None:
     bare = launching({"gemm": 8, "add": 90}, launches=98, under=OUTSIDE_RANGES)
     assert [one.axis for one in attributions(bare, EAGER, moved(M.LAUNCHES, 98, 100))] == [Axis.KERNEL]
-    assert moved_ranges(bare, EAGER) == moved_ranges(EAGER, bare) == ()
 
 
 def test_without_its_calls_a_side_is_not_told_by_range_but_for_idle_time() -> None:
@@ -388,91 +367,6 @@ def test_kernels_too(before: dict[str, float], now: dict[str, float]) -> None:
     whole = moved(M.KERNEL_MS, sum(before.values()), sum(now.values()))
     for found in attributions(of(before), of(now), whole):
         assert abs(found.rest) < 1e-6
-
-
-# Without a metric: all that the GPU ran, and the ranges
-
-
-def operation(name: str, ms: float, kind: Literal["kernel", "nccl", "memory"] = "kernel") -> KernelSample:
-    return KernelSample(name=name, count=1, gpu_ms=ms, kind=kind)
-
-
-LONG = "void at::native::fill<(int)4>(int, float *)"
-MANY = tuple(operation(f"big_{n}", 1.0 + n) for n in range(40))
-"""As many as a baseline tells apart."""
-
-
-def told(found: tuple[Moved, ...]) -> list[tuple[str, float | None, float | None, float, str]]:
-    return [(one.name, one.a, one.b, round(one.change, 9), one.note) for one in found]
-
-
-def test_a_baselines_kernels_are_those_of_a_capture_by_their_keys() -> None:
-    a = Breakdown(
-        kernels=(operation(LONG, 1.0), operation("nccl_sum", 2.0, "nccl"), operation("memset", 3.0, "memory"))
-    )
-    b = Breakdown(
-        kernels=(operation(LONG, 1.5), operation("nccl_sum", 2.0, "nccl"), operation("memset", 3.25, "memory"))
-    )
-    assert told(moved_operations(kept(a), b)) == [("fill<4>", 1.0, 1.5, 0.5, ""), ("memset", 3.0, 3.25, 0.25, "")]
-    assert told(moved_operations(b, kept(a))) == [("fill<4>", 1.5, 1.0, -0.5, ""), ("memset", 3.25, 3.0, -0.25, "")]
-    assert moved_operations(kept(a), a) == ()
-
-
-def test_a_kernel_that_one_side_lacks_is_none_there() -> None:
-    a, b = kernels(same=(1, 1.0), old=(1, 0.5)), kernels(same=(1, 1.0), fresh=(1, 0.75))
-    assert told(moved_operations(a, b)) == [("fresh", None, 0.75, 0.75, ""), ("old", 0.5, None, -0.5, "")]
-
-
-def test_what_one_side_did_not_time_did_not_move() -> None:
-    copy = operation("CUDA memcpy Host-to-Device", 1.0, "memory")
-    row = RangeSample(name="step", count=1, cpu_ms=1.0, values={M.H2D_MS: 1.0})
-    untold = Breakdown(kernels=(copy,), ranges=(row,))
-    both = row.model_copy(update={"values": {M.H2D_MS: 1.5, M.KERNEL_MS: 1.0}})
-    whole = Breakdown(kernels=(copy.model_copy(update={"gpu_ms": 1.5}), operation("gemm", 1.0)), ranges=(both,))
-    assert told(moved_operations(untold, whole)) == [("CUDA memcpy Host-to-Device", 1.0, 1.5, 0.5, "")]
-
-
-def test_a_kernel_that_a_whole_graph_may_hold_is_not_none_there() -> None:
-    moves = moved_operations(EAGER, WHOLE)
-    assert [(one.name, one.b, one.note) for one in moves] == [
-        ("add", None, "perhaps in b's graphs"),
-        ("gemm", None, "perhaps in b's graphs"),
-        (WHOLE_GRAPHS, 0.1, ""),
-    ]
-    assert moved_operations(WHOLE, EAGER)[0].note == "perhaps in a's graphs"
-
-
-def test_what_is_not_among_a_sides_largest_did_not_move_for_that() -> None:
-    whole = Breakdown(kernels=(*MANY, operation("small", 0.5), operation("tiny", 0.25)))
-    assert moved_operations(kept(whole), whole) == ()
-    assert moved_operations(whole, kept(whole)) == ()
-    grown = Breakdown(kernels=(*MANY, operation("small", 1.25)))
-    assert told(moved_operations(kept(whole), grown)) == [("small", None, 1.25, 0.5, "not among a's largest")]
-    assert told(moved_operations(grown, kept(whole))) == [("small", 1.25, None, -0.5, "not among b's largest")]
-
-
-def test_of_several_that_a_side_does_not_tell_none_moved_that_may_have_been_there() -> None:
-    whole = Breakdown(kernels=(*MANY, operation("stays", 0.9), operation("small", 0.3)))
-    grown = Breakdown(kernels=(*MANY, operation("stays", 0.9), operation("small", 0.7)))
-    assert told(moved_operations(kept(whole), grown)) == [(OTHER_KERNELS, 1.2, 1.6, 0.4, "")]
-    copies = Breakdown(kernels=(*grown.kernels, operation("CUDA memset", 0.8, "memory")))
-    assert told(moved_operations(kept(whole), copies))[0] == ("CUDA memset", None, 0.8, 0.8, "")
-
-
-def test_others_that_grew_by_more_than_the_missing_are_told() -> None:
-    a = Breakdown(kernels=(operation("k", 1.0), operation(OTHER_KERNELS, 1.0)))
-    b = Breakdown(kernels=(operation(OTHER_KERNELS, 2.5),))
-    assert told(moved_operations(a, b)) == [(OTHER_KERNELS, 2.0, 2.5, 0.5, "")]
-
-
-def test_ranges_are_told_by_their_time_on_the_cpu() -> None:
-    def took(**ms: float) -> Breakdown:
-        return Breakdown(
-            ranges=tuple(RangeSample(name=name, count=1, cpu_ms=of, values={M.GAP_MS: 9.0}) for name, of in ms.items())
-        )
-
-    assert told(moved_ranges(took(step=4.0, log=0.5), took(step=5.0, log=0.5))) == [("step", 4.0, 5.0, 1.0, "")]
-    assert moved_ranges(took(step=4.0), Breakdown()) == ()
 
 
 def test_of_a_step_kinds_of_copy_are_not_meant_to_tell_all() -> None:

@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 import pytest
 from support import records
 
-from perfgate.explain.attribution import attributions, moved_operations, moved_ranges
+from perfgate.explain.attribution import attributions
 from perfgate.explain.breakdown import kept
 from perfgate.explain.kernels import moved_kernels
+from perfgate.explain.moved import moved_operations, moved_ranges
 from perfgate.explain.sides import differences, side_of_runs
 from perfgate.explain.where import where
 from perfgate.model.metric import Metric

@@ -5,29 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
+from support.breakdowns import BY_NODE, EAGER, WHOLE, launching
 
 from perfgate.explain.sides import differences
 from perfgate.explain.traces import graph_trace, graphs_unlike, is_all_in_graphs, told_unlike
 from perfgate.metrics.tally import GRAPH_WORDS
 from perfgate.model.metric import Metric
-from perfgate.model.sample import WHOLE_GRAPHS, Breakdown, KernelSample, RangeSample
+from perfgate.model.sample import WHOLE_GRAPHS, Breakdown, RangeSample
 from perfgate.model.settings import GraphTrace
 from perfgate.model.side import Side
 
 M = Metric
 
 
-def traced(kernels: Mapping[str, float], *, launches: float, graphs: float) -> Breakdown:
-    """Kernels by name and number per step, of a loop that launches so many."""
-    rows = tuple(KernelSample(name=name, count=count, gpu_ms=0.01 * count) for name, count in kernels.items())
-    values = {M.LAUNCHES: launches, M.GRAPH_LAUNCHES: graphs, M.KERNEL_MS: sum(row.gpu_ms for row in rows)}
-    return Breakdown(kernels=rows, ranges=(RangeSample(name="step", count=1, cpu_ms=1.0, values=values),))
-
-
-EAGER = traced({"gemm": 8, "add": 92}, launches=100, graphs=0)
-WHOLE = traced({WHOLE_GRAPHS: 1}, launches=0, graphs=1)
-BY_NODE = traced({"gemm": 8, "add": 92}, launches=0, graphs=1)
-MIXED = traced({"gemm": 8, "add": 92}, launches=5, graphs=1)
+MIXED = launching({"gemm": 8, "add": 92}, launches=5, graphs=1)
 
 
 def test_the_row_of_whole_graphs_is_called_as_the_metrics_call_it() -> None:
@@ -41,7 +32,7 @@ def test_the_row_of_whole_graphs_is_called_as_the_metrics_call_it() -> None:
         pytest.param(WHOLE, GraphTrace.GRAPH, False, id="whole"),
         pytest.param(BY_NODE, GraphTrace.NODE, True, id="by node"),
         pytest.param(MIXED, GraphTrace.NODE, False, id="by node, and others"),
-        pytest.param(traced({"add": 5}, launches=5, graphs=1), None, False, id="nothing of them is seen"),
+        pytest.param(launching({"add": 5}, launches=5, graphs=1), None, False, id="nothing of them is seen"),
         pytest.param(Breakdown(), None, False, id="nothing at all"),
     ],
 )

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from support import records
 
 from perfgate import blessing
-from perfgate.explain.attribution import moved_operations, moved_ranges
+from perfgate.explain.moved import moved_operations, moved_ranges
 from perfgate.explain.sides import differences, side_of_result, side_of_samples
 from perfgate.model.baseline import Anchor, Baseline, Blessing, Spread, code_digest
 from perfgate.model.metric import Metric
