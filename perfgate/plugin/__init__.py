@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import sys
 from collections.abc import Generator
+from functools import partial
 
 import pytest
 
@@ -79,6 +81,7 @@ def pytest_load_initial_conftests(
     """Note, for the workers of a gate, the environment before any conftest, and which options are those of one."""
     given = early_config.known_args_namespace
     if getattr(given, "perfgate", False):
+        importlib.import_module("perfgate.plugin.exits").hold_exits(partial(_told_status, early_config))
         importlib.import_module("perfgate.plugin.handed_on").note_early(early_config, parser, args)
     elif getattr(given, "perfgate_worker", None):
         importlib.import_module("perfgate.plugin.handed_on").prepend_addopts(early_config, parser, args)
@@ -115,7 +118,15 @@ class _Outermost:
         except SystemExit as left:
             if left.code:
                 raise
-        return status or int(importlib.import_module("perfgate.plugin.gate_side").held_status(config))
+        status = status or int(importlib.import_module("perfgate.plugin.gate_side").held_status(config))
+        importlib.import_module("perfgate.plugin.exits").hold_exits(partial(int, status))
+        return status
+
+
+def _told_status(config: pytest.Config) -> int | None:
+    """The exit status of a gate that has told its verdicts; None before."""
+    side = sys.modules.get("perfgate.plugin.gate_side")
+    return None if side is None else side.told_status(config)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -459,6 +459,12 @@ def held_status(config: pytest.Config) -> int:
     return int(pytest.ExitCode.TESTS_FAILED) if closing is None else closing.exit_status
 
 
+def told_status(config: pytest.Config) -> int | None:
+    """The exit status of a gate whose verdicts are told; None before."""
+    closing = config.stash.get(CLOSING, None)
+    return closing.exit_status if closing is not None and config.stash.get(TOLD, False) else None
+
+
 def asks_for_orphans(shard: Shard | None) -> bool:
     """Whether baselines without a workload are looked for here: by one shard, so that one gate says it and not all."""
     return shard is None or shard.index == 1

@@ -122,7 +122,8 @@ def _after_warmup(workload: Workload, process: ProcessSample) -> str:
     if not workload.skips_warmup:
         return ""
     held, wanted = (workload.warmup + steps for steps in (process.steps, workload.steps))
-    return f"; its capture holds {held}, and {workload.source} asks for {wanted} (warmup and steps)"
+    why = ": the script takes fewer, or leaves by os._exit before nsys has written its last" if held < wanted else ""
+    return f"; its capture holds {held}, and {workload.source} asks for {wanted} (warmup and steps){why}"
 
 
 def gpu_unseen(machine: Machine, processes: Sequence[ProcessSample]) -> tuple[str, ...]:

@@ -300,6 +300,7 @@ def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, tmp_path
         monkeypatch.delenv(name)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     monkeypatch.setenv("PERFGATE_LOCKS", str(tmp_path))
+    monkeypatch.setattr(os, "_exit", os._exit)  # a gate in this process holds it
     yield Project(pytester, monkeypatch)
     shutil.rmtree(pytester.path / ".perfgate", ignore_errors=True)
 

@@ -1,0 +1,85 @@
+"""`os._exit(0)` in the process of a gate: no success before its verdict, and afterwards what the gate has come to."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+from support.project import LOOP, Project
+
+BROKEN_NSYS = 'print("nsys: out of luck", file=sys.stderr)\nsys.exit(1)'
+LEAVES = """\
+import atexit, os, sys
+
+IN_GATE = not any(word.startswith("--perfgate-worker") for word in sys.argv)
+"""
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "line"),
+    [
+        pytest.param("conftest.py", "import os\n\nos._exit(0)\n", 3, id="a conftest"),
+        pytest.param("workloads/loops.py", f"{LOOP}\nimport os\n\nos._exit(0)\n", 11, id="a workload's file"),
+        pytest.param("conftest.py", "import os\n\ndef pytest_sessionfinish():\n    os._exit(0)\n", 4, id="a hook"),
+    ],
+)
+def test_a_gate_that_it_ends_before_the_verdict_is_shut_and_says_where(
+    project: Project, file: str, text: str, line: int
+) -> None:
+    project.nsys(BROKEN_NSYS)
+    project.workload()
+    project.write(file, text)
+    seen = project.run("--perfgate", columns=300)
+    assert seen.status == 1, seen.out
+    assert (
+        f"GATE SHUT: os._exit(0) at /project/{file}:{line} ended pytest before its verdict, so nothing was shown. "
+        "That is no success.\nCall it where only the workload's own process comes by, or gate the script by a "
+        "workload file.\n"
+    ) in seen.err
+
+
+@pytest.mark.parametrize(
+    "leaves",
+    [
+        pytest.param(
+            f"{LEAVES}def pytest_unconfigure():\n    if IN_GATE:\n        os._exit(0)\n",
+            id="where pytest is cleared away",
+        ),
+        pytest.param(f"{LEAVES}if IN_GATE:\n    atexit.register(os._exit, 0)\n", id="when all is done"),
+    ],
+)
+class TestAfterTheVerdict:
+    """What the gate has come to is what pytest ends with."""
+
+    def test_a_shut_gate_stays_shut(self, project: Project, leaves: str) -> None:
+        project.nsys(BROKEN_NSYS)
+        project.workload()
+        project.write("conftest.py", leaves)
+        seen = project.run("--perfgate")
+        assert (seen.status, seen.err) == (1, "")
+        assert "NOT_MEASURED  loop" in seen.out
+
+    @pytest.mark.nsys
+    @pytest.mark.usefixtures("real_nsys")
+    def test_an_open_one_stays_open(self, project: Project, leaves: str) -> None:
+        project.workload()
+        project.write("conftest.py", leaves)
+        seen = project.run("--perfgate", "--perfgate-new=allow", "--perfgate-runs=1")
+        assert (seen.status, seen.err) == (0, ""), seen.out
+
+
+def test_another_status_and_another_process_are_left_alone() -> None:
+    script = """
+import os
+from perfgate.plugin.exits import hold_exits
+hold_exits(lambda: None)
+child = os.fork()
+if child == 0:
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+os._exit(7)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, env=os.environ)
+    assert (done.returncode, done.stderr) == (7, "")
