@@ -16,6 +16,8 @@ from perfgate.render.page import HELD, LONGEST_PROSE, Cell, Column, Page, Row, i
 SHORTEST_NAME: Final = 24
 """Cells that a workload's name is left with beside its outcome, however long the line becomes."""
 INTERVAL: Final = "95 %, adjusted for looking more than once"
+PASSED_BY: Final = "PASSED asks for less than the interval's upper end: a one-sided bound at 97.5 % below the budget"
+"""Told where the interval of a clock that passed reaches over its budget."""
 SHARES: Final = {Metric.GAP_MS: "gap_share", Metric.H2D_MS: "h2d_share"}
 """Metrics that are shown with their share of the step."""
 
@@ -236,6 +238,12 @@ def share_rows(rows: Sequence[MetricVerdict], metric: Metric, *, blanks: int) ->
     return [dim] if any(told) else []
 
 
+def passed_by_less(row: MetricVerdict) -> bool:
+    """Whether a clock passed although the interval shown, which is the wider one, reaches over its budget."""
+    passed = row.outcome in {Outcome.PASSED, Outcome.IMPROVED}
+    return passed and row.high is not None and row.budget is not None and row.high > row.budget
+
+
 def _metrics(page: Page, verdict: Verdict) -> None:
     order = list(METRICS)
     unchanged = [row for row in verdict.metrics if is_unchanged_count(row)]
@@ -268,6 +276,8 @@ def _below(page: Page, rows: Sequence[MetricVerdict], *, wide: bool) -> None:
     captions: list[str] = []
     if any(row.low is not None for row in rows):
         captions.append(f"[ ]: interval, {INTERVAL}")
+    if any(passed_by_less(row) for row in rows):
+        captions.append(PASSED_BY)
     if any(row.basis is Basis.STEP and row.change is not None for row in rows):
         captions.append("pp: percentage points of the baseline's step")
     tested = [row for row in rows if row.p_value is not None]

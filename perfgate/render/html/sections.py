@@ -27,7 +27,7 @@ from perfgate.render.html import plots
 from perfgate.render.html.markup import LONGEST, Td, Th, data, listed, name, prose, table, words
 from perfgate.render.page import inert
 from perfgate.render.records import moment
-from perfgate.render.text import INTERVAL, SHARES, change_cell, told_creep, told_dropped
+from perfgate.render.text import INTERVAL, PASSED_BY, SHARES, change_cell, passed_by_less, told_creep, told_dropped
 
 MOST_PARTS: Final = 30
 """Rows of an attribution; smaller parts are told as one."""
@@ -181,8 +181,9 @@ def _judged(placed: Placed) -> str:
         Th(title="note"),
     )
     told_rows = [_metric(row, verdict) for row in rows]
+    passing = f"{PASSED_BY}; " if any(map(passed_by_less, rows)) else ""
     caption = (
-        f"Metrics, per step. [ ]: interval, {INTERVAL}; pp: percentage points of the baseline's step; "
+        f"Metrics, per step. [ ]: interval, {INTERVAL}; {passing}pp: percentage points of the baseline's step; "
         "p: probability of such a rise by chance; could show: the smallest loss these runs could have shown"
     )
     return f"<h4>Metrics</h4>{figure}{table(escape(caption), columns, told_rows, sortable=True)}"

@@ -268,6 +268,15 @@ def test_worst_stands_first_as_in_the_terminal(told: Read) -> None:
     assert [a["id"] for tag, a in told.elements if tag == "details" and a.get("class") == "workload"] == order
 
 
+def test_a_pass_whose_interval_reaches_over_the_budget_says_what_it_passed_by() -> None:
+    passed = pages.whole("mlp", Outcome.PASSED)
+    assert passed.verdict.metrics[0].high == pytest.approx(0.013)
+    wide = passed.verdict.metrics[0].model_copy(update={"high": 0.05})
+    over = passed.verdict.model_copy(update={"metrics": (wide, *passed.verdict.metrics[1:])})
+    shown = [page_html(pages.page(one)) for one in (passed, passed.model_copy(update={"verdict": over}))]
+    assert ["a one-sided bound at 97.5 % below the budget" in text for text in shown] == [False, True]
+
+
 def test_passing_workloads_are_closed_and_others_open(told: Read) -> None:
     closed = {a["id"] for tag, a in told.elements if a.get("class") == "workload" and "open" not in a}
     assert closed == {"w-resnet18_input-pinned", "w-mlp"}

@@ -170,6 +170,20 @@ mlp[64-True]: REGRESSED (3 runs against 10 blessed)
     )
 
 
+def test_a_pass_whose_interval_reaches_over_the_budget_says_what_it_passed_by() -> None:
+    wide, narrow = (
+        records.clock(
+            Metric.STEP_MS, Outcome.PASSED, was=12.34, now=12.1, change=-0.019, around=around, p_value=0.9, smallest=0.1
+        )
+        for around in (0.067, 0.03)
+    )
+    says = "PASSED asks for less than the interval's upper end: a one-sided bound at 97.5 % below the budget"
+    told = [
+        verdict_table(records.verdict(Outcome.PASSED, metrics=[row]), width=200, colour=False) for row in (wide, narrow)
+    ]
+    assert [says in " ".join(text.split()) for text in told] == [True, False]
+
+
 def test_regressed_verdict_at_200_columns() -> None:
     assert (
         verdict_table(slip(), width=200, colour=False, files=FILES)
