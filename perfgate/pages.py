@@ -68,7 +68,8 @@ def document_of(kept: Sequence[KeptResult], settings: Settings, shelf: Shelf) ->
     """Kept results as the document of one gate, such as it would be if they had been measured together."""
     workloads = tuple(_document_workload(one, settings, shelf) for one in kept)
     began = min(one.result.measured_at for one in kept)
-    ended = max(one.result.measured_at + timedelta(seconds=sum(r.wall_s for r in one.result.runs)) for one in kept)
+    runs = [run for r in (one.result for one in kept) for run in (*r.runs, *r.reference_runs, *r.interleaved_runs)]
+    ended = max((began, *(run.started_at + timedelta(seconds=run.wall_s) for run in runs)))
     opens = all(told.opens_gate for told in workloads)
     newest = max(kept, key=lambda one: one.result.measured_at)
     return GateDocument(

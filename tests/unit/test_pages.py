@@ -104,6 +104,16 @@ def test_a_duet_is_shown_with_a_step_of_the_other_commit(shelf: Shelf) -> None:
     assert "reference-1" in told.baseline_step.source
 
 
+def test_kept_results_took_as_long_as_all_their_runs(shelf: Shelf) -> None:
+    alone, other, last = (records.run(at=records.NOON + timedelta(minutes=minute)) for minute in (0, 1, 2))
+    told = {"drawn": False, "runs": (alone,), "reference_runs": (other,), "interleaved_runs": (last,)}
+    document = document_of([kept_result(shelf, **told)], Settings(), shelf)
+    assert document.ended_at - document.started_at == timedelta(minutes=2, seconds=last.wall_s)
+    unmeasured = kept_result(shelf, drawn=False, runs=(), verdict=records.verdict(Outcome.NOT_MEASURED, metrics=[]))
+    document = document_of([unmeasured], Settings(), shelf)
+    assert document.ended_at == document.started_at
+
+
 def test_without_captures_or_a_baseline_the_page_is_without_them(shelf: Shelf) -> None:
     told = only(page(shelf, kept_result(shelf, drawn=False)))
     assert (told.candidate_step, told.baseline_step, told.baseline, told.environment) == (None, None, None, None)
