@@ -101,8 +101,8 @@ def opened(raw: bytes, *, told: str, workload: str | None) -> Baseline:
             subject=told,
             fact=f"the file holds merge-conflict markers (line {line_of(raw, conflict.start())})",
             expectation="Two baselines cannot be merged: each is one measurement",
-            next_step=f"Keep one of them: git checkout --ours -- {quoted} (or --theirs). Where the markers are "
-            f"committed, take it from a commit without them: git checkout COMMIT -- {quoted}",
+            next_step="Keep one of them, by --ours, --theirs or, where the markers are committed, the name of a commit "
+            f"without them: git checkout --ours -- {quoted}",
         )
     try:
         content = parsed(raw)

@@ -92,8 +92,8 @@ def test_merge_conflict_is_named_with_its_line(store: Store) -> None:
     assert refusal(store) == (
         f"baselines/nvidia-h200/mlp.json: the file holds merge-conflict markers (line {line}). "
         "Two baselines cannot be merged: each is one measurement.\n"
-        "Keep one of them: git checkout --ours -- baselines/nvidia-h200/mlp.json (or --theirs). Where the markers are "
-        "committed, take it from a commit without them: git checkout COMMIT -- baselines/nvidia-h200/mlp.json"
+        "Keep one of them, by --ours, --theirs or, where the markers are committed, the name of a commit "
+        "without them: git checkout --ours -- baselines/nvidia-h200/mlp.json"
     )
 
 
