@@ -34,8 +34,8 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "show": ("looking", "show"),
 }
 """By its name, the module of this folder that holds a command, and its name there: loaded when it is asked for."""
-
-
+LONGEST_HELP: Final = 160
+"""Characters of the sentence by which `--help` tells what a command does."""
 EXIT_UNPRINTED: Final = 1
 """What it exits with where nobody can have read what it found."""
 
@@ -55,6 +55,12 @@ class Door(click.Group):
         found = getattr(importlib.import_module(f"{__name__}.{module}"), name)
         assert isinstance(found, click.Command)
         return found
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write what each command does, wrapped: click cuts off what does not fit into the rest of a line."""
+        commands = [(name, self.get_command(ctx, name)) for name in COMMANDS]
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, told.get_short_help_str(LONGEST_HELP)) for name, told in commands if told])
 
 
 @click.group(cls=Door, context_settings={"help_option_names": ["--help", "-h"], "max_content_width": 100})

@@ -15,6 +15,7 @@ from perfgate.machine import read_machine
 from perfgate.model.errors import (
     EXIT_OPEN,
     EXIT_SHUT,
+    BaselineUnreadable,
     ConfigInvalid,
 )
 from perfgate.model.settings import Settings
@@ -48,7 +49,8 @@ def _orphans(root: Path, settings: Settings) -> list[str]:
     """Files of baselines without a workload.
 
     Raises:
-        ConfigInvalid: the workloads cannot be collected, or not all of them, so that nobody knows which are gone.
+        ConfigInvalid: the workloads cannot be collected, or not all of them, so that nobody knows which are gone; or
+            a baseline cannot be read.
     """
     there = (root / settings.workloads).is_dir()
     collected = collect(root) if there else Collected()
@@ -61,6 +63,12 @@ def _orphans(root: Path, settings: Settings) -> list[str]:
             subject="baselines",
             fact=f"{len(orphans)} without a workload, which may be in what was skipped: {skipped}",
             next_step="Make ready what these files need, then run perfgate doctor again.",
+        )
+    broken = [one.found for one in listed if isinstance(one.found, BaselineUnreadable)]
+    if broken and not orphans:
+        more = f" (and {len(broken) - 1} more)" if broken[1:] else ""
+        raise ConfigInvalid(
+            subject="baselines", fact=f"{broken[0].subject}: {broken[0].fact}{more}", next_step=broken[0].next_step
         )
     return orphans
 

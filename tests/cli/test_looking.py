@@ -626,6 +626,23 @@ def test_doctor_collects_under_the_projects_own_options(here: Project) -> None:
     assert "      each belongs to a workload" in here.perfgate("doctor").out.splitlines()
 
 
+def test_doctor_tells_of_a_baseline_that_cannot_be_read(here: Project) -> None:
+    path = here.bless(here.baseline())
+    path.write_text("{")
+    seen = here.perfgate("doctor")
+    assert seen.status == 1
+    told = seen.out.split("FAIL  baselines\n", 1)[1]
+    assert told.startswith("      baselines/nvidia-h200/loop.json: the baseline is broken: its JSON ends too early")
+    assert "git checkout HEAD -- baselines/nvidia-h200/loop.json" in told
+
+
+def test_the_help_cuts_nothing_off_on_a_narrow_screen(project: Project) -> None:
+    out = project.perfgate("--help", columns=80).out
+    assert "..." not in out.split("Commands:\n", 1)[1]
+    assert max(map(len, out.splitlines())) <= 80
+    assert " ".join(out.split()).endswith("show Show the baselines of WORKLOAD, or list all.")
+
+
 def test_the_help_fits_a_screen(project: Project) -> None:
     seen = project.perfgate("--help")
     assert seen.status == 0
@@ -652,7 +669,8 @@ Commands:
   init       Write the first files: a workload, [tool.perfgate], workflows for GitHub Actions.
   inspect    Measure any CAPTURE, a .nsys-rep or .sqlite file, whoever made it.
   merge      Make one verdict of gates that were measured apart.
-  page       Write a page with plots and timelines of each WORKLOAD's newest kept result...
+  page       Write a page with plots and timelines of each WORKLOAD's newest kept result (default:
+             of all).
   schema     Print the JSON Schema of what `pytest --perfgate --perfgate-json FILE` writes.
   selftest   Try the gate on this runner: an unchanged loop must pass, planted slips must fail.
   show       Show the baselines of WORKLOAD, or list all.
