@@ -106,8 +106,8 @@ def test_a_duet_is_shown_with_a_step_of_the_other_commit(shelf: Shelf) -> None:
 
 def test_kept_results_took_as_long_as_all_their_runs(shelf: Shelf) -> None:
     alone, other, last = (records.run(at=records.NOON + timedelta(minutes=minute)) for minute in (0, 1, 2))
-    told = {"drawn": False, "runs": (alone,), "reference_runs": (other,), "interleaved_runs": (last,)}
-    document = document_of([kept_result(shelf, **told)], Settings(), shelf)
+    kept = kept_result(shelf, drawn=False, runs=(alone,), reference_runs=(other,), interleaved_runs=(last,))
+    document = document_of([kept], Settings(), shelf)
     assert document.ended_at - document.started_at == timedelta(minutes=2, seconds=last.wall_s)
     unmeasured = kept_result(shelf, drawn=False, runs=(), verdict=records.verdict(Outcome.NOT_MEASURED, metrics=[]))
     document = document_of([unmeasured], Settings(), shelf)
