@@ -872,6 +872,24 @@ GATE SHUT: 1 NOT_MEASURED of 1 workload
 """,
     ),
     Case(
+        name="loop iterates in a forked process",
+        arrange=partial(
+            real, body="import os\nif not os.fork():\n    for _ in steps: pass\n    os._exit(0)\nos.wait()"
+        ),
+        nsys=True,
+        says="""
+__ loop __
+loop: NOT_MEASURED
+  the steps were iterated in a process that the workload forked, and only the workload's own is measured step
+      by step. Iterate over them in the function that they are given to.
+  next        See /project/.perfgate/results/no-gpu/loop/TIME/run-1/workload.log. It printed nothing.
+  files       .perfgate/results/no-gpu/loop/TIME
+NOT_MEASURED  loop  the steps were iterated in a process that the workload forked, and only the workload's own
+    is measured step by step. Iterate over them in the function that they are given to.
+GATE SHUT: 1 NOT_MEASURED of 1 workload
+""",
+    ),
+    Case(
         name="loop iterates twice",
         arrange=partial(real, body="for _ in steps: pass\nfor _ in steps: pass"),
         nsys=True,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import mmap
+import os
 import sys
 import weakref
 from collections.abc import Callable, Generator, Iterator
@@ -21,6 +23,11 @@ from perfgate.worker.turns import Turns
 SETTLING_TURNS: Final = 5
 """Warm-up turns that are taken on the one core of an interleaved duet (as many as where its spread was measured,
 `benchmarks/moods`). What comes before needs all cores: imports, compiling, and the other side's start beside it."""
+
+_STRAYED: Final = (
+    "the steps were iterated in a process that the workload forked, and only the workload's own is measured step by "
+    "step. Iterate over them in the function that they are given to."
+)
 
 
 class MeasuredSteps:
@@ -58,6 +65,9 @@ class MeasuredSteps:
         self._core = None if bouts is None else bouts.core
         self._find_torch = find_torch or (lambda: sys.modules.get("torch"))
         self._find_nvtx = find_nvtx or import_nvtx
+        self._pid = os.getpid()
+        # Shared with processes that the workload forks: one that iterates says so here.
+        self._strayed = mmap.mmap(-1, 1)
         self._started = False
         self._running: Callable[[], Generator[int] | None] = lambda: None
         self.turns = 0
@@ -79,11 +89,14 @@ class MeasuredSteps:
         """Start the loop.
 
         Raises:
-            StepsMisused: the loop was started before.
+            StepsMisused: the loop was started before, or in a process that the workload forked.
             Deaf: no step can be marked; at the first turn.
             NotPinned: it may not run on its one core; at a turn of the warm-up, or the first after it.
             Abandoned: the other side of the duet is gone; at any turn.
         """
+        if os.getpid() != self._pid:
+            self._strayed[0] = True
+            raise StepsMisused(_STRAYED)
         if self._started:
             raise StepsMisused(
                 f"the steps were iterated a second time, after {self.turns} of {len(self)} turns. "
@@ -197,6 +210,8 @@ class MeasuredSteps:
                 "or call next() once more than there are turns."
             )
         if not self.turns:
+            if self._strayed[0]:
+                raise StepsMisused(_STRAYED)
             raise StepsMisused(
                 f"the loop took 0 of {declared}. "
                 "Write for _ in steps: around a step, and look for a return before it, or data that are empty."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import sys
 from collections.abc import Callable
 from types import ModuleType
@@ -204,6 +205,24 @@ def test_a_loop_left_in_the_warm_up_never_opens_the_capture(calls: list[str]) ->
 def test_a_loop_that_never_started_is_misused(calls: list[str]) -> None:
     with pytest.raises(StepsMisused, match=r"^the loop took 0 of 5 turns .* Write for _ in steps: around a step"):
         made(calls).check()
+
+
+def test_a_loop_in_a_forked_process_is_misused_there_and_told_of_here(
+    calls: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = made(calls)
+    told = (
+        "the steps were iterated in a process that the workload forked, and only the workload's own is measured step "
+        "by step. Iterate over them in the function that they are given to."
+    )
+    with monkeypatch.context() as in_the_child:
+        in_the_child.setattr(os, "getpid", lambda: 4711)
+        with pytest.raises(StepsMisused) as there:
+            list(steps)
+    with pytest.raises(StepsMisused) as here:
+        steps.check()
+    assert (str(there.value), str(here.value)) == (told, told)
+    assert calls == []
 
 
 def test_an_exception_in_the_loop_closes_range_and_capture_and_is_the_one_raised(calls: list[str]) -> None:
