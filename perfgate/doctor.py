@@ -22,6 +22,7 @@ from perfgate.model.machine import Gpu
 from perfgate.model.settings import GraphTrace, Settings
 from perfgate.model.timeline import Timeline
 from perfgate.model.workload import CaptureMode
+from perfgate.nsys import importer
 from perfgate.nsys.environment import withhold_secrets
 from perfgate.nsys.export.timeline import read_timeline
 from perfgate.nsys.profile import ProfileOutcome, ProfileSpec, profile
@@ -379,10 +380,7 @@ def check_orphans(orphans: Sequence[str] | PerfgateError) -> Finding:
 def _no_capture(tool: NsysTool, outcome: ProfileOutcome) -> Finding:
     fact = outcome.problem or f"nsys {tool.version} left no capture of a program that ran {outcome.wall_s:.1f} s"
     fact = fact.rstrip(".")
-    missing = missing_libraries(tool.path)
-    if missing:
-        fact += f"; its importer lacks {', '.join(sorted(missing))}"
-    packages = sorted({PACKAGES[library] for library in missing if library in PACKAGES})
+    packages = importer.packages_of(importer.missing_libraries(tool.path))
     advice = f"Install {' '.join(packages)} (apt-get install), then run perfgate doctor again." if packages else ""
     tail = f" The last lines were: {' | '.join(outcome.tail[-3:])}" if outcome.tail else ""
     return Finding(
@@ -391,35 +389,6 @@ def _no_capture(tool: NsysTool, outcome: ProfileOutcome) -> Finding:
         fact=fact,
         advice=advice or f"See what nsys says by itself: {tool.path} profile --trace=cuda,nvtx true.{tail}",
     )
-
-
-PACKAGES: Final = {"libdw.so.1": "libdw1", "libelf.so.1": "libelf1"}
-"""What nsys's importer needs and small images lack, by Debian package."""
-
-
-def missing_libraries(nsys: Path) -> frozenset[str]:
-    """Ask the loader what the importer beside an nsys lacks; empty if nothing, or if there is no importer or no ldd.
-
-    nsys itself only says "Importer error status: An unknown error occurred", leaves a .qdstrm and exits with 0.
-    """
-    house = nsys.resolve().parent.parent
-    missing: set[str] = set()
-    for importer in house.glob("host-linux-*/QdstrmImporter"):
-        try:
-            done = subprocess.run(
-                ("ldd", str(importer)),
-                env={"LC_ALL": "C", "PATH": "/usr/bin:/bin", "LD_LIBRARY_PATH": str(importer.parent)},
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                encoding="utf-8",
-                errors="replace",
-                timeout=20,
-                check=False,
-            )
-        except (OSError, subprocess.TimeoutExpired):
-            continue
-        missing |= {line.split()[0] for line in done.stdout.splitlines() if line.rstrip().endswith("=> not found")}
-    return frozenset(missing)
 
 
 def _hear(tool: NsysTool, said: Mapping[str, str], timelines: Sequence[Timeline]) -> Finding:

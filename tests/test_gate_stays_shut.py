@@ -1099,12 +1099,12 @@ GATE SHUT: 1 NOT_MEASURED of 1 workload
         says="""
 __ loop __
 loop: NOT_MEASURED
-  nsys 2024.2.3 recorded the workload but could not import its recording: it does not say why. Install the
-      package libdw1 if libdw.so.1 is missing, or use another nsys through PERFGATE_NSYS.
+  nsys 2024.2.3 recorded the workload but could not import its recording: it does not say why. Run it again;
+      if it fails each time, use another nsys through PERFGATE_NSYS.
   next        See /project/.perfgate/results/no-gpu/loop/TIME/run-1/workload.log, and run: perfgate doctor
   files       .perfgate/results/no-gpu/loop/TIME
 NOT_MEASURED  loop  nsys 2024.2.3 recorded the workload but could not import its recording: it does not say
-    why. Install the package libdw1 if libdw.so.1 is missing, or use another nsys through PERFGATE_NSYS.
+    why. Run it again; if it fails each time, use another nsys through PERFGATE_NSYS.
 GATE SHUT: 1 NOT_MEASURED of 1 workload
 """,
     ),

@@ -18,6 +18,7 @@ from perfgate.model.errors import CaptureUnreadable, StoreFailed
 from perfgate.model.reports import ReportName, Reports
 from perfgate.model.settings import GraphTrace
 from perfgate.model.workload import CaptureMode, CaptureWindow
+from perfgate.nsys import importer
 from perfgate.nsys.command import OUTPUT, export_command, profile_command, report_names, stats_command
 from perfgate.nsys.environment import for_profile, for_reports
 from perfgate.nsys.files import fault_of_rep, fault_of_sqlite, literal, tables_of, workshop
@@ -37,22 +38,6 @@ FULL_BYTES: Final = 1_000_000
 hangs, and turns what it has into a capture that looks whole; on its way out it gives the space back."""
 
 EXPORT_TIMEOUT_S: Final = 900.0
-
-IMPORTER_CAUSES: Final[Sequence[tuple[str, str]]] = (
-    (
-        "The importer binary and its dependencies were not found",
-        "Its importer is missing: install nsys whole, host folder and all, or set PERFGATE_NSYS to another one.",
-    ),
-    (
-        "An unknown error occurred",
-        "Its importer does not start, most often because libdw.so.1 is missing: install the package libdw1.",
-    ),
-    (
-        "Importation failed",
-        "Its importer gave up on the recording: use a newer nsys through PERFGATE_NSYS.",
-    ),
-)
-"""What `Importer error status: ...` means, and what to do about it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -135,7 +120,7 @@ def profile(
             raise
         refused = f"nsys could not be run in {spec.folder}: {error}. Make the folder writable, or free some space."
     if finished is None:
-        return _outcome(spec, lines, problem=refused)
+        return _outcome(tool, spec, lines, problem=refused)
     captures: list[Captured] = []
     problems: list[str] = []
     # What is left of a run out of time or disk is a torso, however whole it looks.
@@ -149,7 +134,7 @@ def profile(
             problems.append(str(error))
     if not reps:
         problems.append(_why_no_capture(tool, spec, finished, lines.own, free))
-    outcome = _outcome(spec, lines, finished, captures=captures, problem="\n".join(problems) or None)
+    outcome = _outcome(tool, spec, lines, finished, captures=captures, problem="\n".join(problems) or None)
     is_full = free < FULL_BYTES
     # On a full disk another try would meet the same.
     return replace(outcome, disk_was_full=is_full, crash=None if is_full else outcome.crash)
@@ -316,6 +301,7 @@ _EXPORT_ERROR: Final = re.compile(r"Exportation error: (.*)")
 
 
 def _outcome(
+    tool: NsysTool,
     spec: ProfileSpec,
     lines: Output,
     finished: Finished | None = None,
@@ -327,7 +313,7 @@ def _outcome(
     status = None if finished is None or (never_started(lines.own) and not captures) else finished.returncode
     if status is not None and status < 0:
         status = None
-    broke_down = None if captures or finished is None else _crash(spec, finished, lines.own)
+    broke_down = None if captures or finished is None else _crash(tool, spec, finished, lines.own)
     if broke_down is not None:
         status = None  # its own, not the workload's
     if finished is not None and isinstance(spec.capture, CaptureWindow) and not all(map(_is_nsys, finished.left)):
@@ -419,10 +405,7 @@ def _why_no_capture(tool: NsysTool, spec: ProfileSpec, finished: Finished, own: 
     status = re.search(r"Importer error status: (.*)", said)
     if status is not None or any(spec.folder.glob("*.qdstrm")):
         what = status[1].rstrip(". ") if status is not None else "it does not say why"
-        advice = next(
-            (todo for words, todo in IMPORTER_CAUSES if words in what),
-            "Install the package libdw1 if libdw.so.1 is missing, or use another nsys through PERFGATE_NSYS.",
-        )
+        advice = importer.what_to_do(what, importer.missing_libraries(tool.path))
         return f"nsys {tool.version} recorded the workload but could not import its recording: {what}. {advice}"
     if found := re.search(r"Failed to create '(.*?)': (.*)", said):
         path = spec.folder / Path(found[1]).name
@@ -436,13 +419,18 @@ def _why_no_capture(tool: NsysTool, spec: ProfileSpec, finished: Finished, own: 
     return _why_never_opened(spec, finished, log)
 
 
-def _crash(spec: ProfileSpec, finished: Finished, own: Iterable[str]) -> str | None:
+def _crash(tool: NsysTool, spec: ProfileSpec, finished: Finished, own: Iterable[str]) -> str | None:
     """Why nsys itself broke down in a run that left no capture, None where it did not."""
     own = tuple(own)
     said = crash(own)
-    if said is not None or finished.timed_out or any(spec.folder.glob("*.qdstrm")):
+    if said is not None or finished.timed_out:
         return said
     text = "\n".join(own)
+    # The exit status is the workload's: one that failed is that run's result, whatever became of the recording.
+    if finished.returncode == 0 and f"Importer error status: {importer.ENDED_BY_SIGNAL}" in text:
+        return None if importer.missing_libraries(tool.path) else f"its importer: {importer.ENDED_BY_SIGNAL.lower()}"
+    if any(spec.folder.glob("*.qdstrm")):
+        return None
     return None if _WHY_NOTHING.search(text) else _lost(finished, text)
 
 

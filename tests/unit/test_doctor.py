@@ -21,6 +21,7 @@ from perfgate.model.errors import CaptureUnreadable, ConfigInvalid
 from perfgate.model.machine import Gpu
 from perfgate.model.settings import Settings
 from perfgate.model.timeline import Calls, Copies, Diagnostic, Kernels, Ranges, Spans, Timeline
+from perfgate.nsys import importer
 from perfgate.nsys.profile import Captured, ProfileOutcome, ProfileSpec
 from perfgate.nsys.tool import NsysTool, NsysVersion
 
@@ -281,19 +282,19 @@ def test_an_unreadable_capture_is_told() -> None:
 def test_an_importer_that_lacks_a_library_is_told_with_its_package(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(doctor, "PACKAGES", {"libperfgate-absent.so.1": "libperfgate1"})
-    importer = tmp_path / "host-linux-x64" / "QdstrmImporter"
+    monkeypatch.setattr(importer, "PACKAGES", {"libperfgate-absent.so.1": "libperfgate1"})
+    program = tmp_path / "host-linux-x64" / "QdstrmImporter"
     library = tmp_path / "libperfgate-absent.so.1"
-    for folder in (importer.parent, tmp_path / "target-linux-x64"):
+    for folder in (program.parent, tmp_path / "target-linux-x64"):
         folder.mkdir()
     (tmp_path / "empty.c").write_text("int f(void) { return 0; }\n")
     (tmp_path / "main.c").write_text("int f(void);\nint main(void) { return f(); }\n")
     shared = ["cc", "-shared", f"-Wl,-soname,{library.name}", "-o", str(library), str(tmp_path / "empty.c")]
     subprocess.run(shared, check=True)
-    subprocess.run(["cc", "-o", str(importer), str(tmp_path / "main.c"), str(library)], check=True)
+    subprocess.run(["cc", "-o", str(program), str(tmp_path / "main.c"), str(library)], check=True)
     library.unlink()
     nsys = tmp_path / "target-linux-x64" / "nsys"
-    assert doctor.missing_libraries(nsys) == {"libperfgate-absent.so.1"}
+    assert importer.missing_libraries(nsys) == {"libperfgate-absent.so.1"}
     outcome = replace(GOOD, captures=(), problem="nsys recorded the workload but could not import its recording.")
     (found,) = doctor.check_trial(
         NsysTool(nsys, NsysVersion(2025, 3, 1)),
@@ -304,9 +305,7 @@ def test_an_importer_that_lacks_a_library_is_told_with_its_package(
         capture=lambda _, spec: played(spec, outcome),
         read=lambda _: timeline(),
     )
-    assert found.fact == (
-        "nsys recorded the workload but could not import its recording; its importer lacks libperfgate-absent.so.1"
-    )
+    assert found.fact == "nsys recorded the workload but could not import its recording"
     assert found.advice == "Install libperfgate1 (apt-get install), then run perfgate doctor again."
 
 
