@@ -6,11 +6,14 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 pytest_plugins = ["pytester", "support.again", "support.project"]
+
+UNIT = Path(__file__).parent / "unit"
 
 # How fast examples are drawn says how busy the machine is: files run side by side. A run draws what the last one drew,
 # so that a failure is of the change that it is seen at; `pytest --hypothesis-profile=search` draws others.
@@ -25,6 +28,12 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # A file that is written twice within a second, at the same length, would be loaded from the bytecode of the first.
 sys.dont_write_bytecode = True
 os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the unit tests last: files run side by side end together where the last ones are short."""
+    items.sort(key=lambda item: UNIT in item.path.parents)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -9,7 +9,7 @@ import pytest
 
 from perfgate.judge.clocks import ClockJudgement, ClockRule, judge_clock
 from perfgate.judge.compare import Prior
-from perfgate.judge.stages import DUET_PLAN
+from perfgate.judge.stages import DUET_PLAN, INTERLEAVED_PLAN
 from perfgate.model.metric import Basis, Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.verdict import Dropped
@@ -268,3 +268,8 @@ def test_a_baseline_whose_occasions_lie_apart_is_one_more_of_them_away_from_the_
     rule = replace(STEP, occasions=5, occasion_guessed=guessed, occasion_runs=occasion_runs)
     found = judged([10.45 + 0.001 * run for run in range(10)], rule=rule, blessed=APART)
     assert found.row.outcome is outcome
+
+
+def test_pairs_of_which_a_side_is_missing_are_not_compared() -> None:
+    row = judged(BLESSED[:3], rule=replace(STEP, plan=INTERLEAVED_PLAN), blessed=BLESSED[:4]).row
+    assert (row.outcome, row.reason) == (Outcome.INCONCLUSIVE, "not every run has the other of its pair")
