@@ -105,7 +105,8 @@ class Program:
         for refusal in refused:
             if isinstance(refusal, self.unsupported):
                 raise refusal
-        looked = ", ".join((*self.asked_by, "PATH", *places))
+        usual = ", ".join(dict.fromkeys("/".join(place.split("/")[:3]) for place in places))
+        looked = ", ".join((*self.asked_by, "PATH")) + (f", NVIDIA's usual folders in {usual}" if usual else "")
         also = f"; passed over: {'; '.join(f'{each.subject}: {each.fact}' for each in refused)}" if refused else ""
         raise self.not_found(subject=self.name, fact=f"not found in {looked}{also}", next_step=self.get_one)
 

@@ -50,8 +50,10 @@ def test_of_several_in_the_usual_folders_the_newest_is_taken(tmp_path: Path) -> 
 
 def test_none_at_all_says_where_it_was_looked_for(tmp_path: Path) -> None:
     with pytest.raises(NcuNotFound) as refused:
-        find_ncu({"PATH": ""}, places=("/nowhere/*/ncu",))
-    assert str(refused.value) == f"ncu: not found in PERFGATE_NCU, PATH, /nowhere/*/ncu.\n{HOW_TO_GET_ONE}"
+        find_ncu({"PATH": ""}, places=("/nowhere/there/*/ncu",))
+    assert str(refused.value) == (
+        f"ncu: not found in PERFGATE_NCU, PATH, NVIDIA's usual folders in /nowhere/there.\n{HOW_TO_GET_ONE}"
+    )
 
 
 def test_what_was_named_and_is_not_there_is_not_replaced(tmp_path: Path) -> None:

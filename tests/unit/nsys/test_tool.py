@@ -92,9 +92,10 @@ def test_an_old_one_on_path_is_passed_over_for_a_later_one_on_path(tmp_path: Pat
 
 def test_nothing_found_lists_where_it_looked(tmp_path: Path) -> None:
     with pytest.raises(NsysNotFound) as caught:
-        find_nsys(None, {"PATH": str(tmp_path)}, places=[f"{tmp_path}/opt/*/nsys"])
+        find_nsys(None, {"PATH": str(tmp_path)}, places=["/no/such/*/nsys", "/none/here/*/nsys", "/no/such/bin/nsys"])
     assert str(caught.value) == (
-        f"nsys: not found in --perfgate-nsys, PERFGATE_NSYS, PATH, {tmp_path}/opt/*/nsys.\n{HOW_TO_GET_ONE}"
+        "nsys: not found in --perfgate-nsys, PERFGATE_NSYS, PATH, NVIDIA's usual folders in /no/such, /none/here.\n"
+        f"{HOW_TO_GET_ONE}"
     )
 
 
