@@ -184,7 +184,7 @@ def calibrate(
             if gated(baseline)
             else "the baseline holds no clock with a budget",
             expectation="Counts are exact and need no calibration",
-            next_step=f"See what it holds: perfgate show {baseline.workload}",
+            next_step=f"See what it holds: perfgate show {shlex.quote(baseline.workload)}",
         )
     known = {clock.metric: clock.spread for clock in told}
     return Calibration(
