@@ -95,11 +95,13 @@ def watch(folder: str) -> None:
     executed = []  # type: list[str]
     executed_before = []  # type: list[str]
     is_whole = bool(os.environ.get(WHOLE))
+    # One account a process, however often it is asked: SIGTERM may come while or after it leaves by itself.
+    token = os.urandom(4).hex()
 
     def write() -> None:
         try:
             os.makedirs(folder, exist_ok=True)  # noqa: PTH103
-            path = os.path.join(folder, "%d-%s" % (os.getpid(), os.urandom(4).hex()))  # noqa: PTH118, UP031
+            path = os.path.join(folder, "%d-%s" % (os.getpid(), token))  # noqa: PTH118, UP031
             with open(path, "w", encoding="utf-8") as file:  # noqa: PTH123
                 file.write(account(cwd, executed))
             os.rename(path, path + ".json")  # noqa: PTH104
@@ -117,6 +119,8 @@ def watch(folder: str) -> None:
         leave(status)
 
     def forked() -> None:
+        nonlocal token
+        token = os.urandom(4).hex()
         loaded_before.update(sys.modules)
         executed_before[:] = executed
         # Not imported for this: whoever ends processes by signals has it.

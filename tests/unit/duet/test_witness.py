@@ -94,6 +94,33 @@ def test_a_forked_child_tells_what_it_has_loaded_itself(
     assert [one["helper"] for one in told if "helper" in one] == [str(tmp_path / "helper.py")] * (loads == "helper")
 
 
+@pytest.mark.parametrize("moment", ["open", "rename"])
+def test_sigterm_while_or_after_a_process_leaves_by_itself_makes_no_second_account(
+    env: Mapping[str, str], tmp_path: Path, moment: str
+) -> None:
+    (tmp_path / "helper.py").write_text("")
+    code = (
+        "import builtins, multiprocessing, os, signal\n"
+        "def work():\n"
+        "    import helper\n"
+        f"    where = {'builtins' if moment == 'open' else 'os'}\n"
+        f"    {moment} = where.{moment}\n"
+        f"    def ended_by_the_pool(*args, **kwargs):\n"
+        f"        where.{moment} = {moment}\n"
+        f"        done = {moment}(*args, **kwargs)\n"
+        "        os.kill(os.getpid(), signal.SIGTERM)\n"
+        "        return done\n"
+        f"    where.{moment} = ended_by_the_pool\n"
+        "child = multiprocessing.get_context('fork').Process(target=work)\n"
+        "child.start(); child.join(); print(child.exitcode)\n"
+    )
+    assert run(code, env, tmp_path) == f"{-signal.SIGTERM}\n"
+    told = [one.modules for one in read_witnesses(tmp_path / "witnesses")]
+    assert [one["helper"] for one in told if "helper" in one] == [str(tmp_path / "helper.py")]
+    assert len(told) == 2
+    assert not [left for left in (tmp_path / "witnesses").iterdir() if left.suffix != ".json"]
+
+
 def test_a_pool_whose_worker_waits_ends_at_once(env: Mapping[str, str], tmp_path: Path) -> None:
     code = (
         "import multiprocessing, time\n"
