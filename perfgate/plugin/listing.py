@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import sys
 from collections.abc import Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
@@ -58,6 +59,9 @@ def collect(root: Path) -> Collected:
         ConfigInvalid: they cannot be collected, with the gist of pytest's words.
     """
     listener, said = _Listener(), io.StringIO()
+    # As `python -m pytest` does, by which alone a project may be gated; behind all that `pytest` itself would find.
+    if str(root) not in sys.path:
+        sys.path.append(str(root))
     with redirect_stdout(said), redirect_stderr(said):
         arguments = ["--perfgate", "--collect-only", "-q", "-p", "no:cacheprovider", f"--rootdir={root}"]
         # This process has imported perfgate before pytest could, which a project may have made an error.

@@ -1,0 +1,25 @@
+"""Which workloads `perfgate` finds in a project without a gate."""
+
+from __future__ import annotations
+
+import pytest
+from support.project import LOOP, Project
+
+from perfgate.model.errors import ConfigInvalid
+from perfgate.plugin.listing import collect
+
+
+def test_a_project_that_is_gated_as_a_module_of_python_alone_is_listed_too(project: Project) -> None:
+    project.write("only_in_the_root.py", "")
+    project.workload(f"import only_in_the_root\n{LOOP}")
+    assert [workload.id for workload in collect(project.root).workloads] == ["loop"]
+
+
+def test_what_cannot_be_collected_says_why(project: Project) -> None:
+    project.workload(f"import nowhere_at_all\n{LOOP}")
+    with pytest.raises(ConfigInvalid) as refused:
+        collect(project.root)
+    assert str(refused.value) == (
+        "workloads: they cannot be collected (workloads/loops.py: ModuleNotFoundError: No module named "
+        "'nowhere_at_all').\nSee what pytest says: pytest --perfgate --collect-only"
+    )
