@@ -7,7 +7,7 @@ from statistics import median
 from typing import Final, Literal, TypeVar
 
 from perfgate.explain.names import key
-from perfgate.explain.ranks import label, straggler
+from perfgate.explain.ranks import label, stragglers
 from perfgate.model.metric import Metric
 from perfgate.model.sample import (
     OTHER_KERNELS,
@@ -74,8 +74,8 @@ def breakdown_of(runs: Sequence[Run]) -> Breakdown:
 
 def _telling(runs: Sequence[Run]) -> int:
     """The place of the process that tells most, by medians over runs that have as many."""
-    if (late := straggler(runs)) is not None:
-        return late.place
+    if late := stragglers(runs):
+        return late[0].place
     places = range(len(runs[0].processes))
     steps = [median(run.processes[place].values.get(Metric.STEP_MS, 0.0) for run in runs) for place in places]
     return next(place for place in places if steps[place] >= (1 - TIED) * max(steps))

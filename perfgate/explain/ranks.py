@@ -1,7 +1,9 @@
 """How far the ranks of a job lie apart, and for which of them the others wait; it judges nothing.
 
 All-reduce makes every rank as slow as the slowest, so that step times tell nothing. NCCL's kernels spin while they
-wait: the rank whose kernels take the least time in them is the one that comes last.
+wait: the rank whose kernels take the least time in them is the one that comes last. What that costs the others is the
+time in which their GPUs run nothing else: one late start is waited for in each bucket of gradients, most of it behind
+kernels. Of ranks that do not run the same NCCL kernels the least time says nothing.
 """
 
 from __future__ import annotations
@@ -13,7 +15,8 @@ from typing import Final
 
 from perfgate.explain.names import one_line
 from perfgate.model.metric import Metric
-from perfgate.model.sample import OUTSIDE_RANGES, ProcessSample, RangeSample, Run
+from perfgate.model.sample import OUTSIDE_RANGES, WHOLE_GRAPHS, ProcessSample, RangeSample, Run
+from perfgate.model.words import listed
 
 SHOWN: Final = (
     Metric.STEP_MS,
@@ -26,32 +29,38 @@ SHOWN: Final = (
 APART: Final = 0.05
 """Ranks lie apart, and wait for one another, from this share of the step on.
 
-On two H200s an unhindered DistributedDataParallel loop was apart by 1.9 % (`two-ranks-h200-nsys2025.3` among the golden
-captures: 1.838 and 2.103 ms in NCCL kernels of a step of 13.69 ms).
+On two H200s an unhindered DistributedDataParallel loop was apart by 0.3 % (`two-ranks-h200-nsys2025.3` among the golden
+captures: 0.3089 and 0.3531 ms in NCCL kernels that nothing hid, of a step of 13.69 ms).
 """
 MOST_OF_IT: Final = 0.2
 """What a straggler does more than the others is its reason from this share of their wait on."""
 MOST_TOLD: Final = 3
-"""Of ranks that differ from the others in what they do on the CPU, no more are told."""
+"""Of ranks that are late, or differ from the others in what they do on the CPU, no more are told."""
+MOST_LATE: Final = 0.5
+"""Share of the ranks up to which those that come last are late: of more, the others are early."""
+AS_MANY: Final = 0.05
+"""Ranks run the same NCCL kernels if those of each name are as many on each, but for this share."""
 _AS_MUCH: Final = 0.8
 """A range within another that is longer is longer by about as much: by this share of it at least."""
 _REASONS: Final[Mapping[Metric, str]] = {
-    Metric.GAP_MS: "its GPU idles {more} a step more than {theirs}",
-    Metric.KERNEL_MS: "its kernels take {more} a step more than {theirs}",
-    Metric.H2D_EXPOSED_MS: "copies to its GPU that nothing hides take {more} a step more than {theirs}",
+    Metric.GAP_MS: "{whose} GPU idles {more} a step more than {theirs}",
+    Metric.KERNEL_MS: "{whose} kernels take {more} a step more than {theirs}",
+    Metric.H2D_EXPOSED_MS: "copies to {whose} GPU that nothing hides take {more} a step more than {theirs}",
 }
 
 
 @dataclass(frozen=True, kw_only=True)
 class Straggler:
-    """A rank for which the others wait."""
+    """A rank for which others wait."""
 
     place: int
     """Among the processes of a run."""
+    others: tuple[int, ...]
+    """The places of those that wait."""
     waited_ms: float
-    """What the others' NCCL kernels take longer, per step: the median of them."""
+    """What these have more of NCCL's kernels during which nothing else ran, per step: the median of them."""
     cause: Metric | None
-    """Of which it has most more than the others."""
+    """Of which it has most more than they."""
     cause_ms: float = 0.0
 
 
@@ -59,33 +68,70 @@ def told_ranks(runs: Sequence[Run]) -> tuple[str, ...]:
     """Say of several processes with steps how far they lie apart and which is waited for; nothing of one."""
     if not _of_several(runs):
         return ()
-    found = straggler(runs)
-    if found is not None:
+    if _are_apart(runs) and (why := _why_untold(runs)):
+        return _spread(runs), why
+    if found := stragglers(runs):
         return _spread(runs), _waited_for(runs, found)
     unlike = _unlike(runs)
     return _spread(runs), *((unlike,) if unlike else ())
 
 
-def straggler(runs: Sequence[Run]) -> Straggler | None:
-    """The process for which the others wait by at least `APART` of the step, by medians over the runs, if any does."""
-    if not _of_several(runs):
-        return None
-    in_nccl, step = _medians(runs, Metric.NCCL_MS), _medians(runs, Metric.STEP_MS)
-    if in_nccl is None or step is None:
-        return None
-    place = min(range(len(in_nccl)), key=lambda one: in_nccl[one])
-    waited = _others(in_nccl, place) - in_nccl[place]
-    if waited < APART * max(step):
-        return None
+def stragglers(runs: Sequence[Run]) -> tuple[Straggler, ...]:
+    """The processes for which others wait by at least `APART` of the step, by medians over the runs.
+
+    ```
+    rank 0   |--kernels--|~~~~waits~~~~|     exposed by most: it waits
+    rank 1   |--kernels--|~~~~waits~~~~|
+    rank 2               |--kernels--|~|     exposed by least: it is late
+    ```
+    """
+    if not _of_several(runs) or not _are_apart(runs) or _why_untold(runs):
+        return ()
+    exposed, step = _medians(runs, Metric.NCCL_EXPOSED_MS), _medians(runs, Metric.STEP_MS)
+    assert exposed is not None
+    assert step is not None
+    late = [place for place in _places(runs) if exposed[place] < min(exposed) + APART * max(step)]
+    if len(late) > MOST_LATE * len(exposed):
+        return ()
+    others = tuple(place for place in _places(runs) if place not in late)
+    waiting = median(exposed[place] for place in others)
+    return tuple(_straggler(runs, place, others, waited_ms=waiting - exposed[place]) for place in late)
+
+
+def _straggler(runs: Sequence[Run], place: int, others: tuple[int, ...], *, waited_ms: float) -> Straggler:
     more = {
-        metric: values[place] - _others(values, place)
+        metric: values[place] - median(values[other] for other in others)
         for metric in _REASONS
         if (values := _medians(runs, metric)) is not None
     }
     cause = max(more, key=lambda metric: more[metric], default=None)
-    if cause is None or more[cause] < MOST_OF_IT * waited:
-        return Straggler(place=place, waited_ms=waited, cause=None)
-    return Straggler(place=place, waited_ms=waited, cause=cause, cause_ms=more[cause])
+    if cause is None or more[cause] < MOST_OF_IT * waited_ms:
+        return Straggler(place=place, others=others, waited_ms=waited_ms, cause=None)
+    return Straggler(place=place, others=others, waited_ms=waited_ms, cause=cause, cause_ms=more[cause])
+
+
+def _are_apart(runs: Sequence[Run]) -> bool:
+    """Whether some rank's GPU runs NCCL's kernels alone for longer than another's, by `APART` of the step."""
+    exposed, step = _medians(runs, Metric.NCCL_EXPOSED_MS), _medians(runs, Metric.STEP_MS)
+    return exposed is not None and step is not None and max(exposed) - min(exposed) >= APART * max(step) > 0
+
+
+def _why_untold(runs: Sequence[Run]) -> str:
+    """Why the ranks' time in NCCL's kernels does not say which of them is late; empty where it does."""
+    if any(row.name == WHOLE_GRAPHS for run in runs for process in run.processes for row in process.kernels):
+        return (
+            "which of them the others wait for is not told: their CUDA graphs were traced whole, and may hold NCCL "
+            'kernels; it may be with cuda_graph_trace = "node"'
+        )
+    if not all(_run_the_same(run) for run in runs):
+        return "which of them the others wait for is not told: they do not run the same NCCL kernels"
+    return ""
+
+
+def _run_the_same(run: Run) -> bool:
+    of_each = [{row.name: row.count for row in process.kernels if row.kind == "nccl"} for process in run.processes]
+    counts = [[each.get(name, 0.0) for each in of_each] for name in {name for each in of_each for name in each}]
+    return all(max(of_name) - min(of_name) <= AS_MANY * max(of_name) for of_name in counts)
 
 
 def label(process: ProcessSample) -> str:
@@ -134,17 +180,33 @@ def _spread(runs: Sequence[Run]) -> str:
     return f"{took}, and each value is the worst of theirs, of NCCL the least: {', '.join(told)}"
 
 
-def _waited_for(runs: Sequence[Run], found: Straggler) -> str:
-    own = label(runs[-1].processes[found.place])
-    others, theirs = ("the other waits", "the other's") if len(_places(runs)) == 2 else ("the others wait", "theirs")
-    told = f"{own} is late: {others} {found.waited_ms:.4g} ms a step for it in NCCL kernels"
+def _waited_for(runs: Sequence[Run], found: Sequence[Straggler]) -> str:
+    late = [label(runs[-1].processes[one.place]) for one in found]
+    own = (
+        listed(late[:MOST_TOLD])
+        if len(late) <= MOST_TOLD
+        else f"{len(late)} ranks ({', '.join(late[:MOST_TOLD])}, ...)"
+    )
+    are, them = ("is", "it") if len(late) == 1 else ("are", "them")
+    others, theirs = ("the other waits", "the other's") if len(found[0].others) == 1 else ("the others wait", "theirs")
+    waited = median(one.waited_ms for one in found)
+    told = f"{own} {are} late: {others} {waited:.4g} ms a step for {them} in NCCL kernels that nothing hides"
+    reasons = (
+        _reason(runs[-1], one, "its" if len(late) == 1 else f"{name}'s", theirs)
+        for one, name in zip(found[:MOST_TOLD], late, strict=False)
+    )
+    return "; ".join([told, *(reason for reason in reasons if reason)])
+
+
+def _reason(run: Run, found: Straggler, whose: str, theirs: str) -> str:
+    """What a straggler does more than those that wait for it, and where; empty where nothing that was measured does."""
     if found.cause is None:
-        return told
-    told += "; " + _REASONS[found.cause].format(more=f"{found.cause_ms:.4g} ms", theirs=theirs)
-    longer = _longer_on_host(runs[-1], found) if found.cause is Metric.GAP_MS else None
+        return ""
+    told = _REASONS[found.cause].format(whose=whose, more=f"{found.cause_ms:.4g} ms", theirs=theirs)
+    longer = _longer_on_host(run, found) if found.cause is Metric.GAP_MS else None
     if longer is not None:
-        return f"{told}, and its host takes {longer[1]:.4g} ms longer under {one_line(longer[0])}"
-    where = _range_of(runs[-1], found)
+        return f"{told}, and {whose} host takes {longer[1]:.4g} ms longer under {one_line(longer[0])}"
+    where = _range_of(run, found)
     return told if where is None else f"{told}, {where[1]:.4g} ms of that under {one_line(where[0])}"
 
 
@@ -190,8 +252,7 @@ def _longer_on_host(run: Run, found: Straggler) -> tuple[str, float] | None:
     while on the other GPUs NCCL's kernels fill that time.
     """
     of_each = [{one.name: one.cpu_ms for one in process.ranges} for process in run.processes]
-    own = of_each[found.place]
-    others = [*of_each[: found.place], *of_each[found.place + 1 :]]
+    own, others = of_each[found.place], [of_each[place] for place in found.others]
     more = {name: cpu_ms - median(other.get(name, 0.0) for other in others) for name, cpu_ms in own.items()}
     most = max(more.values(), default=0.0)
     step_ms = max(process.values.get(Metric.STEP_MS, 0.0) for process in run.processes)
@@ -205,8 +266,7 @@ def _range_of(run: Run, found: Straggler) -> tuple[str, float] | None:
     """The range under which the straggler has most more of its cause than the others, in ms a step."""
     assert found.cause is not None
     of_each = [_by_range(process.ranges, found.cause) for process in run.processes]
-    own = of_each[found.place]
-    others = [*of_each[: found.place], *of_each[found.place + 1 :]]
+    own, others = of_each[found.place], [of_each[place] for place in found.others]
     more = {name: value - median(other.get(name, 0.0) for other in others) for name, value in own.items()}
     name = max(more, key=lambda one: more[one], default=None)
     return None if name is None or more[name] < MOST_OF_IT * found.cause_ms else (name, more[name])

@@ -8,11 +8,12 @@ import pytest
 from support import records
 
 from perfgate.explain.breakdown import telling
-from perfgate.explain.ranks import label, straggler, told_ranks
+from perfgate.explain.ranks import label, stragglers, told_ranks
 from perfgate.model.metric import Metric
-from perfgate.model.sample import DeviceSample, ProcessSample, RangeSample, Run
+from perfgate.model.sample import WHOLE_GRAPHS, DeviceSample, KernelSample, ProcessSample, RangeSample, Run
 
-STEP, NCCL, GAP, KERNEL = Metric.STEP_MS, Metric.NCCL_MS, Metric.GAP_MS, Metric.KERNEL_MS
+STEP, GAP, KERNEL = Metric.STEP_MS, Metric.GAP_MS, Metric.KERNEL_MS
+NCCL, EXPOSED = Metric.NCCL_MS, Metric.NCCL_EXPOSED_MS
 
 
 def rank(
@@ -34,20 +35,24 @@ def run(*processes: ProcessSample) -> Run:
     return records.run().model_copy(update={"processes": processes})
 
 
-FIRST = rank(0, {STEP: 30.0, KERNEL: 12.7, GAP: 0.1, NCCL: 16.6}, {"data": {GAP: 0.1}, "backward": {GAP: 0.0}})
-LATE = rank(1, {STEP: 30.1, KERNEL: 12.8, GAP: 5.2, NCCL: 4.6}, {"data": {GAP: 5.0}, "backward": {GAP: 0.2}})
+FIRST = rank(
+    0, {STEP: 30.0, KERNEL: 12.7, GAP: 0.1, NCCL: 17.6, EXPOSED: 16.6}, {"data": {GAP: 0.1}, "backward": {GAP: 0.0}}
+)
+LATE = rank(
+    1, {STEP: 30.1, KERNEL: 12.8, GAP: 5.2, NCCL: 5.6, EXPOSED: 4.6}, {"data": {GAP: 5.0}, "backward": {GAP: 0.2}}
+)
 
 
 def test_the_rank_that_spends_least_in_nccl_is_waited_for_and_said_why() -> None:
     assert told_ranks([run(FIRST, LATE)]) == (
         (
             "2 processes took the steps, and each value is the worst of theirs, of NCCL the least: step_ms 30 to 30.1 "
-            "ms, kernel_ms 12.7 to 12.8 ms, gap_ms 0.1 ms (rank 0) to 5.2 (rank 1), nccl_ms 4.6 ms (rank 1) to 16.6 "
-            "(rank 0)"
+            "ms, kernel_ms 12.7 to 12.8 ms, gap_ms 0.1 ms (rank 0) to 5.2 (rank 1), nccl_ms 5.6 ms (rank 1) to 17.6 "
+            "(rank 0), nccl_exposed_ms 4.6 ms (rank 1) to 16.6 (rank 0)"
         ),
         (
-            "rank 1 is late: the other waits 12 ms a step for it in NCCL kernels; its GPU idles 5.1 ms a step more "
-            "than the other's, 4.9 ms of that under data"
+            "rank 1 is late: the other waits 12 ms a step for it in NCCL kernels that nothing hides; its GPU idles "
+            "5.1 ms a step more than the other's, 4.9 ms of that under data"
         ),
     )
 
@@ -59,20 +64,29 @@ def on_host(process: ProcessSample, cpu_ms: Mapping[str, float]) -> ProcessSampl
 
 def test_the_range_that_takes_a_late_host_longer_is_named_though_its_gpu_idles_more_under_another() -> None:
     # As recorded on two H200s, with 5 ms of sleep under "get batch" on rank 1; its host is late for all that follows.
+    # Of NCCL nothing hides what kernels and idle time leave of the step.
     idle = {"epoch 0": 0.01, "step #": 0.0, "get batch": 0.0, "forward": 0.14, "backward": 0.54}
     first = on_host(
-        rank(0, {STEP: 32.32, KERNEL: 19.2, GAP: 0.78, NCCL: 27.01}, {name: {GAP: ms} for name, ms in idle.items()}),
+        rank(
+            0,
+            {STEP: 32.32, KERNEL: 19.2, GAP: 0.78, NCCL: 27.01, EXPOSED: 12.34},
+            {name: {GAP: ms} for name, ms in idle.items()},
+        ),
         {"epoch 0": 0.0, "step #": 33.4, "get batch": 0.081, "forward": 10.43, "backward": 21.2},
     )
     idle = {"epoch 0": 0.04, "step #": 0.05, "get batch": 4.22, "forward": 6.76, "backward": 5.83}
     late = on_host(
-        rank(1, {STEP: 32.32, KERNEL: 17.2, GAP: 17.44, NCCL: 0.49}, {name: {GAP: ms} for name, ms in idle.items()}),
+        rank(
+            1,
+            {STEP: 32.32, KERNEL: 17.2, GAP: 17.44, NCCL: 0.49, EXPOSED: 0.0},
+            {name: {GAP: ms} for name, ms in idle.items()},
+        ),
         {"epoch 0": 0.0, "step #": 35.2, "get batch": 5.206, "forward": 12.27, "backward": 16.2},
     )
     (_, told) = told_ranks([run(first, late)])
     assert told == (
-        "rank 1 is late: the other waits 26.52 ms a step for it in NCCL kernels; its GPU idles 16.66 ms a step "
-        "more than the other's, and its host takes 5.125 ms longer under get batch"
+        "rank 1 is late: the other waits 12.34 ms a step for it in NCCL kernels that nothing hides; its GPU idles "
+        "16.66 ms a step more than the other's, and its host takes 5.125 ms longer under get batch"
     )
 
 
@@ -83,41 +97,134 @@ def test_of_ranges_that_are_longer_by_about_as_much_the_innermost_is_named() -> 
     assert told_ranks([run(first, late)])[1].endswith(", and its host takes 4.9 ms longer under read")
 
 
+def waiting(number: int, exposed: float) -> ProcessSample:
+    return rank(number, {STEP: 30.0, GAP: 0.1, NCCL: exposed + 1, EXPOSED: exposed})
+
+
 def test_of_more_than_two_the_others_are_taken_by_their_median() -> None:
-    others = [rank(n, {STEP: 30.0, GAP: 0.1, NCCL: nccl}) for n, nccl in ((0, 16.0), (2, 17.0), (3, 90.0))]
-    found = straggler([run(others[0], LATE, *others[1:])])
-    assert found is not None
-    assert (found.place, found.waited_ms, found.cause) == (1, 17.0 - 4.6, GAP)
-    assert "rank 1 is late: the others wait 12.4 ms a step" in told_ranks([run(others[0], LATE, *others[1:])])[1]
+    of_four = run(waiting(0, 16.0), LATE, waiting(2, 17.0), waiting(3, 90.0))
+    (found,) = stragglers([of_four])
+    assert (found.place, found.others, found.waited_ms, found.cause) == (1, (0, 2, 3), 17.0 - 4.6, GAP)
+    assert "rank 1 is late: the others wait 12.4 ms a step" in told_ranks([of_four])[1]
+
+
+def test_several_that_are_late_are_all_named_each_with_its_own_reason() -> None:
+    heavier = rank(2, {STEP: 30.0, KERNEL: 22.7, GAP: 0.1, NCCL: 5.0, EXPOSED: 4.0})
+    others = [rank(place, {STEP: 30.0, KERNEL: 12.7, GAP: 0.1, NCCL: 17.0, EXPOSED: 16.6}) for place in (0, 3)]
+    of_four = run(others[0], LATE, heavier, others[1])
+    assert [(one.place, one.others, one.cause) for one in stragglers([of_four])] == [
+        (1, (0, 3), GAP),
+        (2, (0, 3), KERNEL),
+    ]
+    assert told_ranks([of_four])[1] == (
+        "rank 1 and rank 2 are late: the others wait 12.3 ms a step for them in NCCL kernels that nothing hides; "
+        "rank 1's GPU idles 5.1 ms a step more than theirs, 5 ms of that under data; rank 2's kernels take 10 ms a "
+        "step more than theirs"
+    )
+
+
+def test_of_many_that_are_late_the_first_are_named() -> None:
+    of_eight = run(*(waiting(place, 2.0 if place % 2 else 16.0) for place in range(8)))
+    assert told_ranks([of_eight])[1] == (
+        "4 ranks (rank 1, rank 3, rank 5, ...) are late: the others wait 14 ms a step for them in NCCL kernels that "
+        "nothing hides"
+    )
+
+
+def test_where_most_are_late_none_is() -> None:
+    of_three = run(waiting(0, 16.0), waiting(1, 2.0), waiting(2, 2.5))
+    assert stragglers([of_three]) == ()
+    assert len(told_ranks([of_three])) == 1
+
+
+def test_a_wait_that_kernels_hide_costs_nobody_anything() -> None:
+    # Ten buckets of gradients wait for the same 0.3 ms each, behind kernels of the backward pass; the last one shows.
+    hidden = run(rank(0, {STEP: 8.3, NCCL: 4.0, EXPOSED: 0.5}), rank(1, {STEP: 8.3, NCCL: 1.0, EXPOSED: 0.2}))
+    assert stragglers([hidden]) == ()
+    assert len(told_ranks([hidden])) == 1
+
+
+def in_kernels(process: ProcessSample, counts: Mapping[str, float], *, kind: str = "nccl") -> ProcessSample:
+    rows = [
+        KernelSample.model_validate({"name": n, "count": c, "gpu_ms": 1.0, "kind": kind}) for n, c in counts.items()
+    ]
+    return process.model_copy(update={"kernels": (*process.kernels, *rows)})
+
+
+SEND, REDUCE = "ncclDevKernel_SendRecv", "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
+
+
+@pytest.mark.parametrize(
+    ("of_first", "of_late"),
+    [
+        pytest.param({SEND: 4.0}, {SEND: 2.0}, id="the end of a pipeline"),
+        pytest.param({REDUCE: 5.0, SEND: 1.0}, {REDUCE: 5.0}, id="in fewer communicators"),
+        pytest.param({REDUCE: 5.0}, {}, id="in none"),
+    ],
+)
+def test_of_ranks_that_do_not_run_the_same_nccl_kernels_none_is_called_late(
+    of_first: Mapping[str, float], of_late: Mapping[str, float]
+) -> None:
+    unlike = run(in_kernels(FIRST, of_first), in_kernels(LATE, of_late))
+    assert stragglers([unlike]) == ()
+    assert told_ranks([unlike])[1:] == (
+        "which of them the others wait for is not told: they do not run the same NCCL kernels",
+    )
+
+
+def test_a_kernel_more_at_the_edge_of_the_window_changes_nothing() -> None:
+    alike = run(in_kernels(FIRST, {REDUCE: 5.0}), in_kernels(LATE, {REDUCE: 4.9}))
+    assert [one.place for one in stragglers([alike])] == [1]
+
+
+def test_of_ranks_whose_graphs_were_traced_whole_none_is_called_late() -> None:
+    whole = in_kernels(LATE, {WHOLE_GRAPHS: 1.0}, kind="kernel")
+    assert stragglers([run(FIRST, whole)]) == ()
+    assert told_ranks([run(FIRST, whole)])[1:] == (
+        (
+            "which of them the others wait for is not told: their CUDA graphs were traced whole, and may hold NCCL "
+            'kernels; it may be with cuda_graph_trace = "node"'
+        ),
+    )
+    close = run(FIRST, in_kernels(FIRST, {WHOLE_GRAPHS: 1.0}, kind="kernel"))
+    assert len(told_ranks([close])) == 1
 
 
 def test_ranks_close_to_one_another_have_no_straggler() -> None:
     # As recorded on two H200s without any hindrance.
     close = run(
-        rank(0, {STEP: 13.687, KERNEL: 12.739, NCCL: 1.838}), rank(1, {STEP: 13.688, KERNEL: 12.771, NCCL: 2.103})
+        rank(0, {STEP: 13.687, KERNEL: 12.739, NCCL: 1.838, EXPOSED: 0.3089}),
+        rank(1, {STEP: 13.688, KERNEL: 12.771, NCCL: 2.103, EXPOSED: 0.3531}),
     )
-    assert straggler([close]) is None
+    assert stragglers([close]) == ()
     (spread,) = told_ranks([close])
-    assert spread.endswith("step_ms 13.69 to 13.69 ms, kernel_ms 12.74 to 12.77 ms, nccl_ms 1.838 to 2.103 ms")
+    assert spread.endswith(
+        "kernel_ms 12.74 to 12.77 ms, nccl_ms 1.838 to 2.103 ms, nccl_exposed_ms 0.3089 to 0.3531 ms"
+    )
 
 
 def test_one_odd_run_of_three_makes_no_straggler() -> None:
-    fair = run(rank(0, {STEP: 30.0, NCCL: 5.0}), rank(1, {STEP: 30.0, NCCL: 5.0}))
-    assert straggler([fair, run(FIRST, LATE), fair]) is None
-    assert straggler([run(FIRST, LATE), fair, run(FIRST, LATE)]) is not None
+    fair = run(waiting(0, 4.0), waiting(1, 4.0))
+    assert stragglers([fair, run(FIRST, LATE), fair]) == ()
+    assert [one.place for one in stragglers([run(FIRST, LATE), fair, run(FIRST, LATE)])] == [1]
 
 
 def test_a_wait_without_a_reason_among_the_metrics_is_told_without() -> None:
     (_, told) = told_ranks(
-        [run(rank(0, {STEP: 30.0, GAP: 1.0, NCCL: 9.0}), rank(1, {STEP: 30.0, GAP: 1.1, NCCL: 5.0}))]
+        [
+            run(
+                rank(0, {STEP: 30.0, GAP: 1.0, NCCL: 9.0, EXPOSED: 8.0}),
+                rank(1, {STEP: 30.0, GAP: 1.1, NCCL: 5.0, EXPOSED: 4.0}),
+            )
+        ]
     )
-    assert told == "rank 1 is late: the other waits 4 ms a step for it in NCCL kernels"
+    assert told == "rank 1 is late: the other waits 4 ms a step for it in NCCL kernels that nothing hides"
 
 
 def test_kernels_that_take_longer_are_a_reason_too() -> None:
-    heavier = rank(1, {STEP: 30.0, KERNEL: 18.0, NCCL: 5.0})
-    (_, told) = told_ranks([run(rank(0, {STEP: 30.0, KERNEL: 14.0, NCCL: 9.0}), heavier)])
-    assert told.endswith("in NCCL kernels; its kernels take 4 ms a step more than the other's")
+    heavier = rank(1, {STEP: 30.0, KERNEL: 18.0, NCCL: 5.0, EXPOSED: 4.0})
+    (_, told) = told_ranks([run(rank(0, {STEP: 30.0, KERNEL: 14.0, NCCL: 9.0, EXPOSED: 8.0}), heavier)])
+    assert told.endswith("in NCCL kernels that nothing hides; its kernels take 4 ms a step more than the other's")
 
 
 @pytest.mark.parametrize(
@@ -131,7 +238,7 @@ def test_kernels_that_take_longer_are_a_reason_too() -> None:
 )
 def test_without_several_processes_throughout_nothing_is_told(runs: Sequence[Run]) -> None:
     assert told_ranks(runs) == ()
-    assert straggler(runs) is None
+    assert stragglers(runs) == ()
 
 
 def test_without_nccl_kernels_there_is_a_spread_and_no_straggler() -> None:
