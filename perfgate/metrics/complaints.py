@@ -9,7 +9,6 @@ import numpy as np
 
 from perfgate.metrics.absent import MOST_LOST, untimed, why_unplaced
 from perfgate.metrics.devices import Devices, devices_of
-from perfgate.metrics.intervals import FOREVER
 from perfgate.metrics.process import Process
 from perfgate.metrics.steps import Steps
 from perfgate.metrics.warmup import unsettled
@@ -81,11 +80,14 @@ def _have_their_own(timeline: Timeline, process: int, other: int) -> bool:
 
 
 def _done_elsewhere(process: Process, devices: Devices) -> Iterator[str]:
-    """Say that processes without steps keep the steps' GPUs busy: that is in no metric but as busy time."""
+    """Say that processes without steps keep the steps' GPUs busy: that is in no metric but as busy time.
+
+    Where the steps use no GPU, of whichever GPU it is: an engine that works for a client, say.
+    """
     windows = process.windows
     if windows is None or not windows.ns:
         return
-    for device in process.in_use:
+    for device in process.in_use or (() if process.totals.devices else devices.present):
         stepless = devices.idle_of_stepless(device)
         if stepless is None:
             continue
@@ -137,7 +139,7 @@ def _overtaken(process: Process) -> Iterator[str]:
     """Say that steps are complete only when the work of earlier ones is."""
     steps = process.steps
     last = last_ends(steps, process.segments, process.totals)
-    overtaken = (last > -FOREVER) & (np.maximum(steps.ends, last) < process.done)
+    overtaken = np.maximum(steps.ends, last) < process.done
     # The step behind those that an operation spans has a period that is too short as well.
     spans = int((overtaken[1:] & ~overtaken[:-1]).sum())
     if int(overtaken.sum()) + spans > MOST_OVERTAKEN * len(steps):

@@ -33,6 +33,11 @@ class Devices:
         self._kernels = {one: pool.submit(self._idle, one, memory=False) for one in present if copied}
         self._but_nccl: dict[int, Idle] = {}
 
+    @property
+    def present(self) -> tuple[int, ...]:
+        """Those on which any process of the capture ran anything."""
+        return tuple(self._all)
+
     @cached_property
     def nccl(self) -> Flags:
         """Which kernels of the capture are NCCL's, shape (n,)."""

@@ -28,7 +28,7 @@ from perfgate.model.timeline import CopyKind, Ints, Timeline
 def measure(
     timeline: Timeline, *, step: str | None, is_pattern: bool = False, warmup: int = 0, steps: int | None = None
 ) -> tuple[ProcessSample, ...]:
-    """Every metric of each process that has steps; with `step` None, of each process's captured window as one.
+    """Every metric of each process that has steps, `by_gpu`; with `step` None, of each process's window as one.
 
     Times are ms and counts are plain, all per step; of a whole window they are totals and `ProcessSample.steps` is 0.
 
@@ -61,7 +61,19 @@ def measure(
     # numpy lets go of the interpreter while it sorts: gaps and sums are found side by side.
     with ThreadPoolExecutor(max_workers=1) as pool:
         devices = Devices(timeline, pool, frozenset(one.process for one in found))
-        return tuple(_measured(Process.of(timeline, names, one), found, devices, memory_share=share) for one in found)
+        samples = [_measured(Process.of(timeline, names, one), found, devices, memory_share=share) for one in found]
+    return by_gpu(samples)
+
+
+def by_gpu(processes: Sequence[ProcessSample]) -> tuple[ProcessSample, ...]:
+    """Processes in the order of their GPUs, where each has one of its own; else as they are.
+
+    Of ranks whose numbers are not known the GPU says which is which from run to run; process ids do not.
+    """
+    used = {process.devices[0].device for process in processes if len(process.devices) == 1}
+    if len(used) < len(processes):
+        return tuple(processes)
+    return tuple(sorted(processes, key=lambda process: process.devices[0].device))
 
 
 def memory_share_h2d(timeline: Timeline) -> float | None:

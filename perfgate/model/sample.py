@@ -144,6 +144,11 @@ class ProcessSample(Breakdown):
     complaints: tuple[str, ...] = ()
     """What makes its run INVALID: first-time work at the window's start, steps that may be another's."""
 
+    @property
+    def may_wait(self) -> bool:
+        """Whether it runs NCCL kernels in its steps, for all that is known."""
+        return self.values.get(Metric.NCCL_MS) != 0 and self.absent.get(Metric.NCCL_MS) != NO_NCCL
+
 
 class Run(Record):
     """One run: one fresh start of the workload, with the processes in which steps were found."""
@@ -163,9 +168,12 @@ class Run(Record):
     def value(self, metric: Metric) -> float | None:
         """The worst value over the run's processes; None if any of them could not measure it.
 
-        Of time that holds waiting for other processes it is the least: the one that comes last waits for none.
+        Of time that holds waiting for other processes it is the least: the one that comes last waits for none. One
+        that never waits, because it runs no NCCL kernels where others do, does not tell.
         """
-        values = [process.values.get(metric) for process in self.processes]
+        waiting = [process for process in self.processes if process.may_wait]
+        processes = (waiting or self.processes) if metric in WAITS else self.processes
+        values = [process.values.get(metric) for process in processes]
         if not values or any(value is None for value in values):
             return None
         worst = min if metric in WAITS else max

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from perfgate.metrics.measure import measure
+from perfgate.metrics.measure import by_gpu, measure
 from perfgate.metrics.reconcile import contradictions
 from perfgate.model.errors import StepsNotFound
 from perfgate.model.machine import Machine
@@ -99,10 +99,10 @@ def processes_of(
 
 
 def with_ranks(processes: Sequence[ProcessSample], ranks: Mapping[int, int]) -> tuple[ProcessSample, ...]:
-    """The processes with their ranks, in that order; as they are where not each of several has one of its own."""
+    """The processes with their ranks, in that order; `by_gpu` where not each of several has one of its own."""
     known = {ranks[process.pid] for process in processes if process.pid in ranks}
     if len(processes) < 2 or len(known) < len(processes):
-        return tuple(processes)
+        return by_gpu(processes)
     ranked = [process.model_copy(update={"rank": ranks[process.pid]}) for process in processes]
     return tuple(sorted(ranked, key=lambda process: ranks[process.pid]))
 

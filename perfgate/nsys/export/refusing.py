@@ -60,8 +60,10 @@ def refuse_foreign(path: Path) -> None:
         raise CaptureUnreadable(
             subject=str(path), fact=f"it is cut off: {size} of {whole} bytes are there", next_step=EXPORT_AGAIN
         )
+    # SQLite names them after the file itself, not after a link to it.
+    real = path.resolve()
     for suffix in ("-wal", "-journal"):
-        beside = path.with_name(path.name + suffix)
+        beside = real.with_name(real.name + suffix)
         if beside.exists() and beside.stat().st_size:
             raise CaptureUnreadable(
                 subject=str(path),

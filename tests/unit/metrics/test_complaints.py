@@ -237,6 +237,26 @@ def test_steps_that_are_complete_in_clumps_have_no_period_to_judge() -> None:
     assert offloading(every=30, lasts_ms=100.0).complaints != ()
 
 
+@pytest.mark.parametrize("steps", [30, 31])
+def test_steps_that_launch_nothing_are_complete_in_clumps_as_well(steps: int) -> None:
+    """Every second or third step launches a kernel that outlasts several, which the CPU leaves at once."""
+    for every in (2, 3):
+        starts = [400_000 * k for k in range(1, steps + 1)]
+        launching = starts[::every]
+        kernels = [
+            Op(start=number * 30_000_000, end=(number + 1) * 30_000_000, correlation=number)
+            for number in range(1, len(launching) + 1)
+        ]
+        sample = only(
+            build(
+                ranges=[Range(start=at, end=at + 390_000) for at in starts],
+                calls=[Call(start=at + 9, end=at + 99, correlation=n) for n, at in enumerate(launching, start=1)],
+                kernels=kernels,
+            )
+        )
+        assert any("they are complete in clumps" in told for told in sample.complaints)
+
+
 def test_a_copy_now_and_then_that_outlasts_its_step_does_not_move_the_median() -> None:
     for sample in (offloading(every=6, lasts_ms=11.0), offloading(every=1, lasts_ms=11.0)):
         assert sample.values[Metric.STEP_MS] == pytest.approx(4.0, abs=0.01)
@@ -275,6 +295,16 @@ def test_work_of_a_process_without_steps_on_the_steps_gpu_is_a_complaint() -> No
     (told,) = beside.complaints
     assert told.startswith("process 7 of the same workload, in which no step is marked, kept GPU 0 busy for ")
     assert beside.values[Metric.KERNEL_MS] == alone.values[Metric.KERNEL_MS]
+
+
+def test_work_of_a_process_without_steps_is_a_complaint_where_the_steps_use_no_gpu_themselves() -> None:
+    client = """
+        range         |----step----|  |----step----|  |----step----|
+        """
+    engine = only(draw(client + "kernel gpu1 pid7    |-a-|           |-b-|           |-c-|\n"))
+    (told,) = (one for one in engine.complaints if "no step is marked" in one)
+    assert told.startswith("process 7 of the same workload, in which no step is marked, kept GPU 1 busy for ")
+    assert not any("no step is marked" in one for one in only(draw(client)).complaints)
 
 
 def test_processes_whose_steps_follow_one_another_are_no_ranks() -> None:

@@ -11,7 +11,7 @@ from support import records
 from perfgate.model.baseline import Baseline, Result
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import OnInconclusive, OnNew, Outcome, opens_gate
-from perfgate.model.sample import Run
+from perfgate.model.sample import NO_NCCL, Run
 from perfgate.model.settings import Settings
 from perfgate.model.verdict import MetricVerdict
 from perfgate.model.workload import CaptureMode, CaptureWindow, Workload
@@ -71,6 +71,20 @@ def test_a_run_is_as_slow_as_its_slowest_process() -> None:
 def test_of_time_spent_waiting_it_is_that_of_the_process_that_waits_least(metric: Metric) -> None:
     run = records.run(processes=[records.process({metric: ms}, pid=pid) for pid, ms in enumerate((9.0, 4.0, 6.0))])
     assert run.value(metric) == 4.0
+
+
+@pytest.mark.parametrize("metric", [Metric.NCCL_MS, Metric.NCCL_EXPOSED_MS])
+def test_a_process_without_nccl_kernels_does_not_tell_how_long_the_others_wait(metric: Metric) -> None:
+    both = (Metric.NCCL_MS, Metric.NCCL_EXPOSED_MS)
+    waiting = [records.process(dict.fromkeys(both, ms), pid=pid) for pid, ms in enumerate((9.0, 4.0))]
+    # In the capture of all ranks it measures none; in one of its own it is told that there are none.
+    without = records.process(dict.fromkeys(both, 0.0), pid=2)
+    alone = records.process(pid=3, absent=dict.fromkeys(both, NO_NCCL))
+    assert records.run(processes=[*waiting, without, alone]).value(metric) == 4.0
+    assert records.run(processes=[without, without]).value(metric) == 0
+    assert records.run(processes=[alone, alone]).value(metric) is None
+    unknown = records.process(pid=4, absent=dict.fromkeys(both, "the capture holds no GPU operations"))
+    assert records.run(processes=[*waiting, unknown]).value(metric) is None
 
 
 def test_a_metric_that_one_process_lacks_is_not_measured() -> None:

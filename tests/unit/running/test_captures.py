@@ -12,6 +12,7 @@ from perfgate.metrics.measure import measure
 from perfgate.model.machine import Machine
 from perfgate.model.metric import Metric
 from perfgate.model.reports import MemTimeRow, Reports
+from perfgate.model.sample import DeviceSample
 from perfgate.model.timeline import CopyKind
 from perfgate.running.captures import gpu_unseen, share_of_h2d, steps_lost, with_ranks
 
@@ -97,6 +98,16 @@ def test_processes_are_in_the_order_of_their_ranks() -> None:
 def test_ranks_that_do_not_tell_the_processes_apart_are_left_out(ranks: Mapping[int, int]) -> None:
     made = (records.process(pid=7), records.process(pid=8))
     assert with_ranks(made, ranks) == made
+
+
+def test_processes_whose_ranks_are_not_known_are_in_the_order_of_their_gpus() -> None:
+    first, second = (
+        records.process(pid=pid).model_copy(update={"devices": (DeviceSample(device=gpu),)})
+        for pid, gpu in ((7, 1), (8, 0))
+    )
+    assert with_ranks([first, second], {}) == with_ranks([second, first], {}) == (second, first)
+    assert with_ranks([first, second], {7: 0, 8: 1})[0].pid == 7
+    assert with_ranks([first, first, second], {}) == (first, first, second)
 
 
 def test_one_process_has_no_rank() -> None:

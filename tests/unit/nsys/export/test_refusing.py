@@ -93,6 +93,14 @@ def test_an_export_that_something_still_writes(path: Path) -> None:
     )
 
 
+def test_a_link_to_an_export_that_something_still_writes(path: Path) -> None:
+    write_export(path, Kernel("k", 0, 1))
+    path.with_name("run.sqlite-wal").write_bytes(b"x")
+    link = path.with_name("link.sqlite")
+    link.symlink_to(path.name)
+    assert refusal(link).startswith("link.sqlite: run.sqlite-wal lies beside it: something is still writing the export")
+
+
 def test_a_database_of_something_else(path: Path) -> None:
     with closing(sqlite3.connect(path)) as other, other:
         other.execute("CREATE TABLE moz_places (url TEXT)")
