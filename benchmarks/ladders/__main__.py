@@ -70,7 +70,9 @@ def parser() -> argparse.ArgumentParser:
     run = kinds.add_parser(
         "run",
         help="measure rungs, and go on where a file already holds some",
-        description="Measure rungs in turns. Exits 0 if each has its runs, 1 if some are missing (failed, or no time).",
+        description="Measure rungs in turns. Exits 0 if each has its runs, 1 if some are missing (failed, or no time). "
+        "Runs that the file holds count, of whichever code and GPU: to measure a loop anew, begin another file and "
+        "`merge --replace` it.",
     )
     run.add_argument("out", type=Path, metavar="OUT.json", help="where the samples are kept; read first if it is there")
     run.add_argument(

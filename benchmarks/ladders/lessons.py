@@ -55,6 +55,8 @@ class Rung:
     """None of a first rung, and of one that is not the tutorial's."""
     against: str | None = None
     """The rung that it is compared with; by default the one before it."""
+    batch: int | None = None
+    """Images in a step of the full-sized loop, where they are others than the ladder's: it is compared with no rung."""
     opt_in: bool = False
     """Whether it is only measured where it is named."""
 
@@ -79,11 +81,17 @@ class Ladder:
         return next((rung for rung in self.rungs if rung.name == name), None)
 
     def before(self, name: str) -> str | None:
-        """The rung that one is compared with; None of the first, and of one that the ladder does not have."""
+        """The rung that one is compared with; None of the first, of one with a batch of its own, and of no rung."""
         names = [rung.name for rung in self.rungs]
-        if name not in names or names.index(name) == 0:
+        rung = self.rung(name)
+        if rung is None or rung.batch is not None or names.index(name) == 0:
             return None
-        return self.rungs[names.index(name)].against or names[names.index(name) - 1]
+        return rung.against or names[names.index(name) - 1]
+
+    def batch_of(self, name: str) -> int | None:
+        """Images in a step of a rung of the full-sized loop; None where the loop has none."""
+        rung = self.rung(name)
+        return self.batch if rung is None or rung.batch is None else rung.batch
 
 
 FASTER_KERNELS: Final = Lesson(every=(Metric.KERNEL_MS,))
@@ -129,7 +137,7 @@ RESNET50_CIFAR: Final = Ladder(
         # The kernels are as fast in either format; the scaler fetches each step whether a gradient overflowed.
         Rung(name="autocast", published=2486, lesson=NOTHING_FETCHED),
         Rung(name="channels_last", published=3026, lesson=FASTER_KERNELS),
-        Rung(name="steady"),
+        Rung(name="steady", batch=256),
         Rung(name="exhaustive", published=3178, against="channels_last", lesson=FASTER_KERNELS, opt_in=True),
     ),
 )

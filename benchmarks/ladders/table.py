@@ -258,8 +258,8 @@ def _metrics(verdict: Verdict | None, outcome: Outcome, lesson: Lesson | None) -
 
 
 def _images(ladder: Ladder, measured: RecordedRung) -> str:
-    steps_s = speed(measured)
-    return _speed(None if steps_s is None or ladder.batch is None else steps_s * ladder.batch)
+    steps_s, batch = speed(measured), ladder.batch_of(measured.rung)
+    return _speed(None if steps_s is None or batch is None else steps_s * batch)
 
 
 def _published(ladder: Ladder, measured: RecordedRung) -> str:
@@ -295,10 +295,9 @@ def _any(rungs: Sequence[RecordedRung], metric: Metric) -> bool:
 
 
 def _share(rung: RecordedRung, metric: Metric) -> str:
-    parts, whole = rung.values(metric), rung.values(Metric.STEP_MS)
-    if not parts or not whole or median(whole) <= 0:
-        return _NONE
-    return f"{100 * median(parts) / median(whole):.1f} %"
+    both = [(one.run.value(metric), one.run.value(Metric.STEP_MS)) for one in rung.sound]
+    shares = [part / whole for part, whole in both if part is not None and whole]
+    return f"{100 * median(shares):.1f} %" if shares else _NONE
 
 
 def _spread(rung: RecordedRung) -> str:

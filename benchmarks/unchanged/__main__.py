@@ -5,12 +5,15 @@
 
 `run` makes whole gates as a user makes them (`pytest --perfgate`), against the committed baselines, until the record
 holds so many of this commit on this machine or no further one would end in time; run the same command again to go on.
-A gate that is begun is recorded, also if it is killed. `table` writes RESULTS.md.
+A gate that is begun is recorded, also if it is killed. A record of some workloads alone is begun with `--only`. Where
+commands may not last as long as a gate, start it in the background (`setsid nohup ... &`) and look at the record.
+`table` writes RESULTS.md.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import subprocess
 import sys
@@ -24,7 +27,7 @@ from typing import Final, Literal
 
 from pydantic import Field, ValidationError
 
-from perfgate.git import read_commit
+from perfgate.git import ignored, read_commit
 from perfgate.machine import read_machine
 from perfgate.model.machine import Machine
 from perfgate.model.metric import GATED_CLOCKS, Metric
@@ -69,6 +72,8 @@ class UnchangedGate(Record):
     took_s: float = Field(default=0.0, ge=0)
     exit_status: int | None = None
     """None while it is not at its end."""
+    only: tuple[str, ...] = ()
+    """Files of the workloads that were gated; all where there are none."""
     workloads: tuple[GatedWorkload, ...] = ()
 
     @property
@@ -101,7 +106,8 @@ def load(path: Path) -> Recording:
 def save(recording: Recording, path: Path) -> None:
     """Write a record; the file is never seen half written."""
     beside = path.with_name(f".{path.name}.{os.getpid()}")
-    beside.write_text(recording.model_dump_json(indent=1, exclude_defaults=True) + "\n", encoding="utf-8")
+    told = {"format": recording.format, **recording.model_dump(mode="json", exclude_defaults=True)}
+    beside.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
     beside.replace(path)
 
 
@@ -136,11 +142,11 @@ class Ended:
     document: GateDocument | None
 
 
-def gate(root: Path) -> Ended:
+def gate(root: Path, only: Sequence[str] = ()) -> Ended:
     """Make one gate as a user does, which prints as it goes."""
     with tempfile.TemporaryDirectory(prefix="perfgate-unchanged-") as folder:
         document = Path(folder) / "gate.json"
-        command = [sys.executable, "-m", "pytest", "--perfgate", f"--perfgate-json={document}"]
+        command = [sys.executable, "-m", "pytest", "--perfgate", f"--perfgate-json={document}", *only]
         status = subprocess.run(command, cwd=root, check=False).returncode
         return Ended(
             exit_status=status,
@@ -156,22 +162,25 @@ class Series:
     machine: Machine
     commit: str | None
     make: Callable[[], Ended]
+    only: tuple[str, ...] = ()
+    guessed_s: float = GUESSED_S
     say: Callable[[str], None] = print
     clock: Callable[[], float] = time.monotonic
 
     def own(self) -> list[UnchangedGate]:
-        """The recorded gates of this commit on this machine that came to their end."""
+        """The recorded gates of this commit, this machine and these workloads that came to their end."""
+        this = (self.machine, self.commit, self.only)
         return [
             one
             for one in load(self.path).gates
-            if (one.machine, one.commit) == (self.machine, self.commit) and one.exit_status is not None
+            if (one.machine, one.commit, one.only) == this and one.exit_status is not None
         ]
 
     def take(self, gates: int, *, seconds: float) -> bool:
         """Make gates until there are so many; False where the time does not do."""
         ends = self.clock() + seconds
         while (made := len(self.own())) < gates:
-            expected_s = max((one.took_s for one in self.own()), default=GUESSED_S)
+            expected_s = max((one.took_s for one in self.own()), default=self.guessed_s)
             if expected_s > ends - self.clock():
                 self.say(f"{made} of {gates} gates are made; a further one would take {expected_s:.0f} s")
                 return False
@@ -180,7 +189,7 @@ class Series:
 
     def _make_one(self, number: int, gates: int) -> None:
         former = load(self.path).gates
-        begun = UnchangedGate(at=datetime.now(UTC), machine=self.machine, commit=self.commit)
+        begun = UnchangedGate(at=datetime.now(UTC), machine=self.machine, commit=self.commit, only=self.only)
         save(Recording(gates=(*former, begun)), self.path)
         began = self.clock()
         ended = self.make()
@@ -208,7 +217,8 @@ def markdown(recording: Recording) -> str:
         "",
         (
             "Made by `python -m benchmarks.unchanged run` and `table`; do not edit. Each gate is a `pytest --perfgate` "
-            "of all default workloads against the committed baselines, as a user makes it; all that were begun are "
+            "of all default workloads, or of those named, against the committed baselines, as a user makes it; all "
+            "that were begun are "
             "counted. Changes are estimates against the baseline, of `step_ms` and `kernel_ms` relative, of the others "
             "in percentage points of a step."
         ),
@@ -239,7 +249,8 @@ def _told(one: UnchangedGate) -> str:
     machine = one.machine
     where = f"{machine.gpu_name}, driver {machine.driver}, torch {machine.torch}, nsys {machine.nsys}"
     ended = "not at its end" if one.exit_status is None else f"exit status {one.exit_status} after {one.took_s:.0f} s"
-    return f"{one.at:%Y-%m-%d %H:%M}, {ended}; commit {one.commit or 'unknown'}, {where}"
+    of = f" of {', '.join(one.only)}" if one.only else ""
+    return f"{one.at:%Y-%m-%d %H:%M}{of}, {ended}; commit {one.commit or 'unknown'}, {where}"
 
 
 def _longest(passed: Sequence[bool]) -> int:
@@ -269,6 +280,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     run.add_argument(
         "--seconds", type=float, default=1900, metavar="N", help="begin no gate that would end later (default: 1900)"
     )
+    run.add_argument(
+        "--guess",
+        type=float,
+        default=GUESSED_S,
+        metavar="N",
+        help="seconds that the first gate is taken to last (default: %(default)g)",
+    )
+    run.add_argument(
+        "--only", nargs="+", default=(), metavar="FILE", help="gate the workloads of these files (default: all)"
+    )
     run.add_argument("--project", type=Path, default=ROOT, metavar="DIR", help="(default: this repository)")
     table = kinds.add_parser("table", help="write RESULTS.md")
     table.add_argument("record", type=Path, metavar="RECORD.json")
@@ -280,13 +301,18 @@ def main(argv: Sequence[str] | None = None) -> int:
             parser.error(f"{given.record}: there is no gate in it")
         given.out.write_text(markdown(recording), encoding="utf-8")
         return DONE
-    project = given.project.resolve()
+    project, record = given.project.resolve(), given.record.resolve()
     commit = read_commit(project)
+    inside = str(record.relative_to(project)) if record.is_relative_to(project) else None
+    if commit is not None and inside is not None and inside not in ignored(project, [inside]):
+        parser.error(f"{given.record}: a record in the project is a change of it; write it elsewhere")
     series = Series(
-        path=given.record.resolve(),
+        path=record,
         machine=read_machine(os.environ, nsys=str(find_nsys(None, os.environ).version), nsys_options=()),
         commit=None if commit is None else f"{commit.sha[:12]}{'+' if commit.dirty else ''}",
-        make=lambda: gate(project),
+        make=lambda: gate(project, given.only),
+        only=tuple(given.only),
+        guessed_s=given.guess,
     )
     return DONE if series.take(given.gates, seconds=given.seconds) else MISSING
 

@@ -181,7 +181,8 @@ class Trainer:
 def loader(rank: Rank, *, batch: int, steps: int) -> DataLoader[tuple[Tensor, int]]:
     """This rank's share of the images, in batches of its share, more than `steps` of them.
 
-    The workers are as busy at the last step as at the others.
+    The workers are as busy at the last step as at the others. Warm-up and training go through them once, as one epoch:
+    before each further one `sampler.set_epoch(epoch)` is due, or all have the same order.
     """
     share = max(1, batch // rank.world)
     images = Noise(rank.world * share * (steps + 2 * WORKERS * AHEAD))

@@ -401,7 +401,31 @@ def test_every_rung_but_the_first_teaches_something_and_is_compared_with_one_tha
         assert ladder.before(first.name) is None
         for rung in others:
             assert (rung.lesson is None) == (rung.name == "steady")  # no tutorial's
-            assert ladder.rung(ladder.before(rung.name) or "") is not None
+            if rung.batch is None:
+                assert ladder.rung(ladder.before(rung.name) or "") is not None
+
+
+def test_a_rung_with_more_images_in_a_step_is_compared_with_none_and_shown_by_its_images() -> None:
+    assert (RESNET50_CIFAR.before("steady"), RESNET50_CIFAR.batch_of("steady")) == (None, 256)
+    assert (RESNET50_CIFAR.before("exhaustive"), RESNET50_CIFAR.batch_of("naive")) == ("channels_last", 128)
+    recording = measured("resnet50_cifar", {"naive": OVERLAP, "steady": OVERLAP})
+    text = markdown(recording, picture=False)
+    assert "| naive | 3 | 15.6 | 2,000 | 995 |" in text
+    assert "| steady | 3 | 15.6 | 4,000 | - |" in text
+    assert "| steady | naive |" not in text
+    assert [bar.ours for bar in bars_of(recording)["resnet50_cifar"]] == pytest.approx([1.0, 2.0])
+    small = recording.model_copy(update={"small": True})
+    assert [bar.ours for bar in bars_of(small)["resnet50_cifar"]] == pytest.approx([1.0, 1.0])
+
+
+def test_a_share_of_a_step_is_that_of_the_median_run() -> None:
+    # A median over a median would be 10 of 100 ms.
+    runs = [
+        run_of({Metric.STEP_MS: step_ms, Metric.GAP_MS: gap_ms}, number=1)
+        for step_ms, gap_ms in ((50.0, 10.0), (100.0, 5.0), (200.0, 100.0))
+    ]
+    recording = Recording(perfgate="0.1.0", machines=(H200,), rungs=(rung_with("resnet18_input", "overlap", runs),))
+    assert "| 20.0 % |" in markdown(recording, picture=False)
 
 
 @pytest.mark.parametrize(

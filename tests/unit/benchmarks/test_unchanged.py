@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -172,3 +173,44 @@ def test_run_exits_1_where_gates_are_missing(monkeypatch: pytest.MonkeyPatch, tm
     assert main([*words, "--seconds", "1"]) == 1
     assert main(words) == 0
     assert [one.commit for one in load(tmp_path / "record.json").gates] == [None, None]
+
+
+def test_gates_of_some_workloads_stand_for_none_of_all(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(door, "read_machine", lambda *_, **__: H200)
+    monkeypatch.setattr(door, "find_nsys", lambda *_: SimpleNamespace(version="2025.3.1"))
+    monkeypatch.setattr(door, "read_commit", lambda _: None)
+    made: list[Sequence[str]] = []
+
+    def gate_of(_: Path, only: Sequence[str]) -> Ended:
+        made.append(only)
+        return Ended(exit_status=0, document=document())
+
+    monkeypatch.setattr(door, "gate", gate_of)
+    words = ["run", str(tmp_path / "record.json"), "--gates", "1", "--project", str(tmp_path)]
+    assert main([*words, "--only", "workloads/mlp.py", "--guess", "300", "--seconds", "299"]) == 1
+    assert main([*words, "--only", "workloads/mlp.py", "--guess", "300", "--seconds", "301"]) == 0
+    assert main(words) == 0
+    assert [list(only) for only in made] == [["workloads/mlp.py"], []]
+    gates = load(tmp_path / "record.json").gates
+    assert [one.only for one in gates] == [("workloads/mlp.py",), ()]
+    told = markdown(load(tmp_path / "record.json"))
+    assert f"- gate 1: {gates[0].at:%Y-%m-%d %H:%M} of workloads/mlp.py, exit status 0" in told
+    assert json.loads((tmp_path / "record.json").read_text(encoding="utf-8"))["format"] == 1
+
+
+def test_a_record_that_would_change_the_project_is_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(door, "read_commit", lambda _: SimpleNamespace(sha="c0ffee" * 7, dirty=False))
+    monkeypatch.setattr(door, "ignored", lambda _, paths: {path for path in paths if path.startswith("kept/")})
+    monkeypatch.setattr(door, "read_machine", lambda *_, **__: H200)
+    monkeypatch.setattr(door, "find_nsys", lambda *_: SimpleNamespace(version="2025.3.1"))
+    monkeypatch.setattr(door, "gate", lambda *_: Ended(exit_status=0, document=document()))
+    words = ["--gates", "1", "--project", str(tmp_path)]
+    with pytest.raises(SystemExit) as left:
+        main(["run", str(tmp_path / "record.json"), *words])
+    assert left.value.code == 2
+    assert "a record in the project is a change of it; write it elsewhere" in capsys.readouterr().err
+    (tmp_path / "kept").mkdir()
+    assert main(["run", str(tmp_path / "kept" / "record.json"), *words]) == 0
+    assert [one.commit for one in load(tmp_path / "kept" / "record.json").gates] == ["c0ffeec0ffee"]
