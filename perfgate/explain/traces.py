@@ -52,8 +52,22 @@ def has_calls(side: Breakdown) -> bool:
 
 def incomparable(a: Side, b: Side) -> frozenset[Metric]:
     """The metrics of which the two differ by how they were traced, for all that is known."""
-    found = HIDDEN if graphs_unlike(a.breakdown, b.breakdown) else frozenset[Metric]()
+    found = HIDDEN if graphs_unlike(a.breakdown, b.breakdown) else _perhaps_in_graphs(a, b)
     return found | {Metric.STEP_MS} if _has_kernels(a) != _has_kernels(b) else found
+
+
+def _has_one_whole_graphs(a: Breakdown, b: Breakdown) -> bool:
+    """Whether one side ran graphs that were traced whole, and the other none at all."""
+    return {graph_trace(a), graph_trace(b)} == {GraphTrace.GRAPH, None} and all(side.kernels for side in (a, b))
+
+
+def _perhaps_in_graphs(a: Side, b: Side) -> frozenset[Metric]:
+    """What whole graphs may hold of one side's, where it has less of it than the other, which ran no graphs."""
+    if not _has_one_whole_graphs(a.breakdown, b.breakdown):
+        return frozenset()
+    whole, eager = (a, b) if graph_trace(a.breakdown) is GraphTrace.GRAPH else (b, a)
+    told, others = whole.medians(), eager.medians()
+    return frozenset(metric for metric in HIDDEN if told.get(metric, 0.0) < others.get(metric, 0.0))
 
 
 def told_unlike(a: Side, b: Side) -> tuple[str, ...]:
@@ -65,6 +79,13 @@ def told_unlike(a: Side, b: Side) -> tuple[str, ...]:
             f"the CUDA graphs of {whole} were traced whole, those of {by_node} node by node: kernels and copies cannot "
             f"be compared by name. What {whole}'s graphs copy is not counted, and a whole graph counts as a kernel "
             "from end to end. Capture both again with the same --cuda-graph-trace, graph or node."
+        )
+    elif _has_one_whole_graphs(a.breakdown, b.breakdown):
+        whole = "a" if graph_trace(a.breakdown) is GraphTrace.GRAPH else "b"
+        told.append(
+            f"the CUDA graphs of {whole} were traced whole, and the other side ran none: what graphs copy is not "
+            "counted, and a whole graph counts as a kernel from end to end, with the time between its kernels. Capture "
+            f"{whole} again with --cuda-graph-trace=node."
         )
     if _has_kernels(a) != _has_kernels(b):
         lacking, other = ("a", "b") if _has_kernels(b) else ("b", "a")

@@ -21,7 +21,8 @@ ROUTINE: Final = re.compile(
 COUNTED: Final = re.compile(
     r".* and count (to the step before them|where they ran) \(.*\)"
     r"|.* begin inside the step before them, which is measured until there \(.*\)"
-    "|a step takes .*, of which its range is .*: the rest lies between",
+    "|a step takes .*, of which its range is .*: the rest lies between"
+    "|CUDA graphs were traced whole: .*",
     re.DOTALL,
 )
 """What is in the numbers all the same: told beside a verdict's table, which PASSED ones do without."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from perfgate.metrics.absent import untimed
 from perfgate.metrics.process import Process
+from perfgate.metrics.tally import GRAPH_WORDS
 from perfgate.model.metric import Metric
 
 AHEAD_BELOW: Final = 0.8
@@ -29,6 +30,11 @@ def remarks(process: Process, values: Mapping[Metric, float]) -> Iterator[str]:
     if totals.without_times:
         counted = "" if untimed(process) else " and count as 0 ms"
         yield f"GPU operations have no times in the capture{counted} ({totals.without_times})"
+    if (graphs := totals.kernels.get(GRAPH_WORDS)) is not None:
+        yield (
+            "CUDA graphs were traced whole: what they copy or send with NCCL is part of their kernel time, and of no "
+            f"other metric ({graphs.count / len(steps):.4g} per step)"
+        )
     between = (segments.step < 0) & (segments.turn >= 0)
     if apart := int(totals.operations[between].sum()):
         yield (

@@ -58,6 +58,10 @@ def unsettled(process: Process) -> str | None:
     `EXPLAINED` of what it takes longer than the later median is the time of these calls, or due neither to longer
     kernels nor to more of them (a launch that loads code); or if it runs more operations than every step of the later
     half, and than `FAR_BEYOND` times their median (an autotuner's trials).
+
+    Where a window is short, first-time work may fill more than half of it: PyTorch compiles a function anew up to 8
+    times. So `AT_LEAST` steps before the last quarter that load code, make graphs or link, each with more such calls
+    than any step of that quarter, count as well, from `FAR_BEYOND` times its median on.
     """
     steps, totals = process.steps, process.totals
     half = len(steps) // 2
@@ -72,7 +76,7 @@ def unsettled(process: Process) -> str | None:
     slow = _beyond(period[:half], later, BEYOND)
     suspects = slow | _beyond(kernel_ns[:half].astype(np.float64), kernel_ns[half:].astype(np.float64), BEYOND)
     if not suspects.any():
-        return None
+        return _filled(process, period, kernel_ns)
     far = _beyond(period[:half], later, FAR_BEYOND)
     if not kernel_ns.any():
         far &= period[:half] > float(np.median(later)) + OUT_OF_TURN_NS
@@ -92,8 +96,25 @@ def unsettled(process: Process) -> str | None:
     by_setup = slow & (np.maximum(lasted[:half], unexplained) >= EXPLAINED * excess)
     with_calls &= by_setup | trials | (others[:half] > others[half:].max())
     if not (with_calls | leading).any():
+        return _filled(process, period, kernel_ns)
+    told = calls if with_calls.any() else {}
+    return _told(np.flatnonzero(with_calls | leading), period, kernel_ns, slow, half, told, later="later half")
+
+
+def _filled(process: Process, period: NDArray[np.float64], kernel_ns: Ints) -> str | None:
+    """Say which steps before the last quarter load code, if they are `AT_LEAST`."""
+    start = len(period) - len(period) // 4
+    counted = process.kept
+    later = period[start:][counted[start:]]
+    slow = _beyond(period[:start], later, FAR_BEYOND) & counted[:start] if len(later) else np.zeros(start, np.bool_)
+    if slow.sum() < AT_LEAST:
         return None
-    return _told(np.flatnonzero(with_calls | leading), period, kernel_ns, slow, half, calls if with_calls.any() else {})
+    calls, _ = _setup_calls(process.timeline, process.steps)
+    made = np.array([sum(n for name, n in one.items() if not _TAKES_MEMORY.match(name)) for one in calls.values()])
+    slow &= made[:start] > made[start:].max()
+    if slow.sum() < AT_LEAST:
+        return None
+    return _told(np.flatnonzero(slow), period, kernel_ns, slow, start, calls, later="last quarter")
 
 
 def _beyond(first: NDArray[np.float64], later: NDArray[np.float64], factor: float) -> Flags:
@@ -114,13 +135,21 @@ def _setup_calls(timeline: Timeline, steps: Steps) -> tuple[dict[int, Counter[st
 
 
 def _told(
-    which: Ints, period: NDArray[np.float64], kernel_ns: Ints, slow: Flags, half: int, calls: dict[int, Counter[str]]
+    which: Ints,
+    period: NDArray[np.float64],
+    kernel_ns: Ints,
+    slow: Flags,
+    start: int,
+    calls: dict[int, Counter[str]],
+    *,
+    later: str,
 ) -> str:
+    """What those steps took, beside those from `start` on, which are called `later`."""
     numbers = which.tolist()
     of_period = bool(slow[which].any())
     values, what = (period, "took") if of_period else (kernel_ns, "ran kernels for")
-    later = values[half:][values[half:] > 0]
-    longest, usual = float(values[which].max()) / 1e6, float(np.median(later)) / 1e6 if len(later) else 0.0
+    usually = values[start:][values[start:] > 0]
+    longest, usual = float(values[which].max()) / 1e6, float(np.median(usually)) / 1e6 if len(usually) else 0.0
     named = ", ".join(str(number + 1) for number in numbers[:5]) + (", ..." if len(numbers) > 5 else "")
     made = sum((calls[number] for number in numbers), Counter[str]()) if calls else Counter[str]()
     evidence = ", ".join(
@@ -128,7 +157,7 @@ def _told(
     )
     return (
         f"step{'s' if len(numbers) > 1 else ''} {named} of the measured {len(period)} {what} up to {longest:.4g} ms, "
-        f"the later half {usual:.4g} ms"
+        f"the {later} {usual:.4g} ms"
         + (f", and called {evidence}" if evidence else "")
         + f": first-time work that belongs in the warm-up; raise warmup by at least {numbers[-1] + 1}"
     )

@@ -100,9 +100,15 @@ def last_ends(steps: Steps, segments: Segments, totals: Tally) -> Ints:
 
 
 def end_periods(steps: Steps) -> Flags:
-    """Which steps end a period that counts: not the first one, and none across a wait."""
+    """Which steps end a period that counts: not the first one, and none across a wait.
+
+    Nor the last one where most steps are measured until the next begins, as work in flight is: none cuts it short.
+    """
     kept = ~steps.resumes
     kept[:2] = False
+    cut_short = steps.range_ends[:-1] > steps.ends[:-1]
+    if len(steps) > MIN_STEPS and 2 * int(cut_short.sum()) > len(cut_short):
+        kept[-1] = False
     return kept
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from perfgate.metrics.measure import by_gpu, measure
 from perfgate.metrics.reconcile import contradictions
+from perfgate.metrics.warmup import FEWEST_STEPS
 from perfgate.model.errors import StepsNotFound
 from perfgate.model.machine import Machine
 from perfgate.model.metric import Metric
@@ -105,6 +106,14 @@ def with_ranks(processes: Sequence[ProcessSample], ranks: Mapping[int, int]) -> 
         return by_gpu(processes)
     ranked = [process.model_copy(update={"rank": ranks[process.pid]}) for process in processes]
     return tuple(sorted(ranked, key=lambda process: ranks[process.pid]))
+
+
+def unshown_warmup(workload: Workload) -> tuple[str, ...]:
+    """Say of a window that is too short for it that nothing shows whether first-time work reaches into it."""
+    if workload.steps >= FEWEST_STEPS:
+        return ()
+    needs = f"that takes {FEWEST_STEPS} measured steps or more, and {workload.steps} were asked for"
+    return (f"whether the warm-up was long enough is not shown: {needs}",)
 
 
 def steps_lost(workload: Workload, processes: Sequence[ProcessSample]) -> tuple[str, ...]:

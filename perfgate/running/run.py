@@ -22,7 +22,7 @@ from perfgate.model.workload import Workload
 from perfgate.nsys.environment import withhold_secrets
 from perfgate.nsys.profile import ProfileOutcome, ProfileSpec, profile
 from perfgate.running.bench import Bench
-from perfgate.running.captures import OfCapture, gpu_unseen, measure_capture, processes_of, steps_lost
+from perfgate.running.captures import OfCapture, gpu_unseen, measure_capture, processes_of, steps_lost, unshown_warmup
 from perfgate.running.code import proven_code
 from perfgate.running.command import capture_window, worker_command
 from perfgate.running.environment import as_activated, in_checkout, in_project, of_processes
@@ -197,6 +197,7 @@ class Ordered:
         return (
             *dict.fromkeys(remark for process in processes for remark in process.remarks),
             *_off_its_core(self.bouts, account),
+            *unshown_warmup(self.workload),
         )
 
     def _complaints(self, processes: tuple[ProcessSample, ...], captures: list[OfCapture]) -> tuple[str, ...]:

@@ -99,8 +99,8 @@ def test_ranks_are_told_and_which_is_late(here: Project) -> None:
         records.result(of=here.declared(), measured=[records.run(processes=late)] * 3, at=records.NOON.replace(hour=15))
     )
     told = " ".join(here.perfgate("explain", "loop").out.split())
-    late = "rank 1 is late: the other waits 12 ms a step for it in NCCL kernels that nothing hides; its GPU idles"
-    assert f"{late} 3.659 ms" in told
+    said = "rank 1 is late: the other waits 12 ms a step for it in NCCL kernels that nothing hides; its GPU idles"
+    assert f"{said} 3.659 ms" in told
 
 
 def test_any_two_captures_can_be_explained(project: Project, capture: Path) -> None:

@@ -82,6 +82,22 @@ def test_what_whole_graphs_hide_is_not_said_to_differ() -> None:
     }
 
 
+@pytest.mark.parametrize("swapped", [False, True])
+def test_whole_graphs_beside_none_may_hold_what_the_other_side_has_more_of(*, swapped: bool) -> None:
+    eager, whole = side(EAGER, {**VALUES, M.H2D_BYTES: 8.0}), side(WHOLE, {**VALUES, M.H2D_COPIES: 2.0, M.H2D_BYTES: 9})
+    a, b = (whole, eager) if swapped else (eager, whole)
+    rows = {row.metric: row for row in differences(a, b)}
+    assert (rows[M.H2D_COPIES].change, rows[M.H2D_COPIES].reason) == (None, "not comparable")
+    assert rows[M.H2D_BYTES].reason == ""
+    (warning,) = told_unlike(a, b)
+    named = "a" if swapped else "b"
+    assert warning == (
+        f"the CUDA graphs of {named} were traced whole, and the other side ran none: what graphs copy is not counted, "
+        "and a whole graph counts as a kernel from end to end, with the time between its kernels. Capture "
+        f"{named} again with --cuda-graph-trace=node."
+    )
+
+
 def test_a_step_whose_kernels_were_not_recorded_is_none_to_compare() -> None:
     bare = side(Breakdown(), {M.STEP_MS: 2.2})
     (warning,) = told_unlike(side(EAGER, VALUES), bare)

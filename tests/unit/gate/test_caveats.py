@@ -67,6 +67,11 @@ EXPLAINED = {
         range   |----step----|  |----step----|  |----step----|
         kernel      |a|             |b|             |c|
         """,
+    "whole graphs": """
+        range   |----step----|  |----step----|  |----step----|
+        launch     ^a              ^b              ^c
+        graph       |-a-|           |-b-|           |-c-|
+        """,
     "in flight": """
         startend   |---step---|        |---step---|
         startend         |---step---|

@@ -47,6 +47,24 @@ def test_a_capture_that_lacks_the_calls_of_its_first_steps_does_not_tell_what_wa
     assert "GPU operations have no API call in the capture and count where they ran (5)" in sample.remarks
 
 
+WHOLE = (
+    "CUDA graphs were traced whole: what they copy or send with NCCL is part of their kernel time, and of no other "
+    "metric (1 per step)"
+)
+
+
+def test_of_whole_graphs_it_is_said_that_their_copies_are_in_no_metric() -> None:
+    sample = only(
+        draw("""
+        range   |----step----|  |----step----|  |----step----|
+        launch     ^a              ^b              ^c
+        graph       |-a-|           |-b-|           |-c-|
+        """)
+    )
+    assert WHOLE in sample.remarks
+    assert sample.values[Metric.H2D_MS] == 0.0
+
+
 BETWEEN = "GPU operations were launched between the steps and count to the step before them (0.6667 per step)"
 
 

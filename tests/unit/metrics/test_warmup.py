@@ -115,6 +115,22 @@ def test_an_autotuner_is_seen_by_its_kernels_also_where_no_period_counts() -> No
     )
 
 
+def test_compiling_that_fills_most_of_a_short_window_is_told_by_its_last_quarter() -> None:
+    compiling = {number: ["cuModuleLoadData", "cuModuleLoadData"] for number in range(8)}
+    assert complaint(loop(steps(*[500.0] * 8, of=12), calls=compiling)) == (
+        "steps 3, 4, 5, 6, 7, ... of the measured 12 took up to 500 ms, the last quarter 10 ms, and called "
+        "cuModuleLoadData 12 times: first-time work that belongs in the warm-up; raise warmup by at least 8"
+    )
+    assert complaint(loop(steps(*[500.0] * 14, of=20), calls={n: ["cuModuleLoadData"] for n in range(14)})) is not None
+    # Two of them, calls that take memory, calls in every step, and steps that are as slow later are none.
+    two = {number: ["cuModuleLoadData"] for number in (5, 6)}
+    assert complaint(loop(steps(*[500.0] * 8, of=12), calls=two)) is None
+    memory = {number: ["cudaMalloc_v3020"] for number in range(8)}
+    assert complaint(loop(steps(*[500.0] * 8, of=12), calls=memory)) is None
+    assert complaint(loop(steps(*[500.0] * 8, of=12), calls={n: ["cuModuleLoadData"] for n in range(12)})) is None
+    assert complaint(loop([*steps(*[500.0] * 8, of=11), 500.0], calls=compiling)) is None
+
+
 def test_steps_far_slower_at_the_very_start_are_told_without_such_calls() -> None:
     assert complaint(loop(steps(90, 80, 60, 50, 30))) == (
         "steps 3, 4, 5 of the measured 20 took up to 60 ms, the later half 10 ms: first-time work that belongs in the "

@@ -33,6 +33,15 @@ def _steps(*ends: int) -> list[tuple[int, int]]:
     return [(end - 3, end) for end in ends]
 
 
+def test_the_last_step_of_work_in_flight_ends_no_period_as_nothing_cuts_it_short() -> None:
+    # Each lasts 25 ms and the next begins after 10; the last one would end a period of 25.
+    starts = [10**7 * number for number in range(1, 9)]
+    flying = only(build(ranges=[Range(start=at, end=at + 25 * 10**6, push_pop=False) for at in starts]))
+    assert flying.periods_ms == (10.0,) * 5
+    behind = only(build(ranges=[Range(start=at, end=at + 9 * 10**6, push_pop=False) for at in starts]))
+    assert behind.periods_ms == (10.0,) * 6
+
+
 def test_a_step_is_not_complete_before_the_step_before_it() -> None:
     # Step 1's kernel outlives step 2: both are complete at its end.
     sample = only(

@@ -14,7 +14,7 @@ from perfgate.model.metric import Metric
 from perfgate.model.reports import MemTimeRow, Reports
 from perfgate.model.sample import DeviceSample
 from perfgate.model.timeline import CopyKind
-from perfgate.running.captures import gpu_unseen, share_of_h2d, steps_lost, with_ranks
+from perfgate.running.captures import gpu_unseen, share_of_h2d, steps_lost, unshown_warmup, with_ranks
 
 # What makes a run INVALID
 
@@ -37,6 +37,13 @@ def test_of_a_command_with_fewer_steps_than_its_file_asks_for_it_is_told_how_man
     )
     (more,) = steps_lost(asked, (records.process(pid=2, steps=31),))
     assert more.endswith("its capture holds 41, and workloads/mlp.py asks for 40 (warmup and steps)")
+
+
+def test_of_a_window_too_short_to_show_it_it_is_said_that_the_warmup_may_not_suffice() -> None:
+    assert unshown_warmup(records.workload(steps=8)) == ()
+    assert unshown_warmup(records.workload(steps=7)) == (
+        "whether the warm-up was long enough is not shown: that takes 8 measured steps or more, and 7 were asked for",
+    )
 
 
 def test_a_gpu_that_did_nothing_is_told_with_the_reason_of_the_capture() -> None:
