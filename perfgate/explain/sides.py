@@ -47,7 +47,11 @@ def side_of_samples(label: str, samples: Sequence[ProcessSample], *, missing: Ma
     """Take one capture: the worst value of its processes, and what the most telling of them is made of."""
     run = Run(started_at=datetime.now(UTC), wall_s=0.0, processes=tuple(samples))
     return side_of_runs(label, [run]).model_copy(
-        update={"missing": missing or {}, "complaints": complaints_of(samples)}
+        update={
+            "gpus": frozenset(gpu.name for one in samples for gpu in one.devices if gpu.name is not None),
+            "missing": missing or {},
+            "complaints": complaints_of(samples),
+        }
     )
 
 

@@ -34,6 +34,8 @@ class Side(Record):
     machine: Machine | None = None
     parameters: Mapping[str, str] | None = None
     breakdown: Breakdown = Breakdown()
+    gpus: frozenset[str] = frozenset()
+    """Of a capture: the models of the GPUs that its steps used, so far as it names them."""
     missing: Mapping[str, str] = {}
     """Of a capture: what it lacks and why, as `Timeline.missing` says."""
     absent: Mapping[Metric, str] = {}
@@ -51,6 +53,10 @@ class Side(Record):
             parameters=baseline.parameters,
             breakdown=baseline.breakdown,
         )
+
+    def gpu_models(self) -> frozenset[str]:
+        """Return the models of its GPUs; none where they are not known."""
+        return self.gpus if self.machine is None else frozenset(gpu.name for gpu in self.machine.gpus)
 
     def medians(self) -> dict[Metric, float]:
         """Return the median over the runs of every metric that there is."""

@@ -12,7 +12,7 @@ from perfgate.model.machine import Machine
 from perfgate.model.metric import METRICS, Basis, Metric
 from perfgate.model.side import Moved, Side
 from perfgate.model.verdict import MetricVerdict
-from perfgate.model.words import plural
+from perfgate.model.words import listed, plural
 from perfgate.render import numbers
 from perfgate.render.page import Cell, Column, Page, Row, inert
 from perfgate.render.samples import absent_lines, complaint_lines, kernels_table, missing_lines, ranges_table
@@ -292,6 +292,8 @@ def unlike(a: Side, b: Side) -> list[str]:
         if a.machine.nsys_options != b.machine.nsys_options:
             told = [" ".join(machine.nsys_options) or "none" for machine in gpus]
             found.append(f"{options} of {a.label}: {told[0]}; of {b.label}: {told[1]}")
+    elif (models := a.gpu_models()) and (others := b.gpu_models()) and models != others:
+        found.append(f"{a.label} is of {listed(sorted(models))}, {b.label} of {listed(sorted(others))}")
     if a.parameters is not None and b.parameters is not None:
         for name in sorted({*a.parameters, *b.parameters}):
             values = [side.get(name, "not set") for side in (a.parameters, b.parameters)]

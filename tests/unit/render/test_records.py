@@ -11,6 +11,7 @@ from perfgate.explain.moved import moved_operations, moved_ranges
 from perfgate.explain.sides import differences, side_of_result, side_of_samples
 from perfgate.model.baseline import Anchor, Baseline, Blessing, Spread, code_digest
 from perfgate.model.metric import Metric
+from perfgate.model.sample import DeviceSample
 from perfgate.model.side import Moved, Side
 from perfgate.render.records import baseline_text, bless_text, comparison_text, moment, occasion_text
 
@@ -326,6 +327,24 @@ def test_baseline_and_result_of_unlike_machines_are_compared_with_a_warning() ->
         f"  not alike   {PATH} is of NVIDIA H200, kept of 2 x NVIDIA H100",
         f"  not alike   {PATH} was captured by nsys 2024.2.3, kept by nsys 2025.1.1",
     ]
+
+
+def test_captures_of_other_gpus_are_compared_with_a_warning() -> None:
+    def of(name: str, *gpus: str | None) -> Side:
+        devices = tuple(DeviceSample(device=number, name=gpu) for number, gpu in enumerate(gpus))
+        return side_of_samples(name, [records.process().model_copy(update={"devices": devices})])
+
+    def told(a: Side, b: Side) -> list[str]:
+        lines = comparison_text(a, b, differences(a, b), width=120, colour=False).splitlines()
+        return [line for line in lines if "not alike" in line]
+
+    h200, both = of("a.sqlite", "NVIDIA H200"), of("b.sqlite", "Tesla T4", "NVIDIA H200")
+    assert told(h200, both) == ["  not alike   a.sqlite is of NVIDIA H200, b.sqlite of NVIDIA H200 and Tesla T4"]
+    assert told(of("t4.sqlite", "Tesla T4"), Side.of_baseline(PATH, old())) == [
+        f"  not alike   t4.sqlite is of Tesla T4, {PATH} of NVIDIA H200"
+    ]
+    assert told(h200, of("c.sqlite", "NVIDIA H200", "NVIDIA H200")) == []
+    assert told(h200, of("d.sqlite", None)) == []
 
 
 def test_comparison_says_what_a_side_lacks_and_what_cannot_be_compared() -> None:
