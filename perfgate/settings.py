@@ -17,6 +17,8 @@ from perfgate.model.metric import GATED_CLOCKS, METRICS, Metric
 from perfgate.model.settings import Settings
 
 TABLE: Final = "[tool.perfgate]"
+MISSPELT: Final = 0.85
+"""From this likeness on (`difflib`), the name of another table is ours with a slip: a letter less, more or changed."""
 BUDGET: Final = "--perfgate-budget"
 NOT_FOR_BASELINES: Final = frozenset({".git", ".perfgate"})
 """Folders of the project's root that are others' own, and in no commit."""
@@ -286,6 +288,17 @@ def _shown(value: object) -> str:
     return short.repr(value)
 
 
+def _refuse_misspelt(file: Path, tool: Mapping[str, object]) -> None:
+    """Refuse a table whose name is nearly ours: what it asks for, `inconclusive = "fail"` say, would have no effect."""
+    if meant := difflib.get_close_matches("perfgate", tool, n=1, cutoff=MISSPELT):
+        raise ConfigInvalid(
+            subject=f"{file.name} [tool.{meant[0]}]",
+            fact="no tool of this name is known to perfgate",
+            expectation=f"Perhaps you meant {TABLE}",
+            next_step=f"Write {TABLE}, or give a table of another tool beside an empty {TABLE}.",
+        )
+
+
 def _table(file: Path) -> dict[str, object]:
     try:
         document = tomllib.loads(file.read_text(encoding="utf-8"))
@@ -296,6 +309,8 @@ def _table(file: Path) -> dict[str, object]:
             next_step="Correct the file.",
         ) from broken
     tool = document.get("tool", {})
+    if isinstance(tool, dict) and "perfgate" not in tool:
+        _refuse_misspelt(file, tool)
     table = tool.get("perfgate", {}) if isinstance(tool, dict) else {}
     if not isinstance(table, dict):
         raise ConfigInvalid(

@@ -6,13 +6,13 @@ import hashlib
 import re
 from typing import Final
 
+from perfgate.model.sample import UNNAMED
 from perfgate.model.spelling import spelled
 
 KEPT: Final = 100
 """Characters of a name that a baseline keeps, besides the digest."""
 BRIEF: Final = 90
 """Characters of a name within a sentence."""
-UNNAMED: Final = "(a range without a name)"
 DIGEST: Final = 6
 """Hexadecimal digits that tell apart names which read alike."""
 

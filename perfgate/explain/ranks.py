@@ -177,7 +177,11 @@ def _spread(runs: Sequence[Run]) -> str:
         else:
             told.append(f"{metric} {least:.4g} to {most:.4g} ms")
     took = f"{len(_places(runs))} processes took the steps"
-    return f"{took}, and each value is the worst of theirs, of NCCL the least: {', '.join(told)}"
+    if len(runs) == 1:
+        return f"{took}, and each value is the worst of theirs, of NCCL the least: {', '.join(told)}"
+    # The worst of each run and then the median is more than the worst median, where it is not the same rank each time.
+    worst = "and a run's value is the worst of theirs, of NCCL the least"
+    return f"{took}, {worst}. Each by its median over the runs: {', '.join(told)}"
 
 
 def _waited_for(runs: Sequence[Run], found: Sequence[Straggler]) -> str:

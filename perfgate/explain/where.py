@@ -16,13 +16,15 @@ LEAST_SHARE: Final = 0.05
 """A part whose share of the whole is smaller is not worth its name."""
 WHOLE: Final = 0.99
 """From this share on, the named parts are the whole of it."""
+MORE_THAN_IT: Final = 1.1
+"""From this share on, they are so much more that what moved the other way has to be named."""
 
 
 def where(attributions: Sequence[Attribution]) -> Mapping[Metric, str]:
     """Say of each metric by how much it moved and what made it up: `+1: +1 under loss_log; by call: ...`.
 
-    At most three parts of an axis are named, and only those that moved the way the whole did. A metric without such
-    a part has no entry.
+    At most three parts of an axis are named that moved the way the whole did; where ranges are more than the whole,
+    the largest that moved the other way as well. A metric without such a part has no entry.
     """
     told: dict[Metric, str] = {}
     for metric in dict.fromkeys(one.metric for one in attributions):
@@ -35,10 +37,19 @@ def where(attributions: Sequence[Attribution]) -> Mapping[Metric, str]:
 
 
 def largest(attribution: Attribution) -> list[Part]:
-    """The parts worth naming, the largest first: those that went the whole's way by a fair share of it."""
+    """The parts worth naming, the largest first: those that went the whole's way by a fair share of it.
+
+    Behind them, of ranges, the one that went the other way by most, where they are more than the whole.
+    """
     sign = math.copysign(1.0, attribution.change)
     least = max(LEAST_SHARE * abs(attribution.change), 1e-9)
-    return [part for part in attribution.parts if part.change * sign > least][:MOST_NAMED]
+    found = [part for part in attribution.parts if part.change * sign > least][:MOST_NAMED]
+    if attribution.axis is not Axis.RANGE or sum(part.change for part in found) * sign <= MORE_THAN_IT * abs(
+        attribution.change
+    ):
+        return found
+    against = [part for part in attribution.parts if -part.change * sign > least]
+    return [*found, *sorted(against, key=lambda part: part.change * sign)[:1]]
 
 
 def _tell(attribution: Attribution, parts: Sequence[Part]) -> str:

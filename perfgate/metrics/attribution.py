@@ -11,7 +11,7 @@ from perfgate.metrics.intervals import sum_by
 from perfgate.metrics.steps import TORCH_SUFFIX, Names, Steps, template
 from perfgate.model.sample import OUTSIDE_RANGES
 from perfgate.model.timeline import NO_CORRELATION, SHARE_AN_ID, Flags, Ints, Ranges, SmallInts
-from perfgate.model.workload import WAIT_RANGE
+from perfgate.model.workload import OWN_RANGES
 
 MANY_NAMES = 40
 """Above this many range names, names seen once are grouped even where steps cannot tell an index from a name."""
@@ -67,14 +67,17 @@ def cut(ranges: Ranges, names: Names, steps: Steps) -> Segments:
     Push/pop ranges nest; of several open ones the latest opened is innermost (ranges of two NVTX domains need not
     nest). Start/end ranges may overlap anything and say nothing about what runs "inside" them, so they are left out,
     unless the thread holds no push/pop range besides steps. The step itself always counts. Unclosed ranges reach to
-    the end. Nothing is ever in a `WAIT_RANGE`: it is left out wherever it lies.
+    the end. Nothing is ever in one of perfgate's `OWN_RANGES` between steps: they are left out wherever they lie.
     """
-    eligible = (ranges.process == steps.process) & ~names.bear(WAIT_RANGE)
+    eligible = ranges.process == steps.process
+    for own_range in OWN_RANGES:
+        eligible &= ~names.bear(own_range)
     threads = np.unique(steps.threads)
     rows_by_thread = [_rows(ranges, names, steps, eligible, int(thread)) for thread in threads]
     rows = np.concatenate([*rows_by_thread, np.empty(0, np.int64)])
     in_step = np.zeros(len(rows), np.int32) if steps.whole else _step_at(steps, ranges.start[rows])
-    labels, label_of = _group(names, names.codes[rows], in_step, steps=0 if steps.whole else len(steps))
+    own_names = frozenset(np.unique(names.codes[steps.rows]).tolist())
+    labels, label_of = _group(names, names.codes[rows], in_step, own_names, steps=0 if steps.whole else len(steps))
 
     changes = []
     for own in rows_by_thread:
@@ -213,12 +216,15 @@ def _innermost(starts: Ints, ends: Ints, labels: SmallInts) -> tuple[Ints, Small
     return np.array(times, np.int64), np.array(inner, np.int32)
 
 
-def _group(names: Names, codes: SmallInts, in_step: SmallInts, *, steps: int) -> tuple[tuple[str, ...], SmallInts]:
+def _group(
+    names: Names, codes: SmallInts, in_step: SmallInts, of_steps: frozenset[int], *, steps: int
+) -> tuple[tuple[str, ...], SmallInts]:
     """Labels, and the label of every name code: unique names become one row.
 
     PyTorch's `, seq = 4, op_id = 7` is cut off. Names seen in one step only that differ in numbers only (`Batch 1`,
-    `Batch 2`) become `Batch #`; names that come back every step (`layer.0`, `layer.1`) stay. Where fewer than two
-    steps can tell these apart, names seen once are grouped only if there are more than MANY_NAMES.
+    `Batch 2`) become `Batch #`; names that come back every step (`layer.0`, `layer.1`) stay. Names `of_steps` that
+    differ in numbers only always become one: those of the next epoch may be the same again. Where fewer than two steps
+    can tell these apart, names seen once are grouped only if there are more than MANY_NAMES.
     """
     used = np.flatnonzero(np.bincount(codes)).tolist()
     bare = {code: TORCH_SUFFIX.sub("", names.texts[code]) for code in used}
@@ -227,10 +233,11 @@ def _group(names: Names, codes: SmallInts, in_step: SmallInts, *, steps: int) ->
     for code, place in zip(codes.tolist(), places, strict=True):
         if place >= 0:
             seen[bare[code]].add(place)
+    numbered = {bare[code] for code in used if code in of_steps}
     alike: dict[str, set[str]] = defaultdict(set)
     if steps > 1 or len(set(bare.values())) > MANY_NAMES:
         for text in bare.values():
-            if len(seen[text]) <= 1:
+            if len(seen[text]) <= 1 or text in numbered:
                 alike[template(text)].add(text)
     grouped = {text: shared for shared, texts in alike.items() if len(texts) > 1 for text in texts}
     told = {text: grouped.get(text, text) for text in bare.values()}

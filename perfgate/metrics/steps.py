@@ -27,6 +27,8 @@ CROSSED = (
     "other's ranges: draw the steps with nvtx.start_range and nvtx.end_range."
 )
 """What helps where ranges that match lie in one another."""
+FORKED = "A process that is forked and does not exec is not recorded: take the steps in the first one, or spawn it."
+"""What may be so where a capture holds no range that comes more than once."""
 MOST_OVERLAP = 0.05
 """Share of a step by which the next may begin before it has ended, on another thread: they take turns."""
 MOST_STEP_NAMES = 40
@@ -517,7 +519,8 @@ def _not_found(
             subject=timeline.source,
             fact=f"the capture holds no NVTX range{f' ({why})' if why else ''}, so none {asked}",
             expectation="Each step is one NVTX range",
-            next_step="See that the loop draws a range around each step, and that nsys hears its NVTX: perfgate doctor",
+            next_step=f"See that the loop draws a range around each step, and that nsys hears its NVTX: perfgate "
+            f"doctor. {FORKED}",
         )
     if left_open:
         opened = f"{left_open} {'was' if left_open == 1 else 'were'} opened and not closed"
@@ -529,11 +532,12 @@ def _not_found(
         )
     likely = _most_frequent(timeline, names, is_pattern=is_pattern)
     told = ", ".join(f"{name} ({'once' if n == 1 else f'{n} times'})" for name, n in likely.items())
+    name_it = "Give the name of the step's range, or a regular expression that matches all of it."
     return StepsNotFound(
         subject=timeline.source,
         fact=f"no NVTX range {asked}",
         expectation=f"Perhaps you meant {told}",
-        next_step="Give the name of the step's range, or a regular expression that matches all of it.",
+        next_step=name_it if max(likely.values()) > 1 else f"{name_it} {FORKED}",
     )
 
 

@@ -14,6 +14,8 @@ from perfgate.model.record import Record
 
 OUTSIDE_RANGES = "(no range)"
 """The row of operations launched, and of idle time passed, under no NVTX range of the step's thread."""
+UNNAMED = "(a range without a name)"
+"""How a range with an empty name is shown."""
 OTHER_RANGES = "(other ranges)"
 OTHER_KERNELS = "(other kernels)"
 OTHER_SYNCS = "(other calls)"

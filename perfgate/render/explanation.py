@@ -8,7 +8,7 @@ from typing import Final
 from perfgate.model.advice import Advice, Classified
 from perfgate.model.findings import RuleChanges
 from perfgate.model.metric import METRICS, Metric
-from perfgate.model.sample import OUTSIDE_RANGES
+from perfgate.model.sample import OUTSIDE_RANGES, UNNAMED
 from perfgate.model.side import Side
 from perfgate.model.verdict import Attribution, Axis, MetricVerdict, Part
 from perfgate.model.words import plural
@@ -148,7 +148,9 @@ def named_rest(attribution: Attribution) -> str:
 
 def _row(part: Part, attribution: Attribution, *, full: bool) -> Row:
     name = (
-        "(outside any range)" if part.name == OUTSIDE_RANGES else inert(part.name, longest=100_000 if full else LONGEST)
+        "(outside any range)"
+        if part.name == OUTSIDE_RANGES
+        else inert(part.name, longest=100_000 if full else LONGEST) or UNNAMED
     )
     named = name if part.metric is attribution.metric else f"{part.metric} under {name}"
     before = "" if part.before is None else numbers.value(part.metric, part.before)

@@ -10,6 +10,7 @@ from typing import Final
 from perfgate.model.baseline import Baseline, Blessing, Commit, Occasion, common_step_names
 from perfgate.model.machine import Machine
 from perfgate.model.metric import METRICS, Basis, Metric
+from perfgate.model.sample import UNNAMED
 from perfgate.model.side import Moved, Side
 from perfgate.model.verdict import MetricVerdict
 from perfgate.model.words import listed, plural
@@ -268,7 +269,7 @@ def _moved(page: Page, title: str, moved: Sequence[Moved]) -> None:
         lacking = "" if one.note else "none"
         sides = (lacking if side is None else numbers.milliseconds(side) for side in (one.a, one.b))
         change = ("+" if one.change > 0 else "") + numbers.milliseconds(one.change)
-        rows.append((inert(one.name, longest=400), *sides, change, one.note))
+        rows.append((inert(one.name, longest=400) or UNNAMED, *sides, change, one.note))
     page.blank()
     columns = (
         Column(title=title, flexible=True),

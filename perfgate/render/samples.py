@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from perfgate.model.metric import METRICS, Kind, Metric
-from perfgate.model.sample import DeviceSample, KernelSample, ProcessSample, RangeSample
+from perfgate.model.sample import UNNAMED, DeviceSample, KernelSample, ProcessSample, RangeSample
 from perfgate.model.words import plural
 from perfgate.render import numbers
 from perfgate.render.page import Cell, Column, Page, Row, inert
@@ -166,7 +166,7 @@ def ranges_table(page: Page, ranges: Sequence[RangeSample], unit: str) -> None:
     ]
     rows: list[Row] = [
         (
-            inert(sample.name, longest=_NAME_ROOM),
+            inert(sample.name, longest=_NAME_ROOM) or UNNAMED,
             numbers.count(sample.count),
             numbers.milliseconds(sample.cpu_ms),
             *(_known(metric, sample.values, zero="") for metric, _ in _OF_RANGE),

@@ -120,7 +120,7 @@ def steps_lost(workload: Workload, processes: Sequence[ProcessSample]) -> tuple[
     """Complain of each process that shows another number of steps than were to be measured."""
     return tuple(
         f"steps were lost: process {process.pid} shows {process.steps} of {workload.steps} measured steps"
-        f"{_after_warmup(workload, process)}"
+        f"{_after_warmup(workload, process)}{_left_open(process)}"
         for process in processes
         if process.steps != workload.steps
     )
@@ -133,6 +133,13 @@ def _after_warmup(workload: Workload, process: ProcessSample) -> str:
     held, wanted = (workload.warmup + steps for steps in (process.steps, workload.steps))
     why = ": the script takes fewer, or leaves by os._exit before nsys has written its last" if held < wanted else ""
     return f"; its capture holds {held}, and {workload.source} asks for {wanted} (warmup and steps){why}"
+
+
+def _left_open(process: ProcessSample) -> str:
+    """Of a process whose steps lie in one another: the likely cause."""
+    if not any("lie inside another one that does" in remark for remark in process.remarks):
+        return ""
+    return "; a range that a step pushes and does not pop takes the pop of the step's own: each push needs its pop"
 
 
 def gpu_unseen(machine: Machine, processes: Sequence[ProcessSample]) -> tuple[str, ...]:

@@ -29,7 +29,11 @@ def tell(
 
     Whatever the workload made of being abandoned, that is how it ended. `before` are the digests of code as it was
     loaded: a file that has another one now gets one that no other run's has.
+
+    A process that the workload forked, and that comes to its end as the worker does, has nothing to say of it.
     """
+    if not steps.is_here:
+        return
     steps.close()
     if steps.abandoned is not None:
         ending, message = Ending.ABANDONED, steps.abandoned

@@ -94,9 +94,7 @@ class MeasuredSteps:
             NotPinned: it may not run on its one core; at a turn of the warm-up, or the first after it.
             Abandoned: the other side of the duet is gone; at any turn.
         """
-        if os.getpid() != self._pid:
-            self._strayed[0] = True
-            raise StepsMisused(_STRAYED)
+        self._refuse_strayed()
         if self._started:
             raise StepsMisused(
                 f"the steps were iterated a second time, after {self.turns} of {len(self)} turns. "
@@ -107,6 +105,11 @@ class MeasuredSteps:
         # Held weakly: a loop that is left drops its iterator, which then closes the range and the capture at once.
         self._running = weakref.ref(loop)
         return loop
+
+    @property
+    def is_here(self) -> bool:
+        """Whether this is the process that they are measured in, and none that the workload forked from it."""
+        return os.getpid() == self._pid
 
     def close(self) -> None:
         """Close the open range and the capture of a loop that was left while something still holds its iterator.
@@ -121,12 +124,19 @@ class MeasuredSteps:
         if self._turns is not None:
             self._turns.leave()
 
+    def _refuse_strayed(self) -> None:
+        if not self.is_here:
+            self._strayed[0] = True
+            raise StepsMisused(_STRAYED)
+
     @property
     def abandoned(self) -> str | None:
         """Why the other side of the duet is not to be waited for any more, whatever the workload made of that."""
         return None if self._turns is None else self._turns.abandoned
 
     def _loop(self) -> Generator[int]:
+        # An iterator that was made before a fork begins here.
+        self._refuse_strayed()
         try:
             torch = self._find_torch()
             marker = choose_marker(torch=torch, nvtx=self._find_nvtx(), profiled=self._profiled)

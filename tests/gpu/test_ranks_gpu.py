@@ -89,7 +89,7 @@ def test_every_rank_is_measured_and_known_by_its_number(project: Path) -> None:
         assert 0 < values["kernel_ms"] < values["step_ms"]
     verdict = told["verdict"]
     assert isinstance(verdict, dict)
-    spread = "2 processes took the steps, and each value is the worst of theirs, of NCCL the least: step_ms "
+    spread = "2 processes took the steps, and a run's value is the worst of theirs, of NCCL the least. Each by its "
     assert verdict["ranks"][0].startswith(spread)
     assert [line for line in verdict["ranks"] if "is late" in line] == []
 

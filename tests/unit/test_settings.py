@@ -48,6 +48,17 @@ def test_a_file_that_says_nothing_of_perfgate_leaves_the_defaults(tmp_path: Path
     assert load(tmp_path) == Settings()
 
 
+@pytest.mark.parametrize("name", ["perfgat", "perf-gate", "perfgates", "prefgate"])
+def test_a_table_that_is_nearly_ours_is_not_passed_over(tmp_path: Path, name: str) -> None:
+    (tmp_path / "pyproject.toml").write_text(f'[tool.{name}]\ninconclusive = "fail"\n', encoding="utf-8")
+    assert refusal(tmp_path) == (
+        f"pyproject.toml [tool.{name}]: no tool of this name is known to perfgate. Perhaps you meant [tool.perfgate].\n"
+        f"Write [tool.perfgate], or give a table of another tool beside an empty [tool.perfgate]."
+    )
+    (tmp_path / "pyproject.toml").write_text(f"[tool.{name}]\n[tool.perfgate]\n", encoding="utf-8")
+    assert load(tmp_path) == Settings()
+
+
 def test_every_key_is_read_from_the_file(tmp_path: Path) -> None:
     table = """\
 workloads = "gpu"

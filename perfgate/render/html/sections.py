@@ -15,7 +15,7 @@ from perfgate.model.machine import Machine
 from perfgate.model.metric import METRICS, Basis, Kind, Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.pagedata import PageWorkload
-from perfgate.model.sample import OUTSIDE_RANGES, RangeSample
+from perfgate.model.sample import OUTSIDE_RANGES, UNNAMED, RangeSample
 from perfgate.model.side import Side
 from perfgate.model.stepview import Lane, StepView
 from perfgate.model.told import ToldRun
@@ -415,7 +415,7 @@ def _attribution(one: Attribution) -> str:
     rows = [
         (
             ("" if part.metric is one.metric else f"{part.metric} under ")
-            + ("(outside any range)" if part.name == OUTSIDE_RANGES else name(part.name)),
+            + ("(outside any range)" if part.name == OUTSIDE_RANGES else name(part.name or UNNAMED)),
             Td(html=_value(part.metric, part.before), by=part.before),
             Td(html=_value(part.metric, part.now), by=part.now),
             Td(html=_signed(part.metric, part.change), by=part.change),

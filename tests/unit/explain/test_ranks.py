@@ -209,6 +209,15 @@ def test_one_odd_run_of_three_makes_no_straggler() -> None:
     assert [one.place for one in stragglers([run(FIRST, LATE), fair, run(FIRST, LATE)])] == [1]
 
 
+def test_of_several_runs_it_is_said_that_each_rank_has_its_own_median() -> None:
+    first, second = (run(waiting(0, 4.0), waiting(1, 4.0)) for _ in range(2))
+    (told,) = told_ranks([first, second])
+    assert told.startswith(
+        "2 processes took the steps, and a run's value is the worst of theirs, of NCCL the least. Each by its median "
+        "over the runs: step_ms 30 to 30 ms, "
+    )
+
+
 def test_a_wait_without_a_reason_among_the_metrics_is_told_without() -> None:
     (_, told) = told_ranks(
         [

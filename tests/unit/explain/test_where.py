@@ -64,8 +64,15 @@ def verdict(*rows: MetricVerdict) -> Verdict:
             {"a": {M.KERNEL_MS: 1.0}, "b": {M.KERNEL_MS: 2.0}},
             {"a": {M.KERNEL_MS: 2.5}, "b": {M.KERNEL_MS: 1.5}},
             moved(M.KERNEL_MS, 3.0, 4.0),
-            "+1 ms: +1.5 under a",
-            id="only what went the way of the whole",
+            "+1 ms: +1.5 under a, -0.5 under b",
+            id="what went the other way, where the others are more than the whole",
+        ),
+        pytest.param(
+            {"a": {M.KERNEL_MS: 1.0}, "b": {M.KERNEL_MS: 2.0}},
+            {"a": {M.KERNEL_MS: 2.05}, "b": {M.KERNEL_MS: 1.95}},
+            moved(M.KERNEL_MS, 3.0, 4.0),
+            "+1 ms: +1.05 under a",
+            id="only what went the way of the whole, where that is about the whole",
         ),
         pytest.param(
             {"a": {M.H2D_MS: 2.0}, "b": {M.H2D_MS: 1.0}},

@@ -72,6 +72,11 @@ EXPLAINED = {
         launch     ^a              ^b              ^c
         graph       |-a-|           |-b-|           |-c-|
         """,
+    "start/end ranges": """
+        range      |----step----|  |----step----|  |----step----|
+        startend     |-load-|        |-load-|        |-load-|
+        range            |-f-|           |-f-|           |-f-|
+        """,
     "in flight": """
         startend   |---step---|        |---step---|
         startend         |---step---|

@@ -14,6 +14,7 @@ from perfgate.metrics.steps import Names, find_steps, whole_windows
 from perfgate.model.metric import Metric
 from perfgate.model.sample import OUTSIDE_RANGES
 from perfgate.model.timeline import Timeline
+from perfgate.model.workload import START_RANGE
 
 
 def segments_of(timeline: Timeline, step: str | None = "step", *, is_pattern: bool = False) -> Segments:
@@ -184,6 +185,34 @@ def test_names_of_one_step_only_are_grouped_and_names_of_every_step_stay() -> No
         is_pattern=True,
     )
     assert segments.labels == (OUTSIDE_RANGES, "Batch #", "layer.0", "layer.1", "only once 7")
+
+
+def test_steps_whose_numbers_begin_again_each_epoch_are_one_name() -> None:
+    segments = segments_of(
+        build(
+            ranges=[
+                *(Range(start=100 * n, end=100 * n + 90, name=f"Batch {n % 3}") for n in range(6)),
+                *(Range(start=100 * n, end=100 * n + 10, name=f"layer.{k}") for n in range(6) for k in range(2)),
+            ]
+        ),
+        r"Batch \d+",
+        is_pattern=True,
+    )
+    assert segments.labels == (OUTSIDE_RANGES, "Batch #", "layer.0", "layer.1")
+    assert segments.instances[1] == 6
+
+
+def test_perfgates_own_ranges_hide_no_start_end_ranges() -> None:
+    alone = segments_of(
+        build(
+            ranges=[
+                Range(start=0, end=1, name=START_RANGE),
+                *(Range(start=100 * n, end=100 * n + 90) for n in range(1, 4)),
+                *(Range(start=100 * n + 10, end=100 * n + 50, name="load", push_pop=False) for n in range(1, 4)),
+            ]
+        )
+    )
+    assert alone.labels == (OUTSIDE_RANGES, "load", "step")
 
 
 def test_a_window_groups_names_only_where_there_are_many() -> None:

@@ -65,6 +65,17 @@ def test_of_whole_graphs_it_is_said_that_their_copies_are_in_no_metric() -> None
     assert sample.values[Metric.H2D_MS] == 0.0
 
 
+def test_start_end_ranges_that_no_row_tells_of_are_named() -> None:
+    told = "start/end ranges may overlap others, and are not told of where ranges are pushed and popped: load"
+    beside = """
+        range     |----step----|  |----step----|  |----step----|
+        startend     |-load-|        |-load-|        |-load-|
+        """
+    assert told not in only(draw(beside)).remarks
+    pushed = "range           |fwd|           |fwd|           |fwd|\n"
+    assert told in only(draw(beside + pushed)).remarks
+
+
 BETWEEN = "GPU operations were launched between the steps and count to the step before them (0.6667 per step)"
 
 

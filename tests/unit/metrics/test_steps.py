@@ -429,12 +429,16 @@ def test_long_names_are_suggested_without_their_middle() -> None:
     assert raised.value.expectation == told
 
 
+FORKED = "A process that is forked and does not exec is not recorded: take the steps in the first one, or spawn it."
+
+
 def test_a_pattern_not_found_is_told_as_such() -> None:
     with pytest.raises(StepsNotFound) as raised:
         measure(draw("range |step|"), step=r"Batch \d+", is_pattern=True)
     assert str(raised.value) == (
         r"drawn.sqlite: no NVTX range matches 'Batch \d+'. Perhaps you meant 'step' (once)."
-        "\nGive the name of the step's range, or a regular expression that matches all of it."
+        "\nGive the name of the step's range, or a regular expression that matches all of it. "
+        f"{FORKED}"
     )
 
 
@@ -444,7 +448,8 @@ def test_a_capture_without_ranges_says_so_with_the_readers_reason() -> None:
     assert str(raised.value) == (
         "drawn.sqlite: the capture holds no NVTX range (the table NVTX_EVENTS is not there), so none is named 'step'. "
         "Each step is one NVTX range."
-        "\nSee that the loop draws a range around each step, and that nsys hears its NVTX: perfgate doctor"
+        "\nSee that the loop draws a range around each step, and that nsys hears its NVTX: perfgate doctor. "
+        f"{FORKED}"
     )
 
 

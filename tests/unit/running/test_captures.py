@@ -27,6 +27,17 @@ def test_lost_steps_are_told_process_by_process() -> None:
     )
 
 
+def test_of_steps_that_lie_in_one_another_the_likely_cause_is_told() -> None:
+    remark = "ranges that match lie inside another one that does, and are not counted (11)"
+    nested = records.process(pid=2, steps=1).model_copy(update={"remarks": (remark,)})
+    assert steps_lost(records.workload(), (nested,)) == (
+        (
+            "steps were lost: process 2 shows 1 of 30 measured steps; a range that a step pushes and does not pop "
+            "takes the pop of the step's own: each push needs its pop"
+        ),
+    )
+
+
 def test_of_a_command_with_fewer_steps_than_its_file_asks_for_it_is_told_how_many_there_are() -> None:
     asked = records.workload(nodeid=None, steps=30).model_copy(update={"warmup": 10})
     assert steps_lost(asked, (records.process(pid=2, steps=10),)) == (

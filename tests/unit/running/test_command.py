@@ -33,7 +33,13 @@ def test_a_function_is_run_by_a_pytest_of_its_own_which_shares_what_matters() ->
         "workloads/mlp.py::mlp[a b]",
     )
     assert built[-4:] == ("--rootdir=/project", "-c", "/project/pytest.ini", "--override-ini=addopts=")
-    assert {"--capture=no", "--override-ini=addopts=", "no:cacheprovider"} <= {*built}
+    assert {"--capture=no", "--override-ini=addopts=", "no:cacheprovider", "--runxfail"} <= {*built}
+
+
+def test_marks_are_left_to_the_gate_unless_the_project_knows_none() -> None:
+    options = ("-p", "no:skipping")
+    built = worker_command(records.workload(), Path("order.json"), python="/py", pytest_options=options)
+    assert "--runxfail" not in built
 
 
 def test_in_a_checkout_the_current_folder_does_not_come_before_the_pin() -> None:

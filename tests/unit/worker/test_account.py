@@ -39,6 +39,22 @@ def test_the_account_tells_how_it_ended_and_with_what(
     )
 
 
+def test_a_process_that_the_workload_forked_has_no_say_in_it(
+    order: Order, calls: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = made(calls)
+    loop = iter(steps)
+    next(loop)
+    with monkeypatch.context() as in_the_child:
+        in_the_child.setattr(os, "getpid", lambda: 4711)
+        tell(order, steps, Ending.RAISED, message="RuntimeError: in the child")
+    assert not Path(order.account).exists()
+    assert calls[-1] == WARM  # the range is open: the loop goes on
+    list(loop)
+    tell(order, steps, Ending.FINISHED)
+    assert (account_of(order).ending, account_of(order).turns) == (Ending.FINISHED, 5)
+
+
 def test_it_says_which_files_its_modules_came_from_where_that_is_asked(
     order: Order, calls: list[str], tmp_path: Path, load: Callable[[str, object], None]
 ) -> None:

@@ -225,6 +225,21 @@ def test_a_loop_in_a_forked_process_is_misused_there_and_told_of_here(
     assert calls == []
 
 
+def test_an_iterator_that_was_made_before_a_fork_begins_no_loop_there(
+    calls: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = made(calls)
+    loop = iter(steps)
+    with monkeypatch.context() as in_the_child:
+        in_the_child.setattr(os, "getpid", lambda: 4711)
+        assert not steps.is_here
+        with pytest.raises(StepsMisused, match=r"^the steps were iterated in a process that the workload forked"):
+            next(loop)
+    with pytest.raises(StepsMisused, match=r"^the steps were iterated in a process that the workload forked"):
+        steps.check()
+    assert calls == []
+
+
 def test_an_exception_in_the_loop_closes_range_and_capture_and_is_the_one_raised(calls: list[str]) -> None:
     steps = made(calls)
 
