@@ -122,9 +122,9 @@ def published() -> dict[str, Any]:
 
 
 def fields(schema: dict[str, Any]) -> dict[str, set[str]]:
-    """The properties of every record in a schema; how pydantic words the rest differs by its version."""
+    """What each record holds, and what each choice offers; how pydantic words the rest differs by its version."""
     records_of = {"": schema, **schema["$defs"]}
-    return {name: set(of["properties"]) for name, of in records_of.items() if "properties" in of}
+    return {name: set(of.get("properties", of.get("enum", ()))) for name, of in records_of.items()}
 
 
 def test_the_published_schema_is_that_of_the_records() -> None:
