@@ -10,7 +10,7 @@ import json
 import os
 import stat
 from collections import Counter, defaultdict
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -27,7 +27,7 @@ from perfgate.model.pagedata import PageData, PageWorkload
 from perfgate.model.record import TwinKeys, without_twins
 from perfgate.model.settings import Settings
 from perfgate.model.words import inflected, plural
-from perfgate.render.document import DocumentWorkload, GateDocument, read_document, reasons_besides
+from perfgate.render.document import DocumentShard, DocumentWorkload, GateDocument, read_document, reasons_besides
 from perfgate.render.html import page_data, read_page_data
 
 DOCUMENT_FILE: Final = "perfgate.json"
@@ -289,7 +289,8 @@ def merge(
 
     It opens only if every gate does, by its word and by its workloads' outcomes, and what it tells of them agrees with
     that; all that were expected are there, each once and of one commit; all that was found could be read; of shards
-    none is missing; no workload was judged twice for one machine; and each gate judged one at all.
+    none is missing, all divided the same workloads, and each judged its part; no workload was judged twice for one
+    machine; and each gate judged one at all.
 
     Args:
         found: the gates, in the order in which they are told.
@@ -305,7 +306,8 @@ def merge(
         *_not_as_expected(found, expect),
         *_twice(found),
         *_of_other_commits(found),
-        *_missing_shards(found),
+        *_torn_shards(found),
+        *_untold_of_shards(found),
         *_judged_twice(workloads),
         *_shut(found, workloads),
         *(contradiction for one in found for contradiction in _contradictions(one)),
@@ -442,9 +444,16 @@ def _common_commit(documents: Sequence[GateDocument]) -> Commit | None:
     )
 
 
-def _missing_shards(found: Sequence[Found]) -> Iterator[str]:
-    """Of each machine and each number of shards those that no gate was; one of an unknown machine may be any's."""
-    there: defaultdict[tuple[str, int], set[int]] = defaultdict(set)
+def _torn_shards(found: Sequence[Found]) -> Iterator[str]:
+    """Of each machine and each number of shards those that no gate was, and what some of them divided and others not.
+
+    Each shard divides what it collected itself. Where two collected differently, a workload may be of neither: shard 1
+    of a, b, c, d leaves d to shard 2, and shard 2 of a, b, c has b alone. Shards of one machine that divided the same
+    workloads are one gate's; there may be several such gates, of the parts of a project.
+
+    A gate that does not say its machine, or what it divided, may be any that is missing; it is shut by that itself.
+    """
+    there: defaultdict[tuple[str, int], list[tuple[Found, DocumentShard]]] = defaultdict(list)
     anywhere: defaultdict[int, set[int]] = defaultdict(set)
     gpu_names: dict[str, str] = {}
     for one in found:
@@ -454,18 +463,82 @@ def _missing_shards(found: Sequence[Found]) -> Iterator[str]:
         if machine is None:
             anywhere[shard.of].add(shard.index)
         else:
-            there[machine.slug, shard.of].add(shard.index)
+            there[machine.slug, shard.of].append((one, shard))
             gpu_names[machine.slug] = machine.gpu_name
     for of in anywhere:
         if not any(number == of for _, number in there):
-            there["", of] = set()
-    for (slug, of), indices in there.items():
-        missing = [f"{index}/{of}" for index in range(1, of + 1) if index not in indices | anywhere[of]]
-        if missing:
-            more = f" and {len(missing) - SHOWN_SHARDS} more" if len(missing) > SHOWN_SHARDS else ""
+            there["", of] = []
+    for (slug, of), shards in there.items():
+        where = f" on {gpu_names[slug]}" if slug else ""
+        vague = anywhere[of] | {shard.index for _, shard in shards if shard.workloads is None}
+        by_division: defaultdict[frozenset[str], list[tuple[Found, DocumentShard]]] = defaultdict(list)
+        for one, shard in shards:
+            if shard.workloads is not None:
+                by_division[frozenset(shard.workloads)].append((one, shard))
+        torn = {
+            division: members
+            for division, members in by_division.items()
+            if len(vague | {shard.index for _, shard in members}) < of
+        }
+        indices = vague | {shard.index for members in torn.values() for _, shard in members}
+        missing = [f"{index}/{of}" for index in range(1, of + 1) if index not in indices]
+        if missing and (torn or not by_division):
             noun, verb = ("shard", "is") if len(missing) == 1 else ("shards", "are")
-            where = f" on {gpu_names[slug]}" if slug else ""
-            yield f"{noun} {', '.join(missing[:SHOWN_SHARDS])}{more}{where} {verb} missing"
+            yield f"{noun} {_first_of(missing)}{where} {verb} missing"
+        if len(torn) > 1:
+            gates = {division: [one for one, _ in members] for division, members in torn.items()}
+            yield _divided_differently(gates, f"the shards of {of}{where}", complete=not missing and not vague)
+
+
+def _divided_differently(gates: Mapping[frozenset[str], Sequence[Found]], which: str, *, complete: bool) -> str:
+    """Say what some gates collected and others did not, by what each divided; of all shards also what that lost."""
+    union = frozenset[str]().union(*gates)
+    lost = sorted(union - {name for members in gates.values() for one in members for name in _told_by(one)})
+    fell = f"so that {_first_of(lost)} fell to none" if complete and lost else "so that one may have fallen to none"
+    lacking = [
+        f"{_first_of([one.name for one in members])} did not collect {_first_of(sorted(union - division))}"
+        for division, members in gates.items()
+        if division != union
+    ]
+    return (
+        f"{which} divided different workloads, {fell}: {_first_of(lacking, between='; ')}. "
+        "All should collect the same. Give them the same options, environment and parameters, and skip by a mark what "
+        "a file skips by itself."
+    )
+
+
+def _told_by(gate: Found) -> frozenset[str]:
+    """The workloads that a gate judged, or says were skipped."""
+    shard = gate.document.shard
+    return frozenset({*(shard.skipped if shard else ()), *(told.verdict.workload for told in gate.document.workloads)})
+
+
+def _first_of(told: Sequence[str], *, between: str = ", ") -> str:
+    more = f" and {len(told) - SHOWN_SHARDS} more" if len(told) > SHOWN_SHARDS else ""
+    return between.join(told[:SHOWN_SHARDS]) + more
+
+
+def _untold_of_shards(found: Sequence[Found]) -> Iterator[str]:
+    """Shards that do not say what they divided, and those that say they are open without all of their part.
+
+    One that is shut and judged nothing may have ended before it collected.
+    """
+    for one in found:
+        shard, document = one.document.shard, one.document
+        if shard is None or not (document.opens_gate or document.workloads):
+            continue
+        if shard.workloads is None:
+            yield (
+                f"{one.name}: {one.folder}/{DOCUMENT_FILE} does not say which workloads the shards divided. One that "
+                "fell to none of them would not be missed. Gate all shards anew, with the perfgate that merges."
+            )
+            continue
+        untold = sorted(shard.part(frozenset(shard.workloads)) - _told_by(one))
+        if untold and document.opens_gate:
+            yield (
+                f"{one.name}: {one.folder}/{DOCUMENT_FILE} says that it is open, and does not tell of "
+                f"{_first_of(untold)}, which fell to it. Gate this shard anew."
+            )
 
 
 def _judged_twice(workloads: Sequence[DocumentWorkload]) -> Iterator[str]:

@@ -195,6 +195,13 @@ def beside_one_that_needs(project: Project, package: str) -> None:
     project.bless(project.baseline(metrics=SMALL, name="other"))
 
 
+def beside_two_of_which_one_needs(project: Project, package: str) -> None:
+    """Two good workloads for two shards, and the file of a third that skips itself without a package."""
+    beside_one_that_needs(project, package=package)
+    project.bless(project.baseline(metrics=SMALL, name="relu"))
+    project.workload(LOOP.replace("def loop", "def relu"), file="relu.py")
+
+
 def all_skipped(project: Project) -> None:
     blessed(project, text=SKIPS_ITSELF)
 
@@ -1269,6 +1276,18 @@ GATE SHUT: loop: it was expected, and not measured
         says="""
 skipped: workloads/other.py (could not import 'flash_attn': No module named 'flash_attn')
 PASSED  loop  Within budget: 1 clock and 1 count, 3 runs against 5 blessed.
+GATE SHUT: other: it has a baseline for this machine, and was not collected; it may be in what was skipped:
+    workloads/other.py (could not import 'flash_attn': No module named 'flash_attn')
+""",
+    ),
+    Case(
+        name="file of a workload with a baseline skips itself in the second shard",
+        arrange=partial(beside_two_of_which_one_needs, package="flash_attn"),
+        arguments=("--perfgate-shard=2/2",),
+        says="""
+skipped: workloads/other.py (could not import 'flash_attn': No module named 'flash_attn')
+PASSED  relu  Within budget: 1 clock and 1 count, 3 runs against 5 blessed.
+Among 2 workloads, clocks share the 1 % of false alarms that a gate may give (Holm).
 GATE SHUT: other: it has a baseline for this machine, and was not collected; it may be in what was skipped:
     workloads/other.py (could not import 'flash_attn': No module named 'flash_attn')
 """,

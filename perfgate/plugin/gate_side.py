@@ -30,7 +30,7 @@ from perfgate.plugin.outputs import Outputs
 from perfgate.plugin.progress import Progress
 from perfgate.plugin.sharding import label_of, refuse_empty, shard_of
 from perfgate.plugin.telling import GATE, TELLING, Telling
-from perfgate.render.document import GateDocument
+from perfgate.render.document import DocumentShard, GateDocument
 from perfgate.render.text import skipped_text
 from perfgate.settings import budgets_of_options, find_root, load_settings, project_around
 from perfgate.workload import holds_command, holds_workloads
@@ -49,6 +49,8 @@ COLLECTED = pytest.StashKey[dict[str, Workload]]()
 SHARD = pytest.StashKey[Shard | None]()
 ELSEWHERE = pytest.StashKey[frozenset[str]]()
 """Workloads of the other shards: not measured here, and not gone."""
+DIVIDED = pytest.StashKey[tuple[str, ...] | None]()
+"""All workloads that the shards divide among them, sorted; None until they are divided, and without shards."""
 SKIPPED = pytest.StashKey[dict[str, str]]()
 """Workloads that a mark or condition skipped, and why."""
 SKIPPED_FILES = pytest.StashKey[dict[str, str]]()
@@ -83,7 +85,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     choose_arguments(config, config.rootpath / settings.workloads)
     config.stash[OUTPUTS] = Outputs.of(config)
     config.stash[SHARD] = shard_of(config)
-    config.stash[ELSEWHERE] = frozenset()
+    config.stash[ELSEWHERE], config.stash[DIVIDED] = frozenset(), None
     end_as_on_ctrl_c(config)
     writer = config.get_terminal_writer()
     config.stash[HIDDEN] = []
@@ -106,7 +108,6 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     config.stash[TELLING] = Telling(
         gate=config.stash[GATE],
         label=label_of(config),
-        shard=config.stash[SHARD],
         width=writer.fullwidth,
         colour=writer.hasmarkup,
     )
@@ -328,7 +329,7 @@ def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config
     if not session.testsfailed:
         refuse_empty(shard, collected)
     mine = shard.part(collected)
-    config.stash[ELSEWHERE] = frozenset(collected) - mine
+    config.stash[DIVIDED], config.stash[ELSEWHERE] = tuple(sorted(collected)), frozenset(collected) - mine
     config.stash[COLLECTED] = {name: workload for name, workload in collected.items() if name in mine}
     others = [item for item in items if id_of(item) in config.stash[ELSEWHERE]]
     items[:] = [item for item in items if id_of(item) not in config.stash[ELSEWHERE]]
@@ -423,7 +424,7 @@ def close_gate(session: pytest.Session) -> None:
     gate = config.stash.get(GATE, None)
     if gate is None or any(config.getoption(option, None) for option in LOOKING):
         return
-    asks = session.exitstatus in COMPLETE and asks_for_orphans(config.stash[SHARD])
+    asks = session.exitstatus in COMPLETE and asks_for_orphans(config.stash[SHARD], config.stash[SKIPPED_FILES])
     skipped: dict[str, str] = config.stash[SKIPPED]
     broken: list[str] = config.stash[BROKEN]
     closing = gate.close(
@@ -439,7 +440,7 @@ def close_gate(session: pytest.Session) -> None:
     telling = config.stash[TELLING]
 
     def documented(told: Closing) -> GateDocument:
-        return telling.document(told, exit_status=max(ended, told.exit_status))
+        return telling.document(told, exit_status=max(ended, told.exit_status), shard=told_shard(config))
 
     config.stash[CLOSING] = config.stash[OUTPUTS].write(documented, closing, partial(page_of, shelf=telling.shelf))
     session.exitstatus = max(ended, config.stash[CLOSING].exit_status)
@@ -465,9 +466,22 @@ def told_status(config: pytest.Config) -> int | None:
     return closing.exit_status if closing is not None and config.stash.get(TOLD, False) else None
 
 
-def asks_for_orphans(shard: Shard | None) -> bool:
-    """Whether baselines without a workload are looked for here: by one shard, so that one gate says it and not all."""
-    return shard is None or shard.index == 1
+def told_shard(config: pytest.Config) -> DocumentShard | None:
+    """What the document tells of this shard, so that those who merge see what all of them left out."""
+    shard, judged = config.stash[SHARD], config.stash[GATE].verdicts
+    if shard is None:
+        return None
+    skipped = tuple(sorted(name for name in config.stash[SKIPPED] if name not in judged))
+    return DocumentShard(index=shard.index, of=shard.of, workloads=config.stash[DIVIDED], skipped=skipped)
+
+
+def asks_for_orphans(shard: Shard | None, skipped_files: dict[str, str]) -> bool:
+    """Whether baselines without a workload are looked for here.
+
+    By one shard, so that one gate says it and not all; but the files that skip themselves on one runner need not do so
+    on the others.
+    """
+    return shard is None or shard.index == 1 or bool(skipped_files)
 
 
 def with_exit_status(closing: Closing, status: int, *, broken: Sequence[str] = ()) -> Closing:

@@ -15,10 +15,9 @@ from perfgate import __version__
 from perfgate.gate import Closing
 from perfgate.gating import Gate
 from perfgate.model.outcome import Outcome
-from perfgate.model.shard import Shard
 from perfgate.model.verdict import Verdict
 from perfgate.pages import Shelf
-from perfgate.render.document import DocumentRun, DocumentWorkload, GateDocument, declared_at
+from perfgate.render.document import DocumentRun, DocumentShard, DocumentWorkload, GateDocument, declared_at
 from perfgate.render.junit import properties
 from perfgate.render.page import Page
 from perfgate.render.text import summary, verdict_table, why_shut
@@ -33,7 +32,6 @@ class Telling:
 
     gate: Gate
     label: str = ""
-    shard: Shard | None = None
     width: int
     colour: bool
 
@@ -84,7 +82,7 @@ class Telling:
             page.prose(line, indent=0)
         return "\n".join([*tables, *closed[:-1], *page.text.splitlines(), closed[-1]])
 
-    def document(self, closing: Closing, *, exit_status: int) -> GateDocument:
+    def document(self, closing: Closing, *, exit_status: int, shard: DocumentShard | None = None) -> GateDocument:
         """Everything found."""
         gate = self.gate
         return GateDocument(
@@ -97,7 +95,7 @@ class Telling:
             machine=gate.machine,
             commit=gate.checkout.commit,
             label=self.label,
-            shard=self.shard,
+            shard=shard,
             settings=gate.settings,
             workloads=tuple(self._documented(name, verdict) for name, verdict in gate.verdicts.items()),
         )

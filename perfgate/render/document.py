@@ -69,11 +69,20 @@ class DocumentWorkload(Record):
     """In a merged document only: the label of the gate that it came from."""
 
 
+class DocumentShard(Shard):
+    """Which part of the workloads a gate measured, and of which: each shard divides what it has collected itself."""
+
+    workloads: tuple[str, ...] | None = None
+    """By id and sorted, all that the shards divided among them; None of an older perfgate, which did not say."""
+    skipped: tuple[str, ...] = ()
+    """Those of its own part that a mark or condition skipped: nothing else is told of them."""
+
+
 class GateDocument(ToldGate):
     """All that one gate found, or several gates that were merged."""
 
     format: Literal[1] = DOCUMENT_FORMAT
-    shard: Shard | None = None
+    shard: DocumentShard | None = None
     """Which part of the workloads it measured; None where it was not one of several."""
     workloads: tuple[DocumentWorkload, ...] = ()
 

@@ -126,6 +126,44 @@ def test_a_missing_shard_shuts_the_gate_with_and_without_expect(three: Project, 
     assert (alone.status, alone.out.splitlines()[-1]) == (1, "GATE SHUT: shard 2/2 on NVIDIA H200 is missing")
 
 
+DIVIDED = (
+    "GATE SHUT: the shards of 2 on NVIDIA H200 divided different workloads, so that {fell} fell to none: {lacking}. "
+    "All should collect the same. Give them the same options, environment and parameters, and skip by a mark what a "
+    "file skips by itself."
+)
+
+
+def test_a_workload_that_falls_to_no_shard_for_one_skipped_its_file_shuts_the_gate(
+    three: Project, shard: Callable[..., int]
+) -> None:
+    """Of alpha, beta, gamma, zeta the last is of the second shard, which sees only the first three."""
+    text = LOOP.replace("def loop", "def zeta")
+    three.workload(text, file="zeta.py")
+    assert shard(1, "--perfgate-new=allow") == 0
+    three.workload(f'import pytest\npytest.skip("no data", allow_module_level=True)\n{text}', file="zeta.py")
+    assert shard(2, "--perfgate-new=allow") == 0
+    seen = three.perfgate("merge", "gates", "--expect=2", columns=400)
+    told = DIVIDED.format(fell="zeta", lacking="h200 2/2 did not collect zeta")
+    assert (seen.status, seen.err, seen.out.splitlines()[-1]) == (1, "", told)
+
+
+def test_workloads_that_fall_to_no_shard_for_one_was_asked_for_less_shut_the_gate(
+    three: Project, shard: Callable[..., int]
+) -> None:
+    assert (shard(1, "-k", "not alpha"), shard(2)) == (0, 0)
+    seen = three.perfgate("merge", "gates", "--expect=2", columns=400)
+    told = DIVIDED.format(fell="alpha, gamma", lacking="h200 1/2 did not collect alpha")
+    assert (seen.status, seen.err) == (1, "")
+    assert told.removeprefix("GATE SHUT: ") in seen.out
+
+
+def test_shards_of_one_selection_are_one_open_gate(three: Project, shard: Callable[..., int]) -> None:
+    chosen = ("--deselect", "workloads/loops.py::beta")
+    assert (shard(1, *chosen), shard(2, *chosen)) == (0, 0)
+    seen = three.perfgate("merge", "gates", "--expect=2")
+    assert (seen.status, seen.out.splitlines()[-1]) == (0, "GATE OPEN: 2 PASSED")
+
+
 def test_a_workload_on_two_kinds_of_gpu_is_two_rows(three: Project, shard: Callable[..., int]) -> None:
     assert shard(1, of=1) == 0
     three.gpus(FakeGpu(name="NVIDIA H100 80GB HBM3", utilisation=0))

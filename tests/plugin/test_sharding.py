@@ -11,7 +11,7 @@ from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import Run
 from perfgate.model.shard import Shard
-from perfgate.render.document import GateDocument, read_document
+from perfgate.render.document import DocumentShard, GateDocument, read_document
 
 NAMES = ("alpha", "beta", "gamma", "delta", "epsilon")
 IN_ORDER = ("alpha", "beta", "delta", "epsilon", "gamma")
@@ -81,7 +81,7 @@ def test_collect_only_shows_the_shard(five: Project) -> None:
 
 def test_the_document_says_which_shard_it_is_of(five: Project) -> None:
     told = document(five, "--perfgate-shard=2/3", "--perfgate-label=h200 2/3")
-    assert (told.label, told.shard) == ("h200 2/3", Shard(index=2, of=3))
+    assert (told.label, told.shard) == ("h200 2/3", DocumentShard(index=2, of=3, workloads=IN_ORDER))
     assert [one.verdict.workload for one in told.workloads] == ["beta", "gamma"]
     assert document(five).shard is None
 
@@ -93,6 +93,37 @@ def test_a_baseline_without_a_workload_shuts_the_first_shard_and_no_other(five: 
     assert first.summary.endswith(
         "GATE SHUT: gone: it has a baseline for this machine, and no such workload exists any more; if it was renamed "
         "or deleted on purpose, delete its baseline\n"
+    )
+
+
+def test_the_document_says_what_all_shards_divide_and_what_this_one_skipped(five: Project) -> None:
+    marked = loops("zeta", "eta").replace("@workload", "@pytest.mark.skip\n@workload")
+    five.workload(f"import pytest\n{marked}", file="third.py")
+    left = sorted([*IN_ORDER, "zeta", "eta"])
+    left.remove("alpha")
+    first, second = (document(five, "-k", "not alpha", f"--perfgate-shard={index}/2") for index in (1, 2))
+    assert left == ["beta", "delta", "epsilon", "eta", "gamma", "zeta"]
+    assert first.shard == DocumentShard(index=1, of=2, workloads=tuple(left))
+    assert second.shard == DocumentShard(index=2, of=2, workloads=tuple(left), skipped=("eta", "zeta"))
+    assert (first.opens_gate, second.opens_gate) == (True, True)
+
+
+def test_a_shard_that_did_not_come_to_divide_says_nothing_of_it(five: Project) -> None:
+    told = document(five, "-k", "alpha", "--perfgate-shard=1/2")
+    assert (told.opens_gate, told.shard) == (False, DocumentShard(index=1, of=2))
+
+
+@pytest.mark.parametrize("index", [1, 2])
+def test_a_file_that_skips_itself_is_missed_by_the_shard_that_it_skipped_itself_in(five: Project, index: int) -> None:
+    """On the runners of the other shards it need not skip itself."""
+    five.workload(f'import pytest\npytest.skip("no data", allow_module_level=True)\n{loops("zeta")}', file="third.py")
+    assert five.gate(f"--perfgate-shard={index}/2").status == 0
+    five.bless(five.baseline("zeta"))
+    seen = five.gate(f"--perfgate-shard={index}/2")
+    assert seen.status == 1
+    assert seen.summary.endswith(
+        "GATE SHUT: zeta: it has a baseline for this machine, and was not collected; it may be in what was skipped: "
+        "workloads/third.py (no data)\n"
     )
 
 

@@ -14,9 +14,8 @@ from perfgate.model.machine import Machine
 from perfgate.model.outcome import Outcome
 from perfgate.model.pagedata import PageData
 from perfgate.model.settings import Settings
-from perfgate.model.shard import Shard
 from perfgate.model.verdict import Verdict
-from perfgate.render.document import DocumentRun, DocumentWorkload, GateDocument, document_text
+from perfgate.render.document import DocumentRun, DocumentShard, DocumentWorkload, GateDocument, document_text
 from perfgate.render.html import page_data, page_data_text
 
 H200 = records.machine()
@@ -45,7 +44,7 @@ def gate(
     label: str,
     *workloads: DocumentWorkload,
     on: Machine | None = H200,
-    shard: Shard | None = None,
+    shard: DocumentShard | None = None,
     commit: Commit | None = records.COMMIT,
     settings: Settings | None = None,
     shut_by: Sequence[str] = (),
@@ -66,6 +65,11 @@ def gate(
         settings=settings or Settings(),
         workloads=workloads,
     )
+
+
+def shard(index: int, of: int, *workloads: str, skipped: Sequence[str] = ()) -> DocumentShard:
+    """Build the part of these workloads, in the order of their ids."""
+    return DocumentShard(index=index, of=of, workloads=workloads, skipped=tuple(skipped))
 
 
 def found(document: GateDocument, *, folder: str = "", page: PageData | None = None) -> Found:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from support import gates, records
-from support.gates import H100, H200, found, gate, judged
+from support.gates import H100, H200, found, gate, judged, shard
 
 from perfgate import __version__
 from perfgate.merging import MOST_GATES, find_gates, is_read, merge, merged_page
@@ -20,12 +20,20 @@ from perfgate.model.errors import DocumentUnreadable
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import OnInconclusive, OnNew, Outcome
 from perfgate.model.settings import Settings
-from perfgate.model.shard import Shard
 from perfgate.model.verdict import MetricVerdict
 from perfgate.render.document import DocumentWorkload, GateDocument, document_text, read_document
 from perfgate.render.html import page_data_text, read_page_data
 
-ONE, TWO = Shard(index=1, of=2), Shard(index=2, of=2)
+ONE, TWO = shard(1, 2, "mlp", "relu"), shard(2, 2, "mlp", "relu")
+ALPHABET = ("a", "b", "c", "d", "e", "f", "g", "h")
+ALIKE = (
+    "All should collect the same. Give them the same options, environment and parameters, and skip by a mark what a "
+    "file skips by itself."
+)
+UNSAID = (
+    "does not say which workloads the shards divided. One that fell to none of them would not be missed. "
+    "Gate all shards anew, with the perfgate that merges."
+)
 OTHER = Commit(sha="fedcba9876543210fedcba9876543210fedcba98", branch="main")
 
 
@@ -46,11 +54,11 @@ def merged(*documents: GateDocument, expect: int | None = None) -> GateDocument:
 
 
 def test_open_gates_are_an_open_gate_with_all_workloads_and_where_they_were_measured() -> None:
-    told = merged(gate("a", judged("mlp"), shard=ONE), gate("b", judged("lstm", Outcome.IMPROVED), shard=TWO), expect=2)
+    told = merged(gate("a", judged("mlp"), shard=ONE), gate("b", judged("relu", Outcome.IMPROVED), shard=TWO), expect=2)
     assert (told.opens_gate, told.exit_status, told.shut_by) == (True, 0, ())
     assert [(one.verdict.workload, one.gate, one.machine) for one in told.workloads] == [
         ("mlp", "a", H200),
-        ("lstm", "b", H200),
+        ("relu", "b", H200),
     ]
     assert [(one.label, one.opens_gate, one.workloads) for one in told.gates] == [("a", True, 1), ("b", True, 1)]
     assert (told.commit, told.machine, told.perfgate) == (records.COMMIT, H200, __version__)
@@ -239,13 +247,13 @@ SHUT: Sequence[tuple[str, Sequence[GateDocument], int | None, tuple[str, ...]]] 
     ),
     (
         "many shards that are missing",
-        [gate("a", judged("mlp"), shard=Shard(index=2, of=9))],
+        [gate("a", judged("mlp"), shard=shard(2, 9, "lstm", "mlp"))],
         None,
         ("shards 1/9, 3/9, 4/9, 5/9, 6/9 and 3 more on NVIDIA H200 are missing",),
     ),
     (
         "shards of different divisions",
-        [gate("a", judged("mlp"), shard=ONE), gate("b", judged("lstm"), shard=Shard(index=2, of=3))],
+        [gate("a", judged("mlp"), shard=ONE), gate("b", judged("lstm"), shard=shard(2, 3, "gru", "lstm"))],
         None,
         ("shard 2/2 on NVIDIA H200 is missing", "shards 1/3, 3/3 on NVIDIA H200 are missing"),
     ),
@@ -254,6 +262,115 @@ SHUT: Sequence[tuple[str, Sequence[GateDocument], int | None, tuple[str, ...]]] 
         [gate("a", judged("mlp", Outcome.NOT_MEASURED), on=None, shard=ONE)],
         None,
         ("shard 2/2 is missing", "mlp: NOT_MEASURED"),
+    ),
+    (
+        "a workload that fell to no shard, for the second did not collect it",
+        [
+            gate("a", judged("a"), judged("c"), shard=shard(1, 2, "a", "b", "c", "d")),
+            gate("b", judged("b"), shard=shard(2, 2, "a", "b", "c")),
+        ],
+        2,
+        (
+            (
+                "the shards of 2 on NVIDIA H200 divided different workloads, so that d fell to none: "
+                f"b did not collect d. {ALIKE}"
+            ),
+        ),
+    ),
+    (
+        "a workload that fell to no shard, for the first did not collect it",
+        [
+            gate("a", judged("a"), judged("c"), shard=shard(1, 2, "a", "b", "c")),
+            gate("b", judged("c"), judged("a0"), shard=shard(2, 2, "a", "a0", "b", "c")),
+        ],
+        2,
+        (
+            (
+                "the shards of 2 on NVIDIA H200 divided different workloads, so that b fell to none: "
+                f"a did not collect a0. {ALIKE}"
+            ),
+            "c on NVIDIA H200: 2 gates judged it (a, b)",
+        ),
+    ),
+    (
+        "shards of which each collected something else, and one that is missing",
+        [
+            gate("a", judged("a"), shard=shard(1, 3, *ALPHABET)),
+            gate("b", judged("b"), shard=shard(2, 3, "a", "b", "z")),
+        ],
+        None,
+        (
+            "shard 3/3 on NVIDIA H200 is missing",
+            (
+                "the shards of 3 on NVIDIA H200 divided different workloads, so that one may have fallen to none: "
+                f"a did not collect z; b did not collect c, d, e, f, g and 1 more. {ALIKE}"
+            ),
+            (
+                "a: gates/a/perfgate.json says that it is open, and does not tell of d, g, which fell to it. "
+                "Gate this shard anew."
+            ),
+        ),
+    ),
+    (
+        "shards that collected something else on one of two machines",
+        [
+            gate("a", judged("mlp"), shard=ONE),
+            gate("b", judged("relu"), shard=TWO),
+            gate("c", judged("mlp"), on=H100, shard=ONE),
+            gate("d", judged("relu"), judged("tanh"), on=H100, shard=shard(2, 2, "mlp", "relu", "tanh")),
+        ],
+        4,
+        (
+            (
+                "the shards of 2 on NVIDIA H100 80GB HBM3 divided different workloads, so that one may have fallen to "
+                f"none: c did not collect tanh. {ALIKE}"
+            ),
+        ),
+    ),
+    (
+        "shards of two parts of a project of which one is missing",
+        [
+            gate("a", judged("mlp"), shard=ONE),
+            gate("b", judged("relu"), shard=TWO),
+            gate("c", judged("gru"), shard=shard(1, 2, "gru", "lstm")),
+        ],
+        None,
+        ("shard 2/2 on NVIDIA H200 is missing",),
+    ),
+    (
+        "a shard that an older perfgate gated",
+        [
+            gate("a", judged("mlp"), shard=ONE),
+            gate("b", judged("relu"), shard=TWO.model_copy(update={"workloads": None})),
+        ],
+        2,
+        (f"b: gates/b/perfgate.json {UNSAID}",),
+    ),
+    (
+        "the only shard that an older perfgate gated",
+        [gate("a", judged("mlp"), shard=ONE.model_copy(update={"workloads": None}))],
+        None,
+        ("shard 2/2 on NVIDIA H200 is missing", f"a: gates/a/perfgate.json {UNSAID}"),
+    ),
+    (
+        "a shard that did not come to collect",
+        [
+            gate("a", judged("mlp"), shard=ONE),
+            gate("b", shard=TWO.model_copy(update={"workloads": None}), shut_by=["interrupted"]),
+        ],
+        2,
+        ("b: interrupted",),
+    ),
+    (
+        "a shard that does not tell of all its part",
+        [gate("a", judged("mlp"), shard=shard(1, 1, "mlp", "relu"))],
+        None,
+        (
+            (
+                "a: gates/a/perfgate.json says that it is open, and does not tell of relu, which fell to it. "
+                "Gate this shard anew."
+            ),
+        ),
     ),
 ]
 
@@ -265,6 +382,27 @@ def test_the_merged_gate_stays_shut(
     told = merged(*documents, expect=expect)
     assert told.shut_by == says
     assert (told.opens_gate, told.exit_status) == (False, 1)
+
+
+def test_what_a_mark_skips_in_a_shard_is_no_workload_that_is_missed() -> None:
+    """Where it had a baseline there, its own gate is shut."""
+    of = ("mlp", "relu", "tanh")
+    told = merged(
+        gate("a", judged("mlp"), shard=shard(1, 2, *of, skipped=["tanh"])),
+        gate("b", judged("relu"), shard=shard(2, 2, *of)),
+    )
+    assert told.opens_gate
+
+
+def test_parts_of_a_project_may_each_have_shards_of_their_own() -> None:
+    other = ("gru", "lstm")
+    told = merged(
+        gate("a", judged("mlp"), shard=ONE),
+        gate("b", judged("relu"), shard=TWO),
+        gate("c", judged("gru"), shard=shard(1, 2, *other)),
+        gate("d", judged("lstm"), shard=shard(2, 2, *other)),
+    )
+    assert (told.opens_gate, told.shut_by) == (True, ())
 
 
 def test_a_gate_that_contradicts_itself_is_told_to_be_shut() -> None:
@@ -296,8 +434,8 @@ def test_a_page_that_is_left_out_keeps_it_shut_and_is_not_said_to_be_missing() -
 
 
 def test_a_shard_of_an_unknown_machine_may_be_the_missing_one_and_is_shut_by_itself() -> None:
-    unmeasured = gate("b", judged("lstm", Outcome.NOT_MEASURED), on=None, shard=TWO)
-    assert merged(gate("a", judged("mlp"), shard=ONE), unmeasured).shut_by == ("lstm: NOT_MEASURED",)
+    unmeasured = gate("b", judged("relu", Outcome.NOT_MEASURED), on=None, shard=TWO)
+    assert merged(gate("a", judged("mlp"), shard=ONE), unmeasured).shut_by == ("relu: NOT_MEASURED",)
 
 
 def test_workloads_of_several_machines_are_called_by_their_gpu_as_well() -> None:

@@ -14,12 +14,11 @@ from xml.etree import ElementTree
 import pytest
 from markdown_it import MarkdownIt
 from support import gates, records
-from support.gates import H100, found, gate, judged, placed
+from support.gates import H100, found, gate, judged, placed, shard
 
 from perfgate.merging import merge, merged_page
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
-from perfgate.model.shard import Shard
 from perfgate.render.document import GateDocument, document_text, read_document
 from perfgate.render.html import page_data_text, page_html, read_page_data
 from perfgate.render.junit import gate_junit, properties
@@ -44,9 +43,10 @@ def several() -> list[GateDocument]:
     """Every outcome, over two shards on one GPU and a gate on another."""
     first = [judged("mlp", Outcome.REGRESSED), judged("lstm"), judged("net[1]", Outcome.INCONCLUSIVE, opens_gate=True)]
     second = [judged(f"w{n}", outcome) for n, outcome in enumerate(Outcome)]
+    names = sorted(one.verdict.workload for one in (*first, *second))
     return [
-        gate("h200 1/2", *first, shard=Shard(index=1, of=2)),
-        gate("h200 2/2", *second, shard=Shard(index=2, of=2)),
+        gate("h200 1/2", *first, shard=shard(1, 2, *names)),
+        gate("h200 2/2", *second, shard=shard(2, 2, *names)),
         gate("h100", judged("mlp", Outcome.IMPROVED), judged("lstm"), on=H100),
     ]
 
@@ -183,7 +183,7 @@ def test_every_form_tells_each_number_of_a_loss_alike() -> None:
 
 
 def test_reasons_that_no_workload_tells_are_in_every_form() -> None:
-    listed = [found(gate("a", judged("mlp"), shard=Shard(index=1, of=2)))]
+    listed = [found(gate("a", judged("mlp"), shard=shard(1, 2, "mlp", "relu")))]
     document = merge(listed, expect=2, at=records.NOON)
     for form in (
         merged_text(document, width=200, colour=False),
