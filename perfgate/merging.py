@@ -385,6 +385,7 @@ def _contradictions(gate: Found) -> Iterator[str]:
         )
         whys = [
             *(["no run was made"] if not verdict.runs or not (told.runs or told.interleaved_runs) else []),
+            *(["no machine was read"] if gate.document.machine is None else []),
             *(["no metric was judged"] if not judged and verdict.outcome is not Outcome.NO_BASELINE else []),
             *dict.fromkeys(unlike),
         ]
@@ -544,28 +545,17 @@ def _untold_of_shards(found: Sequence[Found]) -> Iterator[str]:
 def _judged_twice(workloads: Sequence[DocumentWorkload]) -> Iterator[str]:
     """Workloads that two gates judged against one baseline: which of the verdicts holds?
 
-    One of an unknown machine may be of any; where it is shut by itself, there is nothing to ask.
+    One of an unknown machine may be of any; it is shut by itself.
     """
     judges: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
-    nowhere: defaultdict[str, list[str]] = defaultdict(list)
     gpu_names: dict[str, str] = {}
     for told in workloads:
         if told.machine is not None:
             judges[told.machine.slug, told.verdict.workload].append(told.gate)
             gpu_names[told.machine.slug] = told.machine.gpu_name
-        elif told.opens_gate:
-            nowhere[told.verdict.workload].append(told.gate)
     for (slug, workload), gates in judges.items():
         if len(gates) > 1:
             yield f"{workload} on {gpu_names[slug]}: {len(gates)} gates judged it ({', '.join(gates)})"
-    for workload, unplaced in nowhere.items():
-        gates = [gate for (_, name), placed in judges.items() if name == workload for gate in placed] + unplaced
-        if len(gates) > 1:
-            does = "does" if len(unplaced) == 1 else "do"
-            yield (
-                f"{workload}: {len(gates)} gates judged it ({', '.join(gates)}), "
-                f"and {' and '.join(unplaced)} {does} not say on which machine"
-            )
 
 
 def _shut(found: Sequence[Found], workloads: Sequence[DocumentWorkload]) -> Iterator[str]:

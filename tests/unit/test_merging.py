@@ -169,13 +169,17 @@ SHUT: Sequence[tuple[str, Sequence[GateDocument], int | None, tuple[str, ...]]] 
         "a workload twice on machines that nobody knows",
         [gate("a", judged("mlp"), on=None), gate("b", judged("mlp"), judged("lstm"), on=None)],
         None,
-        ("mlp: 2 gates judged it (a, b), and a and b do not say on which machine",),
+        (
+            "mlp: gates/a/perfgate.json says PASSED where no machine was read",
+            "mlp: gates/b/perfgate.json says PASSED where no machine was read",
+            "lstm: gates/b/perfgate.json says PASSED where no machine was read",
+        ),
     ),
     (
         "a workload twice, once on a machine that nobody knows",
         [gate("a", judged("mlp")), gate("b", judged("mlp"), on=None)],
         None,
-        ("mlp: 2 gates judged it (a, b), and b does not say on which machine",),
+        ("mlp: gates/b/perfgate.json says PASSED where no machine was read",),
     ),
     (
         "a gate that is open without a workload beside another",
@@ -200,6 +204,31 @@ SHUT: Sequence[tuple[str, Sequence[GateDocument], int | None, tuple[str, ...]]] 
         [gate("a", judged("mlp", runs=()))],
         None,
         ("mlp: gates/a/perfgate.json says PASSED where no run was made",),
+    ),
+    (
+        "a pass on a machine that nobody read",
+        [gate("a", judged("mlp"), told_of(judged("lstm", runs=()), metrics=(), runs=0), on=None)],
+        None,
+        (
+            "mlp: gates/a/perfgate.json says PASSED where no machine was read",
+            (
+                "lstm: gates/a/perfgate.json says PASSED where no run was made and no machine was read and no metric "
+                "was judged"
+            ),
+        ),
+    ),
+    (
+        "a workload without a baseline that is let in on a machine that nobody read",
+        [
+            gate(
+                "a",
+                judged("mlp", Outcome.NO_BASELINE, opens_gate=True),
+                settings=Settings(new=OnNew.ALLOW),
+                on=None,
+            )
+        ],
+        None,
+        ("mlp: gates/a/perfgate.json says NO_BASELINE where no machine was read",),
     ),
     (
         "a gain of metrics that are only shown",
