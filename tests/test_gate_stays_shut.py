@@ -1329,8 +1329,8 @@ GATE SHUT: 2 reasons above
         ),
         says="""
 Exit: no GPU here
-GATE SHUT: pytest was ended with exit status 0 before the gate was told: by pytest.exit in a conftest or
-    plugin, for one. That is no success; let it raise, or skip what it cannot run.
+GATE SHUT: pytest was ended with exit status 0 before the gate was told: by pytest.exit or pytest_cmdline_main
+    in a conftest or plugin, for one. That is no success; let it raise, or skip what it cannot run.
 """,
     ),
     Case(
@@ -1341,8 +1341,8 @@ GATE SHUT: pytest was ended with exit status 0 before the gate was told: by pyte
         ),
         says="""
 Exit: no GPU here
-GATE SHUT: pytest was ended with exit status 0 before the gate was told: by pytest.exit in a conftest or
-    plugin, for one. That is no success; let it raise, or skip what it cannot run.
+GATE SHUT: pytest was ended with exit status 0 before the gate was told: by pytest.exit or pytest_cmdline_main
+    in a conftest or plugin, for one. That is no success; let it raise, or skip what it cannot run.
 """,
     ),
     Case(
@@ -1353,8 +1353,30 @@ GATE SHUT: pytest was ended with exit status 0 before the gate was told: by pyte
         ),
         says="""
 Exit: all is well
-GATE SHUT: pytest was ended with exit status 0 before the gate was told: by pytest.exit in a conftest or
-    plugin, for one. That is no success; let it raise, or skip what it cannot run.
+GATE SHUT: pytest was ended with exit status 0 before the gate was told: by pytest.exit or pytest_cmdline_main
+    in a conftest or plugin, for one. That is no success; let it raise, or skip what it cannot run.
+""",
+    ),
+    Case(
+        name="a conftest that returns 0 in place of all that pytest does",
+        arrange=partial(
+            left_early,
+            conftest="def pytest_cmdline_main():\n    return 0\n",
+        ),
+        says="""
+GATE SHUT: pytest was ended with exit status 0 before the gate was told: by pytest.exit or pytest_cmdline_main
+    in a conftest or plugin, for one. That is no success; let it raise, or skip what it cannot run.
+""",
+    ),
+    Case(
+        name="a conftest that leaves with 0 before a session begins",
+        arrange=partial(
+            left_early,
+            conftest="def pytest_cmdline_main():\n    sys.exit()\n",
+        ),
+        says="""
+GATE SHUT: pytest was ended with exit status 0 before the gate was told: by pytest.exit or pytest_cmdline_main
+    in a conftest or plugin, for one. That is no success; let it raise, or skip what it cannot run.
 """,
     ),
     Case(

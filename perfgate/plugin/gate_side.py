@@ -66,6 +66,8 @@ COMPLETE = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO
 """Exit statuses of a pytest that came to its end."""
 LOOKING = ("collectonly", "showfixtures", "show_fixtures_per_test", "cacheshow")
 """Options under which nothing is to be measured."""
+ASKING = ("help", "version", "markers")
+"""Options that pytest answers without a session."""
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -448,14 +450,14 @@ def close_gate(session: pytest.Session) -> None:
 
 def held_status(config: pytest.Config) -> int:
     """The exit status of a pytest that ended with 0: another hook may have set that, or ended it before the gate."""
-    begun = config.pluginmanager.hasplugin("session")  # not for --help and the like
-    if not begun or any(config.getoption(option, None) for option in LOOKING):
+    if any(config.getoption(option, None) for option in (*LOOKING, *ASKING)):
         return int(pytest.ExitCode.OK)
     closing = config.stash.get(CLOSING, None)
     if not config.stash.get(TOLD, False) and (closing is None or not closing.opens):
         sys.stderr.write(
-            "GATE SHUT: pytest was ended with exit status 0 before the gate was told: by pytest.exit in a conftest "
-            "or plugin, for one. That is no success; let it raise, or skip what it cannot run.\n"
+            "GATE SHUT: pytest was ended with exit status 0 before the gate was told: by pytest.exit or "
+            "pytest_cmdline_main in a conftest or plugin, for one. That is no success; let it raise, or skip what it "
+            "cannot run.\n"
         )
     return int(pytest.ExitCode.TESTS_FAILED) if closing is None else closing.exit_status
 

@@ -584,3 +584,12 @@ def test_a_file_given_with_a_space_does_not_choose_the_project(
 def test_a_file_of_the_project_may_be_given_with_a_space(blessed: Project) -> None:
     assert blessed.gate("--perfgate-json", "out.json").status == 0
     assert blessed.gate("--perfgate-json", "out.json").status == 0
+
+
+@pytest.mark.parametrize(
+    "question", ["--help", "-VV", "--markers", "--fixtures", "--fixtures-per-test", "--cache-show"]
+)
+def test_what_only_asks_pytest_is_answered_and_no_gate(project: Project, question: str) -> None:
+    project.workload()
+    seen = project.pytest("--perfgate", question, *(["-p", "cacheprovider"] if question == "--cache-show" else []))
+    assert (seen.status, "GATE" in seen.out + seen.err) == (0, False)
