@@ -354,6 +354,14 @@ def left_early(project: Project, conftest: str) -> None:
     project.write("conftest.py", f"import sys\n\nimport pytest\n\n{conftest}")
 
 
+def plugged(project: Project, plugin: str) -> None:
+    """A plugin that the environment names, beside a workload that has regressed."""
+    blessed(project, SLOWER)
+    project.write("plugged_in.py", f"import sys\n\nimport pytest\n\n{plugin}")
+    project.patch.syspath_prepend(str(project.root))
+    project.patch.setenv("PYTEST_PLUGINS", "plugged_in")
+
+
 def link_to_nowhere(project: Project) -> None:
     blessed(project)
     file = project.root / "baselines" / "nvidia-h200" / "loop.json"
@@ -1404,8 +1412,48 @@ GATE SHUT: pytest was ended with exit status 0 before the gate was told: by pyte
         ),
         status=4,
         says="""
-ERROR: --perfgate: a conftest left with sys.exit(0) while it was loaded, so nothing was measured. That is no
-    success.
+ERROR: --perfgate: a conftest or plugin left with sys.exit(0) while it was loaded, so nothing was measured.
+    That is no success.
+Let it raise, or skip what it cannot run.
+""",
+    ),
+    Case(
+        name="a plugin that leaves with 0 while it is loaded",
+        arrange=partial(
+            plugged,
+            plugin="sys.exit(0)\n",
+        ),
+        status=4,
+        says="""
+ERROR: --perfgate: a conftest or plugin left with sys.exit(0) while it was loaded, so nothing was measured.
+    That is no success.
+Let it raise, or skip what it cannot run.
+""",
+    ),
+    Case(
+        name="a plugin that leaves with 0 where it declares its options",
+        arrange=partial(
+            plugged,
+            plugin="def pytest_addoption():\n    sys.exit(0)\n",
+        ),
+        status=4,
+        says="""
+ERROR: --perfgate: a conftest or plugin left with sys.exit(0) while it was loaded, so nothing was measured.
+    That is no success.
+Let it raise, or skip what it cannot run.
+""",
+    ),
+    Case(
+        name="a plugin that leaves with 0 when conftests are loaded",
+        arrange=partial(
+            plugged,
+            plugin="@pytest.hookimpl(wrapper=True, tryfirst=True)\n"
+            "def pytest_load_initial_conftests():\n    yield\n    sys.exit()\n",
+        ),
+        status=4,
+        says="""
+ERROR: --perfgate: a conftest or plugin left with sys.exit(0) while it was loaded, so nothing was measured.
+    That is no success.
 Let it raise, or skip what it cannot run.
 """,
     ),

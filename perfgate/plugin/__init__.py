@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
+import shlex
 import sys
 from collections.abc import Generator
 from functools import partial
@@ -52,10 +54,38 @@ OPTIONS = (
     ),
 )
 """Options that only mean something under --perfgate: flag, arguments of argparse."""
+_BEGUN = pytest.StashKey[bool]()
+"""Whether all is loaded, and pytest does what it was started for."""
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    """Declare the options."""
+def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
+    """Declare the options, and be asked when pytest ends."""
+    config = pluginmanager.get_plugin("pytestconfig")
+    assert isinstance(config, pytest.Config)
+    config.add_cleanup(partial(_refuse_leaving, config))
+    _declare_options(parser)
+
+
+def _refuse_leaving(config: pytest.Config) -> None:
+    """Let no conftest or plugin leave for success before `_Outermost` sees to that.
+
+    Not held are plugins of `-p`: pytest imports them, and asks for their options, before it knows this one.
+
+    Raises:
+        pytest.UsageError: one did.
+    """
+    left = sys.exception()
+    if not isinstance(left, SystemExit) or left.code or config.stash.get(_BEGUN, False):
+        return
+    given = [*shlex.split(os.environ.get("PYTEST_ADDOPTS", "")), *config.getini("addopts")]
+    if "--perfgate" in (*given, *config.invocation_params.args):
+        raise pytest.UsageError(
+            "--perfgate: a conftest or plugin left with sys.exit(0) while it was loaded, so nothing was measured. "
+            "That is no success.\nLet it raise, or skip what it cannot run."
+        ) from None
+
+
+def _declare_options(parser: pytest.Parser) -> None:
     group = parser.getgroup("perfgate", "GPU performance gate")
     group.addoption(
         "--perfgate",
@@ -85,15 +115,7 @@ def pytest_load_initial_conftests(
         importlib.import_module("perfgate.plugin.handed_on").note_early(early_config, parser, args)
     elif getattr(given, "perfgate_worker", None):
         importlib.import_module("perfgate.plugin.handed_on").prepend_addopts(early_config, parser, args)
-    try:
-        yield
-    except SystemExit as left:
-        if left.code or not getattr(given, "perfgate", False):
-            raise
-        raise pytest.UsageError(
-            "--perfgate: a conftest left with sys.exit(0) while it was loaded, so nothing was measured. "
-            "That is no success.\nLet it raise, or skip what it cannot run."
-        ) from None
+    yield
     if getattr(given, "perfgate", False):
         early_config.pluginmanager.register(_Outermost())
 
@@ -112,6 +134,7 @@ class _Outermost:
                 "--perfgate: pytest-xdist was asked to run again whatever fails until it passes (-f). A gate gives one "
                 "verdict.\nLeave -f out."
             )
+        config.stash[_BEGUN] = True
         status: int | pytest.ExitCode | None = None
         try:
             status = yield
