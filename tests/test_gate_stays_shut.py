@@ -426,6 +426,8 @@ loop: NO_BASELINE (1 run)
   metric     now
   -------  -----
   step_ms  1.234
+  remark      whether the warm-up was long enough is not shown: that takes 8 measured steps or more, and 4
+      were asked for
   next        A baseline needs 5 runs; gates of the same code are joined. If these numbers are right, make
       them the baseline: perfgate bless loop --reason "..."
   files       .perfgate/results/no-gpu/loop/TIME
