@@ -39,6 +39,8 @@ _VERSION_FILE: Final = re.compile(r"_*(version|about|(build|git)_?(info|version)
 _VERSION_LINE: Final = re.compile(rb"^[ \t]*__version\w*[ \t]*[:=].*$", re.MULTILINE)
 """What tools write a version into while they build: it differs in every fresh copy."""
 
+HUB: Final = "hubconf.py"
+"""What each repository has that `torch.hub` puts on the path: its modules are often called as a project's own."""
 
 AnyPath = TypeVar("AnyPath", bound=PurePath)
 
@@ -67,14 +69,16 @@ def hold_to_project(
     """Return SHA-256 by path of the project's files of which an equal copy was loaded, from elsewhere.
 
     ```
-    the same file below the root or `src`, with other content           stale, where it was installed as the project, or
-                                                                        lies in a project of its name
+    the same file below the root or `src`, with other content, among    stale, where it was installed as the project
+    installed packages
+    the same, from anywhere else (a folder on PYTHONPATH)               stale, but where it is known to be of another
+                                                                        project: by its name, by git, by torch.hub
     the same place in another working tree or clone of the repository   stale
     the same file in what a build has left below the root (`build/lib`)  stale
     installed from a folder of the repository, or by the name of a      stale
     project in it that has the same file in any layout
     equal; not in the project; generated (git ignores it); compiled     none of it
-    not to be read, as in an archive; of nobody that is known           none of it
+    not to be read, as in an archive                                    none of it
     ```
 
     Raises:
@@ -96,10 +100,7 @@ def hold_to_project(
                 fact=f"{loaded.name} was loaded from {loaded.file}, which differs from the project's "
                 f"{project.from_root(own[0])}",
                 expectation="A gate measures what is in the project",
-                next_step="Install it so that its own files are loaded (pip install -e .), "
-                "or install it again (pip install .)."
-                if loaded.twin is None
-                else "Let PYTHONPATH lead to this working tree, and install from it (pip install -e .).",
+                next_step=project.way_out(loaded),
             )
     ignored = project.ignored(equal)
     return {path: hashlib.sha256(file.read_bytes()).hexdigest() for path, file in equal.items() if path not in ignored}
@@ -261,8 +262,35 @@ class _Project:
             return canonicalize_name(top) in self._names or any(
                 top in one.tops for one in (*ours, *built_in(self.root))
             )
-        above = next((folder for folder in (loaded.site, *loaded.site.parents) if _is_project(folder)), None)
-        return above is not None and not project_names(above).isdisjoint(self._names)
+        return not self._is_of_others(loaded.site, real)
+
+    def _is_of_others(self, site: Path, file: Path) -> bool:
+        """Whether a file is known to be another project's.
+
+        One that nobody knows is none: a copy in front of the project on the path would be measured for ever.
+        """
+        if (site / HUB).is_file() and not (self.root / HUB).is_file():
+            return True
+        above = next((folder for folder in (site, *site.parents) if _is_project(folder)), None)
+        names = frozenset() if above is None else project_names(above)
+        if names:
+            return names.isdisjoint(self._names)
+        with suppress(RepositoryUnreadable):  # of this repository it is not, else it would have a twin
+            return not file.is_relative_to(self._top) and git.is_tracked(file.parent, file, env=self._env)
+        return False
+
+    def way_out(self, loaded: Loaded) -> str:
+        """What to do about a copy that is stale."""
+        if loaded.twin is not None:
+            return "Let PYTHONPATH lead to this working tree, and install from it (pip install -e .)."
+        if is_installed(loaded.site) or any(one.holds(loaded.inner) for one in self._installed_in(loaded.site)):
+            return (
+                "Install it so that its own files are loaded (pip install -e .), or install it again (pip install .)."
+            )
+        return (
+            "Take its folder off PYTHONPATH, or install the project so that its own files are loaded "
+            "(pip install -e .)."
+        )
 
     def _is_installed_as(self, one: Distribution, own: Sequence[Path]) -> bool:
         if one.source is not None and self._holds(one.source):
@@ -335,11 +363,17 @@ _NEVER: Final = frozenset({"conftest", "sitecustomize", "usercustomize"})
 def _site(name: str, file: Path) -> Path | None:
     """The folder of the path in which a file was found as the module of that name; None where it has another."""
     if name == "__main__":
-        return next((above for above in file.parents if above.name in INSTALLED), None)
+        return next((above for above in file.parents if above.name in INSTALLED), _outside_its_package(file))
     for parts in ((*name.split("."), "__init__.py"), (*name.split(".")[:-1], f"{name.rpartition('.')[2]}.py")):
         if file.parts[-len(parts) :] == parts:
             return Path(*file.parts[: -len(parts)])
     return next((above for above in file.parents if above.name in INSTALLED), None)
+
+
+def _outside_its_package(file: Path) -> Path | None:
+    """The folder around the package that a module is in, as `python -m` finds it; None of one that is in none."""
+    above = next((folder for folder in file.parents if not (folder / "__init__.py").is_file()), None)
+    return None if above == file.parent else above
 
 
 def _forms(file: AnyPath) -> list[AnyPath]:

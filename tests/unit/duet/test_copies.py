@@ -101,12 +101,60 @@ def test_a_copy_is_stale_whatever_its_form(
         held(repository, tmp_path, modules)
 
 
-@pytest.mark.parametrize("site", ["hub/dino_main", "tools", "usr/lib/python3/dist-packages"])
-def test_what_nobody_installed_and_no_project_of_that_name_holds_is_no_copy(
-    repository: Repository, tmp_path: Path, site: str
+@pytest.mark.parametrize(
+    "modules", [{"proj.core": "proj/core.py"}, {"__main__": "proj/core.py"}, {"helpers": "helpers.py"}]
+)
+@pytest.mark.parametrize("config", [{}, {"pyproject.toml": "[tool.perfgate]\n"}], ids=["named", "without a name"])
+def test_a_copy_that_nobody_installed_is_held_to_the_project_as_well(
+    repository: Repository, tmp_path: Path, modules: dict[str, str], config: dict[str, str]
 ) -> None:
-    installed(tmp_path, {"helpers.py": OLD, **distribution("other", "else.py")}, site)
+    """A folder that was copied, in front of the project on PYTHONPATH."""
+    repository.write(config)
+    (name, file), *_ = modules.items()
+    own = file if name == "helpers" else f"src/{file}"
+    installed(tmp_path, {"proj/__init__.py": "", "proj/core.py": NEW, "helpers.py": NEW}, "app")
+    assert held(repository, tmp_path, {name: f"app/{file}"}) == {own: sha(NEW)}
+    installed(tmp_path, {file: OLD}, "app")
+    with pytest.raises(CodeStale) as caught:
+        held(repository, tmp_path, {name: f"app/{file}"})
+    assert str(caught.value) == (
+        f"mlp: {name} was loaded from {tmp_path}/app/{file}, which differs from the project's {own}. "
+        "A gate measures what is in the project.\n"
+        "Take its folder off PYTHONPATH, or install the project so that its own files are loaded (pip install -e .)."
+    )
+
+
+@pytest.mark.parametrize(
+    ("site", "more"),
+    [
+        ("hub/dino_main", {"hubconf.py": ""}),
+        ("shared/src", {"../pyproject.toml": '[project]\nname = "shared"\n'}),
+        ("usr/lib/python3/dist-packages", distribution("other", "else.py")),
+        ("usr/lib/python3", {}),
+    ],
+    ids=["a repository of torch.hub", "another project", "beside the system's packages", "the system's own"],
+)
+def test_what_is_known_to_be_of_others_is_no_copy(
+    repository: Repository, tmp_path: Path, site: str, more: dict[str, str]
+) -> None:
+    installed(tmp_path, {"helpers.py": OLD, **more}, site)
     assert held(repository, tmp_path, {"helpers": f"{site}/helpers.py"}) == {}
+
+
+def test_what_another_repository_tracks_is_no_copy_and_what_merely_lies_in_it_may_be_one(
+    repository: Repository, tmp_path: Path
+) -> None:
+    other = Repository(tmp_path / "research")
+    other.commit({"helpers.py": OLD})
+    other.write({"proj/core.py": OLD})
+    assert held(repository, tmp_path, {"helpers": "research/helpers.py"}) == {}
+    with pytest.raises(CodeStale):
+        held(repository, tmp_path, {"proj.core": "research/proj/core.py"})
+
+
+def test_a_script_of_ones_own_elsewhere_is_no_copy(repository: Repository, tmp_path: Path) -> None:
+    installed(tmp_path, {"helpers.py": OLD}, "bin")
+    assert held(repository, tmp_path, {"__main__": "bin/helpers.py"}) == {}
 
 
 def test_what_building_the_project_left_tells_its_top_level_names(repository: Repository, tmp_path: Path) -> None:
