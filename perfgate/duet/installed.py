@@ -19,6 +19,8 @@ from packaging.utils import canonicalize_name
 LAYOUTS: Final = (".", "src")
 """Where a project's packages lie, from its root."""
 
+_IMPORTED: Final = re.compile(r"^import[ \t]+(\w+)", re.MULTILINE)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Origin:
@@ -51,6 +53,22 @@ class Distribution:
         if self.has_record:
             return f"\n{inner.as_posix()}," in self.files
         return f"\n{inner.parts[0].removesuffix('.py')}\n" in self.files
+
+    @property
+    def recorded(self) -> frozenset[str]:
+        """Its files, from the folder that it is installed in; none where it has no record."""
+        lines = self.files.splitlines() if self.has_record else ()
+        return frozenset(line.rsplit(",", 2)[0] for line in lines if line)
+
+    def finders(self, site: Path) -> frozenset[str]:
+        """Those of its files that its `.pth` files import: they lead to a project that is installed in place."""
+        found: set[str] = set()
+        for name in self.recorded:
+            if name.endswith(".pth"):
+                with suppress(OSError):
+                    text = (site / name).read_text("utf-8", "replace")
+                    found |= {f"{module}.py" for module in _IMPORTED.findall(text)}
+        return frozenset(found & self.recorded)
 
     @property
     def tops(self) -> frozenset[str]:

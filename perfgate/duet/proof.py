@@ -166,6 +166,8 @@ def strays(witness: Witness, tree: Worktree, *, own: Path | None) -> tuple[str, 
     elsewhere, and the checkout has a module of that name                             a copy in site-packages
     elsewhere, and installed from a folder of the repository, or as one of its        the same, in any layout
     projects by name
+    the same in place (editable), where the file itself lies among the installed       compiled code: scikit-build-core,
+    and does not only lead to the project's                                            maturin
     elsewhere, in another working tree or clone, and the checkout has another file     an editable installation of that
     there
     ```
@@ -200,10 +202,12 @@ def strays(witness: Witness, tree: Worktree, *, own: Path | None) -> tuple[str, 
         if _is_of_project(file, tree) and not any(file.is_relative_to(folder) for folder in foreign)
     ]
     names = _modules_at((tree.root, tree.root / "src", tree.top, tree.top / "src"), elsewhere)
-    local = _installed_from(tree, {site for file in elsewhere.values() if (site := _site_of(file)) is not None})
+    sites = {site for file in elsewhere.values() if (site := _site_of(file)) is not None}
+    local, put_beside = _installed_from(tree, sites), _put_beside_links(tree, sites)
     others = OtherTrees(tree.top)
     for name, file in elsewhere.items():
-        if name in names or (_site_of(file), name.partition(".")[0]) in local or _differs(file, tree, others):
+        is_local = (_site_of(file), name.partition(".")[0]) in local or file in put_beside
+        if name in names or is_local or _differs(file, tree, others):
             found.append(f"{name} from {file}")
     return tuple(found)
 
@@ -273,21 +277,38 @@ def _site_of(file: Path) -> Path | None:
 
 def _installed_from(tree: Worktree, sites: Collection[Path]) -> set[tuple[Path | None, str]]:
     """The top-level names, by folder, that were installed there from the repository proper, or as a project of it."""
-
-    def is_local(info: Path) -> bool:
-        origin = origin_of(info)
-        if origin.is_editable or (origin.path is not None and origin.path.is_relative_to(tree.home)):
-            return False
-        if name_of(info) in tree.names:
-            return True
-        return origin.source is not None and origin.source.is_relative_to(tree.origin_top)
-
     return {
         (site, top.partition(".")[0])
         for site in sites
         for info in site.glob("*.dist-info")
-        if is_local(info)
+        if not origin_of(info).is_editable and is_of_repository(info, tree)
         for one in distribution_at(info)
         for top in one.tops
         if top and not top.endswith(".dist-info")
     }
+
+
+def _put_beside_links(tree: Worktree, sites: Collection[Path]) -> set[Path]:
+    """The files, without links, that installing the repository's projects in place has put among the packages.
+
+    What only leads to the project's files is none: `.pth` files, and the finders that these import.
+    """
+    return {
+        Path(os.path.realpath(site / inner))
+        for site in sites
+        for info in site.glob("*.dist-info")
+        if origin_of(info).is_editable and is_of_repository(info, tree)
+        for one in distribution_at(info)
+        for inner in one.recorded - one.finders(site)
+        if not inner.startswith(f"{info.name}/")
+    }
+
+
+def is_of_repository(info: Path, tree: Worktree) -> bool:
+    """Whether what was installed is, by its folder or its name, a project of the repository, not of the checkout."""
+    origin = origin_of(info)
+    if origin.path is not None and origin.path.is_relative_to(tree.home):
+        return False
+    if name_of(info) in tree.names:
+        return True
+    return origin.is_folder and origin.path is not None and origin.path.is_relative_to(tree.origin_top)

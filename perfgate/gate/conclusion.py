@@ -109,7 +109,10 @@ def other_packages(underway: Underway, baseline: Baseline) -> str | None:
 
 
 def _shift(underway: Underway, stored: Baseline, reference: Baseline) -> str:
-    """Say what a duet does not show: that both sides are slower than when it was blessed, or newer packages."""
+    """Say what a duet does not show: that both sides are slower than when it was blessed, or newer packages.
+
+    Not that the code has not become so: it is what was proven to be the commit's that did not change, not all that ran.
+    """
     told = ""
     if (updated := other_packages(underway, stored)) is not None:
         told = f" But {updated}: both sides ran with that, and what it costs is not in this."
@@ -121,8 +124,8 @@ def _shift(underway: Underway, stored: Baseline, reference: Baseline) -> str:
     lost = median(now) / median(then) - 1
     if lost > underway.policy.budgets.get(Metric.STEP_MS, spec.budget):
         told += (
-            f" But the baseline's commit itself takes {percent(lost)} % longer now than when it was blessed: the "
-            "machine or its software has become slower, not the code."
+            f" But the baseline's commit itself, as it runs here, takes {percent(lost)} % longer now than when it was "
+            "blessed: the machine, its software, or something else that no commit holds has become slower."
         )
     return told
 

@@ -154,8 +154,9 @@ def test_neighbours_in_a_monorepo_are_the_projects_too(tree: Worktree, tmp_path:
     [
         ("project", {}, True),
         ("project/libs/core", {}, True),
-        ("project", {"editable": True}, False),
+        ("project", {"editable": True}, True),
         ("elsewhere", {}, False),
+        ("elsewhere", {"editable": True}, False),
         (CHECKOUT, {}, False),
     ],
 )
@@ -176,7 +177,8 @@ def test_what_was_installed_from_the_repository_is_its_own_in_any_layout(
         ("odd", {}, True),
         ("odd", {"url": "https://a.b/odd-1-py3-none-any.whl", "archive_info": {}}, True),
         ("odd", {"url": "file:///a/clone", "dir_info": {}}, True),
-        ("odd", {"url": "file:///a/clone", "dir_info": {"editable": True}}, False),
+        ("odd", {"url": "file:///a/clone", "dir_info": {"editable": True}}, True),
+        ("other", {"url": "file:///a/clone", "dir_info": {"editable": True}}, False),
         ("odd", {"url": f"file:///{CHECKOUT}/dist/odd-1-py3-none-any.whl", "archive_info": {}}, False),
         ("other", {}, False),
         ("other", {"url": "file:///project/dist/odd-1-py3-none-any.whl", "archive_info": {}}, False),
@@ -192,6 +194,44 @@ def test_what_bears_the_name_of_a_project_of_the_repository_is_its_own_in_any_la
     mine = replace(tree, names=frozenset({name}))
     modules = {"odd.core": f"{SITE}/odd/core.py", "torch": f"{SITE}/torch/__init__.py"}
     assert bool(strays(told(tmp_path, modules), mine, own=None)) is is_stray
+
+
+FINDERS = {
+    "_editable_skbc_fast.pth": "import _editable_skbc_fast\n",
+    "__editable__.fast-1.pth": "import __editable___fast_1_finder; __editable___fast_1_finder.install()\n",
+    "_fast.pth": "# a comment\n/projects/fast/src\n",
+}
+
+
+def test_compiled_code_of_an_installation_in_place_is_the_projects_and_what_leads_to_it_is_not(
+    tree: Worktree, tmp_path: Path
+) -> None:
+    """As scikit-build-core and maturin leave it."""
+    site, info = tmp_path / SITE, "fast-1.dist-info"
+    modules = (
+        "fast.cpython-311.so",
+        "space/fast/_c.abi3.so",
+        "_editable_skbc_fast.py",
+        "__editable___fast_1_finder.py",
+    )
+    write(site, *modules, "space/other/_c.abi3.so", f"{info}/RECORD")
+    for name, text in FINDERS.items():
+        (site / name).write_text(text)
+    record = (*modules, *FINDERS, "missing.pth", f"{info}/RECORD", f"{info}/METADATA", "../../../bin/fast")
+    (site / info / "RECORD").write_text("".join(f"{name},sha256=x,1\n" for name in record))
+    url = (tmp_path / "project").as_uri()
+    (site / info / "direct_url.json").write_text(json.dumps({"url": url, "dir_info": {"editable": True}}))
+    loaded = {
+        "fast": f"{SITE}/fast.cpython-311.so",
+        "space.fast._c": f"{SITE}/space/fast/_c.abi3.so",
+        "space.other._c": f"{SITE}/space/other/_c.abi3.so",
+        "_editable_skbc_fast": f"{SITE}/_editable_skbc_fast.py",
+        "__editable___fast_1_finder": f"{SITE}/__editable___fast_1_finder.py",
+    }
+    assert strays(told(tmp_path, loaded), tree, own=None) == (
+        f"fast from {site}/fast.cpython-311.so",
+        f"space.fast._c from {site}/space/fast/_c.abi3.so",
+    )
 
 
 @pytest.mark.parametrize("note", ["{", "[]", "{}", '{"dir_info": {}}', '{"url": 1, "dir_info": {}}'])
