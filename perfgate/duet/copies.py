@@ -387,7 +387,12 @@ def _is_same(copy: Path, own: Path) -> bool:
     theirs, ours = _read(copy), _read(own)
     if theirs is None or ours is None:
         return False
-    return theirs == ours or _VERSION_FILE.fullmatch(own.stem) is not None or _plain(theirs) == _plain(ours)
+    return theirs == ours or is_version_file(own) or _plain(theirs) == _plain(ours)
+
+
+def is_version_file(file: Path) -> bool:
+    """Whether a file is, by its name, one that tools write a version into."""
+    return _VERSION_FILE.fullmatch(file.stem) is not None
 
 
 def _read(file: Path) -> bytes | None:

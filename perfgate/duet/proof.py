@@ -88,10 +88,10 @@ def prove_worker(
     """
     _refuse_strays(workload, tree, witnesses, own=PACKAGE)
     if all(witness.pid != pid for witness in witnesses):
-        raise _unproven(workload, tree, "the worker did not say which code it loaded", SILENCE)
+        raise unproven(workload, tree, "the worker did not say which code it loaded", SILENCE)
     top, source = (Path(os.path.realpath(path)) for path in (tree.root, tree.root / workload.source))
     if not source.is_relative_to(top) or source.relative_to(top).as_posix() not in code:
-        raise _unproven(workload, tree, f"{workload.source} was not loaded from it", ENVIRONMENT)
+        raise unproven(workload, tree, f"{workload.source} was not loaded from it", ENVIRONMENT)
 
 
 def prove_command(workload: Workload, tree: Worktree, witnesses: Sequence[Witness]) -> None:
@@ -102,14 +102,14 @@ def prove_command(workload: Workload, tree: Worktree, witnesses: Sequence[Witnes
     """
     _refuse_strays(workload, tree, witnesses, own=None)
     if not witnesses:
-        raise _unproven(workload, tree, "no Python process of its command said which code it loaded", SILENCE)
+        raise unproven(workload, tree, "no Python process of its command said which code it loaded", SILENCE)
     loaded = {file for witness in witnesses for file in _own(witness, tree)}
     if not loaded:
-        raise _unproven(workload, tree, "no file of that commit was loaded", ENVIRONMENT)
+        raise unproven(workload, tree, "no file of that commit was loaded", ENVIRONMENT)
     for word in workload.command or ():
         file = Path(os.path.realpath(tree.root / (workload.cwd or ".") / word))
         if word.endswith(".py") and file.is_relative_to(tree.top) and file.is_file() and file not in loaded:
-            raise _unproven(workload, tree, f"no process said that it ran {os.path.relpath(file, tree.root)}", SILENCE)
+            raise unproven(workload, tree, f"no process said that it ran {os.path.relpath(file, tree.root)}", SILENCE)
 
 
 def prove_measured(
@@ -127,7 +127,7 @@ def prove_measured(
     spoke = {witness.pid for witness in witnesses}
     for pid in measured:
         if pid and pid not in spoke:
-            raise _unproven(workload, tree, f"process {pid}, which took the steps, did not say what it loaded", SILENCE)
+            raise unproven(workload, tree, f"process {pid}, which took the steps, did not say what it loaded", SILENCE)
 
 
 SILENCE: Final = (
@@ -145,10 +145,11 @@ def _refuse_strays(workload: Workload, tree: Worktree, witnesses: Sequence[Witne
     if found:
         more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
         told = ", ".join(found[:SHOWN])
-        raise _unproven(workload, tree, f"code of the project was loaded from elsewhere ({told}{more})", ENVIRONMENT)
+        raise unproven(workload, tree, f"code of the project was loaded from elsewhere ({told}{more})", ENVIRONMENT)
 
 
-def _unproven(workload: Workload, tree: Worktree, fact: str, why: tuple[str, str]) -> CodeUnproven:
+def unproven(workload: Workload, tree: Worktree, fact: str, why: tuple[str, str]) -> CodeUnproven:
+    """What to say of a run in a checkout that is not shown to be of its code; `why` is expectation and next step."""
     return CodeUnproven(
         subject=f"{workload.id} at {tree.subject}",
         fact=fact,
@@ -202,11 +203,11 @@ def strays(witness: Witness, tree: Worktree, *, own: Path | None) -> tuple[str, 
         if _is_of_project(file, tree) and not any(file.is_relative_to(folder) for folder in foreign)
     ]
     names = _modules_at((tree.root, tree.root / "src", tree.top, tree.top / "src"), elsewhere)
-    sites = {site for file in elsewhere.values() if (site := _site_of(file)) is not None}
+    sites = {site for file in elsewhere.values() if (site := site_of(file)) is not None}
     local, put_beside = _installed_from(tree, sites), _put_beside_links(tree, sites)
     others = OtherTrees(tree.top)
     for name, file in elsewhere.items():
-        is_local = (_site_of(file), name.partition(".")[0]) in local or file in put_beside
+        is_local = (site_of(file), name.partition(".")[0]) in local or file in put_beside
         if name in names or is_local or _differs(file, tree, others):
             found.append(f"{name} from {file}")
     return tuple(found)
@@ -251,9 +252,9 @@ def _modules_at(folders: Sequence[Path], names: Collection[str]) -> set[str]:
             if package not in listed(folder):
                 return False
             folder /= package
-        module = any(entry == f"{last}.py" or _is_extension(entry, last) for entry in listed(folder))
+        module = any(entry == f"{last}.py" or is_extension(entry, last) for entry in listed(folder))
         package_file = last in listed(folder) and any(
-            entry == "__init__.py" or _is_extension(entry, "__init__") for entry in listed(folder / last)
+            entry == "__init__.py" or is_extension(entry, "__init__") for entry in listed(folder / last)
         )
         return module or package_file
 
@@ -266,11 +267,12 @@ def _modules_at(folders: Sequence[Path], names: Collection[str]) -> set[str]:
     }
 
 
-def _is_extension(entry: str, name: str) -> bool:
+def is_extension(entry: str, name: str) -> bool:
+    """Whether a file is, by its name, the compiled module of a name: of whichever Python."""
     return entry.startswith(f"{name}.") and entry.endswith(".so")
 
 
-def _site_of(file: Path) -> Path | None:
+def site_of(file: Path) -> Path | None:
     """The innermost folder of installed packages above a file."""
     return next((above for above in file.parents if above.name in INSTALLED), None)
 

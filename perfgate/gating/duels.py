@@ -9,13 +9,13 @@ from typing import ClassVar
 
 from perfgate import running
 from perfgate.duet.environment import declared_there
+from perfgate.duet.sides import prove_apart
 from perfgate.gate import NOT_MEASURED_BY, Pair
 from perfgate.gating.against import SHOWN_SHA
 from perfgate.gating.listener import Listener
 from perfgate.gating.series import Series, complaining, kept_busy, measure
 from perfgate.model.baseline import code_digest
 from perfgate.model.errors import CodeUnproven, PerfgateError, WorktreeFailed
-from perfgate.model.sample import Run
 from perfgate.model.workload import Workload
 
 
@@ -39,31 +39,46 @@ class AlternateDuel:
         """Make pair `index` (from 0): the other commit first in every other pair, so that a drift hits both alike.
 
         Raises:
-            CodeUnproven: what ran is not shown to be the commit's, or is not what was blessed.
+            CodeUnproven: what ran is not shown to be the commit's, is not what was blessed, or is of both sides.
             RevisionMissing: the commit has no such workload.
             WorktreeFailed: the workload does not run there.
         """
         title = f"pair {index + 1} of {planned}"
         if index % 2:
             candidate = self.series.measure_as(f"{title}, candidate")
-            return Pair(reference=self._reference(self._reference_folder(index), title), candidate=candidate)
-        reference = self._reference(self._reference_folder(index), title)
-        return Pair(reference=reference, candidate=self.series.measure_as(f"{title}, candidate"))
+            there = self._reference(self._reference_folder(index), title)
+        else:
+            there = self._reference(self._reference_folder(index), title)
+            candidate = self.series.measure_as(f"{title}, candidate")
+        self._hold_apart(there)
+        return Pair(reference=there.run, candidate=candidate)
 
     def alone(self) -> Pair:
         """Make one run of either side, one after the other; raises what `pair` does."""
-        there = self._measured_there(self.folder / "reference-alone", "alone")
-        reference = self._as_blessed(there)
+        there = self._reference(self.folder / "reference-alone", "alone")
         candidate = self.series.measure_as("alone, candidate")
+        self._hold_apart(there)
         account = there.account
         return Pair(
-            reference=reference,
+            reference=there.run,
             candidate=candidate,
             cores=(None if account is None else account.cores, self.series.cores),
         )
 
-    def _reference(self, folder: Path, title: str) -> Run:
+    def _reference(self, folder: Path, title: str) -> running.Measured:
         return self._as_blessed(self._measured_there(folder, title))
+
+    def _hold_apart(self, there: running.Measured) -> None:
+        """Hold what the other commit's run loaded to what the candidate's, which was taken last, did."""
+        if self.bench.tree is not None:
+            prove_apart(
+                self.workload,
+                self.bench.tree,
+                reference=there.witnesses,
+                candidate=self.series.witnesses,
+                env=self.bench.env,
+                began_at=self.bench.began_at,
+            )
 
     def _measured_there(self, folder: Path, title: str) -> running.Measured:
         self._refuse_other_words()
@@ -114,7 +129,7 @@ class AlternateDuel:
                 next_step="Bless from a commit without changes, so that it can be run again.",
             )
 
-    def _as_blessed(self, measured: running.Measured) -> Run:
+    def _as_blessed(self, measured: running.Measured) -> running.Measured:
         """A run of the other commit, held to what was blessed."""
         if self.blessed_code is not None and code_digest(measured.code) != self.blessed_code:
             raise CodeUnproven(
@@ -123,7 +138,7 @@ class AlternateDuel:
                 expectation="They load others now, or git writes them here with other bytes (line ends, filters)",
                 next_step="Bless from a fresh checkout, so that the commit can be run again." + self._submodule_advice,
             )
-        return measured.run
+        return measured
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,7 +157,7 @@ class InterleavedDuel(AlternateDuel):
         """Make pair `index` (from 0): the other commit begins in every other pair.
 
         Raises:
-            CodeUnproven: what ran is not shown to be the commit's, or is not what was blessed.
+            CodeUnproven: what ran is not shown to be the commit's, is not what was blessed, or is of both sides.
             RevisionMissing: the commit has no such workload.
             WorktreeFailed: the workload does not run there.
             ConfigInvalid: the workload is a command.
@@ -168,10 +183,9 @@ class InterleavedDuel(AlternateDuel):
                 reference, candidate = running.outlasting_crashes(both, on_crash=self.listener.crashed)
         except running.ReferenceFailed as failed:
             raise self._failed_there(failed.error) from failed.error
-        pair = Pair(
-            reference=self._as_blessed(complaining(reference, busy)),
-            candidate=self.series.take(complaining(candidate, busy)),
-        )
+        there = self._as_blessed(complaining(reference, busy))
+        pair = Pair(reference=there.run, candidate=self.series.take(complaining(candidate, busy)))
+        self._hold_apart(there)
         self.listener.done(f"{title}, {self._shown}", pair.reference)
         self.listener.done(f"{title}, candidate", pair.candidate)
         return pair

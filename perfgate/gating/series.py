@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from perfgate import running
+from perfgate.duet.proof import Witness
 from perfgate.gating.listener import Listener
 from perfgate.machine import wait_until_idle
 from perfgate.model.machine import Machine
@@ -32,6 +33,8 @@ class Series:
         self.last: Run | None = None
         """The candidate's run that was made last, alone."""
         self.code: Mapping[str, str] = {}
+        self.witnesses: tuple[Witness, ...] = ()
+        """What the processes of the run that was taken last said that they loaded."""
         self._account: Account | None = None
         self._withheld: tuple[str, ...] = ()
 
@@ -71,6 +74,7 @@ class Series:
         if self._taken > 1 and measured.code != self.code:
             run = run.model_copy(update={"complaints": (*run.complaints, "the workload's code changed meanwhile")})
         self.code, self._account, self._withheld = measured.code, measured.account, measured.withheld
+        self.witnesses = measured.witnesses
         return run
 
     def annotated(self, verdict: Verdict) -> Verdict:

@@ -43,6 +43,8 @@ class Measured:
     withheld: tuple[str, ...] = ()
     """Names of the environment variables that were not passed to the workload."""
     reports: tuple[Reports, ...] = field(default=())
+    witnesses: tuple[Witness, ...] = ()
+    """What its processes said that they loaded."""
 
 
 def measure_run(
@@ -191,6 +193,7 @@ class Ordered:
             code=ran.code,
             withheld=self.withheld,
             reports=tuple(one.reports for one in captures),
+            witnesses=self.witnesses,
         )
 
     def _remarks(self, processes: tuple[ProcessSample, ...], account: Account | None) -> tuple[str, ...]:

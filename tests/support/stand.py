@@ -10,6 +10,7 @@ from pathlib import Path
 from support import records
 
 from perfgate import running
+from perfgate.duet.proof import Witness
 from perfgate.gating.duels import AlternateDuel, InterleavedDuel
 from perfgate.gating.series import Series
 from perfgate.model.errors import NsysCrashed
@@ -36,6 +37,7 @@ def measured(
     torch: str = "2.6.0",
     cores: float | None = None,
     withheld: str | None = None,
+    loaded: Mapping[str, str] | None = None,
 ) -> running.Measured:
     """A run with what is known beside its numbers."""
     return running.Measured(
@@ -43,6 +45,7 @@ def measured(
         account=Account(ending=Ending.FINISHED, pid=1, torch=torch, cuda="12.4", nvtx="0.2.11", cores=cores),
         code=code,
         withheld=() if withheld is None else (withheld,),
+        witnesses=() if loaded is None else (Witness(pid=1, prefixes=(), modules=loaded),),
     )
 
 

@@ -13,6 +13,7 @@ HERE = Path(__file__).parent
 
 MAY_START_PROCESSES = {
     "duet/test_copies.py": "asks git what is tracked and what ignored",
+    "duet/test_sides.py": "asks git what is tracked and what ignored",
     "duet/test_witness.py": "runs interpreters that say what they loaded",
     "duet/test_worktree.py": "checks commits out with git",
     "duet/test_environment.py": "checks commits out with git",
