@@ -23,6 +23,10 @@ from perfgate.workload_file import read_workload_file
 PACKAGE: Final = Path(__file__).resolve().parents[1]
 """The perfgate that runs this gate, and must be the one inside its workers."""
 
+TORCH_EXTENSIONS: Final = "TORCH_EXTENSIONS_DIR"
+"""Where torch builds what `torch.utils.cpp_extension.load` is given, by a name of the caller's: of two commits at once,
+either would load what the other has built last. A checkout's goes with it: a gate builds it once for that side."""
+
 
 def pin(tree: Worktree) -> None:
     """Put beside the checkout what comes first on the path of its runs.
@@ -225,7 +229,8 @@ def environment_there(
 ) -> dict[str, str]:
     """The environment of a run in the checkout: what Python finds in the project, it finds there.
 
-    The variables that the workload itself declares lead there too, where they are absolute paths of the project.
+    The variables that the workload itself declares lead there too, where they are absolute paths of the project. What
+    torch compiles as it runs lies beside the checkout, whatever was said of that.
 
     Args:
         env: that of the same run in the project.
@@ -253,6 +258,7 @@ def environment_there(
         "PYTHONPATH": os.pathsep.join(dict.fromkeys(folders)),
         FOLDER: str(witnesses),
         WHOLE: "1",
+        TORCH_EXTENSIONS: str(tree.home / "torch_extensions"),
     }
     if workload.command is not None:
         told[ON_SIGTERM] = "1"

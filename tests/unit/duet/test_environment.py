@@ -173,6 +173,14 @@ def test_editable_installations_by_a_finder_lead_into_the_checkout(
     assert told["PYTHONPATH"].split(":")[3:] == [str(tree.root / "code")]
 
 
+def test_what_torch_compiles_as_it_runs_lies_beside_the_checkout(tree: Worktree, repository: Repository) -> None:
+    """Both sides are alive at once, and torch calls what it builds as the caller does."""
+    declared = FUNCTION.model_copy(update={"env": {"TORCH_EXTENSIONS_DIR": str(repository.root / "ext")}})
+    for workload, env in ((FUNCTION, {}), (FUNCTION, {"TORCH_EXTENSIONS_DIR": "/cache"}), (declared, {})):
+        told = environment_there(env, tree, workload=workload, witnesses=WITNESSES)
+        assert told["TORCH_EXTENSIONS_DIR"] == str(tree.home / "torch_extensions")
+
+
 def test_an_interpreter_of_the_checkouts_own_comes_first_with_its_programs(tree: Worktree) -> None:
     (tree.root / ".venv" / "bin").mkdir(parents=True)
     (tree.root / ".venv" / "bin" / "python").symlink_to(sys.executable)

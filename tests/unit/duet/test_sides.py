@@ -1,7 +1,8 @@
-"""What betrays that the two sides of a duet were not apart."""
+"""What betrays that the two sides of a duet were not apart, and what both may load."""
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -18,6 +19,7 @@ from perfgate.model.workload import Workload
 
 FUNCTION = Workload(id="mlp", source="workloads/mlp.py", nodeid="workloads/mlp.py::mlp", steps=4, warmup=1)
 BEGAN_AT = 1000.0
+SITE = "usr/lib/python3/site-packages"
 SO = "cpython-311-x86_64-linux-gnu.so"
 
 
@@ -57,6 +59,157 @@ def of_sides(repository: Repository, tree: Worktree, there: Sequence[Witness], h
     except CodeUnproven as unproven:
         return str(unproven)
     return ""
+
+
+def of_shared(repository: Repository, tree: Worktree, name: str, file: Path, **more: str) -> str:
+    """What is said where both sides loaded one file, and the reference more modules of its own."""
+    here = Witness(pid=1, prefixes=(), modules={name: str(file)})
+    there = {name: str(file), **{module: str(tree.home / path) for module, path in more.items()}}
+    prefix = str(repository.top.parent / "env")
+    return of_sides(repository, tree, [Witness(pid=2, prefixes=(prefix,), modules=there)], [here])
+
+
+def test_what_both_sides_loaded_of_a_build_that_no_package_owns_is_told_with_what_to_do(
+    repository: Repository, tree: Worktree, tmp_path: Path
+) -> None:
+    file = tmp_path / "home" / ".cache" / "torch_extensions" / "py311_cu121" / "stepext" / "stepext.so"
+    assert of_shared(repository, tree, "stepext", file) == (
+        f"mlp at commit 0123456789ab: both sides loaded the same compiled code (stepext from {file}). "
+        "It lies outside both and is of no installed package, so either side's code may be in it.\n"
+        "Let each side build its own, in duet_setup or in a folder beside its files (build_directory, build_dir); "
+        "if it is another project's, install that (pip install)."
+    )
+
+
+def test_the_first_of_what_both_loaded_are_named_and_the_rest_counted(
+    repository: Repository, tree: Worktree, tmp_path: Path
+) -> None:
+    both = told(tmp_path / "cache", {f"m{n}": f"m{n}.so" for n in range(5)})
+    fact = of_sides(repository, tree, [both, both], [both]).split(": ")[1]
+    assert fact.endswith(
+        f"m2 from {tmp_path}/cache/m2.so and 2 more). It lies outside both and is of no installed "
+        "package, so either side's code may be in it.\nLet each side build its own, in duet_setup or "
+        "in a folder beside its files (build_directory, build_dir); if it is another project's, "
+        "install that (pip install)."
+    )
+
+
+def test_a_link_to_what_the_other_side_loaded_is_the_same_file(
+    repository: Repository, tree: Worktree, tmp_path: Path
+) -> None:
+    write(tmp_path / "cache", "ext.so")
+    (tmp_path / "linked").symlink_to("cache")
+    there, here = (told(tmp_path / folder, {"ext": "ext.so"}) for folder in ("cache", "linked"))
+    assert "both sides loaded" in of_sides(repository, tree, [there], [here])
+
+
+def test_an_environment_may_be_links_into_an_installers_cache(
+    repository: Repository, tree: Worktree, tmp_path: Path
+) -> None:
+    """As `uv pip install --link-mode=symlink` makes one."""
+    write(tmp_path, "cache/archive-v0/x/numpy/_c.so", f"{SITE}/numpy/__init__.py", f"{SITE}/pkg_ops-1.dist-info/RECORD")
+    (tmp_path / SITE / "numpy" / "_c.so").symlink_to(tmp_path / "cache/archive-v0/x/numpy/_c.so")
+    file = tmp_path / SITE / "numpy" / "_c.so"
+    assert of_shared(repository, tree, "numpy._c", file) == ""
+    (tmp_path / SITE / "pkg_ops-1.dist-info" / "RECORD").write_text("numpy/_c.so,sha256=x,1\n")
+    assert of_shared(repository, tree, "pkg.ops", file, pkg="checkout/src/pkg/__init__.py") == ""
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        # pyximport, by the module's name; a build folder of anybody's.
+        f".pyxbld/lib.linux-x86_64-cpython-311/pkg/fast.{SO}",
+        f"build/pkg/fast.{SO}",
+        f"{SITE}/pkg/fast.{SO}",
+    ],
+)
+def test_a_module_of_the_checkouts_own_package_is_its_own_wherever_it_was_built(
+    repository: Repository, tree: Worktree, tmp_path: Path, file: str
+) -> None:
+    own = {"pkg": "checkout/src/pkg/__init__.py"}
+    assert "both sides loaded" in of_shared(repository, tree, "pkg.fast", tmp_path / file, **own)
+
+
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [
+        ("torch._C", f"{SITE}/torch/_C.{SO}"),
+        ("yaml._yaml", f"usr/lib/python3/dist-packages/yaml/_yaml.{SO}"),
+        ("_json", f"env/lib/python3.11/lib-dynload/_json.{SO}"),
+        ("gi._gi", "/usr/lib/gi/_gi.so"),
+        ("launcher", f"home/.triton/cache/{'AB2C' * 13}/__triton_launcher.{SO}"),
+        ("launcher", f"home/.triton/cache/{'0123456789abcdef' * 4}/__triton_launcher.so"),
+        ("kernel.c", f"tmp/torchinductor_ada/ab/c{'ab2c' * 13}.so"),
+        ("kernel.c", f"tmp/torchinductor_ada/ab/c{'ab2c' * 13}.main.so"),
+        ("_inline", f"home/.cython/inline/_cython_inline_{'0123456789' * 4}.{SO}"),
+    ],
+    ids=[
+        "a wheel",
+        "the system's package",
+        "the interpreter",
+        "the system",
+        "Triton",
+        "Triton before 3",
+        "Inductor",
+        "a kernel of Inductor",
+        "Cython's inline",
+    ],
+)
+def test_what_is_installed_or_called_by_a_digest_of_its_source_may_be_shared(
+    repository: Repository, tree: Worktree, tmp_path: Path, name: str, file: str
+) -> None:
+    assert of_shared(repository, tree, name, tmp_path / file) == ""
+
+
+def test_python_code_and_each_sides_own_build_may_be_what_they_are(
+    repository: Repository, tree: Worktree, tmp_path: Path
+) -> None:
+    assert of_shared(repository, tree, "tool", tmp_path / "tools" / "tool.py") == ""
+    there, here = (told(tmp_path / side, {"ext": "cache/ext.so"}) for side in ("there", "here"))
+    assert of_sides(repository, tree, [there], [here]) == ""
+
+
+@pytest.mark.parametrize(
+    ("project", "is_shared"),
+    [('name = "other"', True), ('name = "pkg"', False), ('version = "1"', False)],
+    ids=["another", "of the same name", "without a name"],
+)
+def test_a_build_in_another_projects_folder_may_be_shared(
+    repository: Repository, tree: Worktree, tmp_path: Path, project: str, is_shared: bool
+) -> None:
+    write(tmp_path, "other/src/other/_c.so")
+    (tmp_path / "other" / "pyproject.toml").write_text(f"[project]\n{project}\n")
+    said = of_shared(repository, tree, "other._c", tmp_path / "other" / "src" / "other" / "_c.so")
+    assert (said == "") is is_shared
+    assert of_shared(repository, tree, "other._c", tmp_path / "other" / ".cache" / "other" / "_c.so") != ""
+
+
+def test_a_build_in_a_clone_of_the_repository_is_shared_by_nobody(
+    repository: Repository, tree: Worktree, tmp_path: Path
+) -> None:
+    repository.git("clone", "--quiet", str(repository.top), str(tmp_path / "clone"))
+    (tmp_path / "clone" / "pyproject.toml").write_text('[project]\nname = "renamed"\n')
+    of_clone = replace(tree, top=repository.top)
+    file = tmp_path / "clone" / "src" / "fast.so"
+    assert "both sides loaded" in of_shared(repository, of_clone, "fast", file)
+
+
+@pytest.mark.parametrize("note", [None, {"url": "file:///nowhere"}, {"dir_info": {"editable": True}}])
+@pytest.mark.parametrize("name", ["other", "pkg"])
+def test_what_is_installed_elsewhere_than_among_the_packages_may_be_shared_if_it_is_not_the_projects(
+    repository: Repository, tree: Worktree, tmp_path: Path, name: str, note: dict[str, object] | None
+) -> None:
+    """By `pip install --target`, and in place."""
+    site = tmp_path / (SITE if note and "dir_info" in note else "libs")
+    info = site / f"{name}-1.dist-info"
+    write(site, "numpy/__init__.py", f"{info.name}/RECORD")
+    (info / "RECORD").write_text("other/_c.so,sha256=x,1\n")
+    if note is not None:
+        (info / "direct_url.json").write_text(json.dumps({"url": (tmp_path / "libs").as_uri(), **note}))
+    there = {"other._c": str(tmp_path / "libs" / "other" / "_c.so"), "numpy": str(site / "numpy" / "__init__.py")}
+    both = Witness(pid=1, prefixes=(), modules=there)
+    assert (of_sides(repository, tree, [both], [both]) == "") is (name == "other")
 
 
 # What only the candidate has

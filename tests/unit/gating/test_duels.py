@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from support import records
@@ -214,6 +215,22 @@ def test_in_both_forms_the_other_commit_must_be_what_was_blessed(stand: Stand) -
             "mlp at 0123456789ab: the commit's files are not those that were blessed. They load others now, or git "
             "writes them here with other bytes (line ends, filters).\n"
             "Bless from a fresh checkout, so that the commit can be run again."
+        )
+
+
+def test_in_both_forms_the_sides_must_have_been_apart(stand: Stand) -> None:
+    stand.there = replace(stand.there, tree=checkout(stand))
+    own, shared = {"ext": "/cache/here/ext.so"}, {"ext": "/cache/ext.so"}
+    stand.runs = [measured(loaded=one) for one in (own, shared, shared, shared, shared, shared)]
+    stand.pairs = [(measured(loaded=own), measured(loaded=shared)), (measured(loaded=shared), measured(loaded=shared))]
+    alternate, interleaved = stand.alternate(), stand.interleaved()
+    alternate.pair(0, 3)
+    interleaved.pair(0, 3)
+    for pair in (partial(alternate.pair, 1, 3), interleaved.alone, partial(interleaved.pair, 1, 3)):
+        with pytest.raises(CodeUnproven) as caught:
+            pair()
+        assert str(caught.value).startswith(
+            "mlp at commit 0123456789ab: both sides loaded the same compiled code (ext from /cache/ext.so). "
         )
 
 
