@@ -14,6 +14,7 @@ import pytest
 from support.repository import Repository
 
 import perfgate
+from perfgate.duet.sides import prove_apart
 from perfgate.model.baseline import code_digest
 from perfgate.model.errors import CodeStale, CodeUnproven, PerfgateError, RevisionMissing
 from perfgate.model.machine import Machine
@@ -128,7 +129,11 @@ def test_a_run_at_a_commit_is_of_its_code_and_told_as_if_it_were_in_the_project(
     now, of_now = measured(bench, workload, tmp_path / "now")
     with at_commit(bench, "HEAD~1") as there:
         then, of_then = measured(there, workload, tmp_path / "then")
+        assert there.tree is not None
+        sides = {"reference": of_then.witnesses, "candidate": of_now.witnesses}
+        prove_apart(workload, there.tree, **sides, env=bench.env, began_at=bench.began_at)
     assert (now, then) == ("proj says new", "proj says old")
+    assert all(any("proj.core" in witness.modules for witness in side) for side in sides.values())
     assert [len(one.run.processes) for one in (of_now, of_then)] == [1, 1]
     assert of_then.code.keys() == of_now.code.keys()
     assert code_digest(of_now.code) != code_digest(of_then.code)
