@@ -398,6 +398,10 @@ class Case:
     says: str = field(repr=False)
 
 
+ENDED_WITH_0 = """
+GATE SHUT: pytest was ended with exit status 0 before the gate was told: by pytest.exit or pytest_cmdline_main
+    in a conftest or plugin, for one. That is no success; let it raise, or skip what it cannot run.
+"""
 COPY_ADDED = """
 __ loop __
 loop: REGRESSED (2 runs against 5 blessed)
@@ -1373,10 +1377,7 @@ GATE SHUT: pytest was ended with exit status 0 before the gate was told: by pyte
             left_early,
             conftest="def pytest_cmdline_main():\n    return 0\n",
         ),
-        says="""
-GATE SHUT: pytest was ended with exit status 0 before the gate was told: by pytest.exit or pytest_cmdline_main
-    in a conftest or plugin, for one. That is no success; let it raise, or skip what it cannot run.
-""",
+        says=ENDED_WITH_0,
     ),
     Case(
         name="a conftest that leaves with 0 before a session begins",
@@ -1384,10 +1385,7 @@ GATE SHUT: pytest was ended with exit status 0 before the gate was told: by pyte
             left_early,
             conftest="def pytest_cmdline_main():\n    sys.exit()\n",
         ),
-        says="""
-GATE SHUT: pytest was ended with exit status 0 before the gate was told: by pytest.exit or pytest_cmdline_main
-    in a conftest or plugin, for one. That is no success; let it raise, or skip what it cannot run.
-""",
+        says=ENDED_WITH_0,
     ),
     Case(
         name="a conftest that says 0 whatever pytest says",

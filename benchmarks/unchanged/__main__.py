@@ -218,9 +218,8 @@ def markdown(recording: Recording) -> str:
         (
             "Made by `python -m benchmarks.unchanged run` and `table`; do not edit. Each gate is a `pytest --perfgate` "
             "of all default workloads, or of those named, against the committed baselines, as a user makes it; all "
-            "that were begun are "
-            "counted. Changes are estimates against the baseline, of `step_ms` and `kernel_ms` relative, of the others "
-            "in percentage points of a step."
+            "that were begun are counted. Changes are estimates against the baseline, of `step_ms` and `kernel_ms` "
+            "relative, of the others in percentage points of a step."
         ),
         "",
     ]

@@ -20,6 +20,7 @@ LAYOUTS: Final = (".", "src")
 """Where a project's packages lie, from its root."""
 
 _IMPORTED: Final = re.compile(r"^import[ \t]+(\w+)", re.MULTILINE)
+"""What a `.pth` file lets the interpreter import as it starts."""
 
 
 @dataclass(frozen=True, kw_only=True)

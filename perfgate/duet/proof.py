@@ -143,9 +143,13 @@ ENVIRONMENT: Final = (
 def _refuse_strays(workload: Workload, tree: Worktree, witnesses: Sequence[Witness], *, own: Path | None) -> None:
     found = list(dict.fromkeys(stray for witness in witnesses for stray in strays(witness, tree, own=own)))
     if found:
-        more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
-        told = ", ".join(found[:SHOWN])
-        raise unproven(workload, tree, f"code of the project was loaded from elsewhere ({told}{more})", ENVIRONMENT)
+        raise unproven(workload, tree, f"code of the project was loaded from elsewhere ({some(found)})", ENVIRONMENT)
+
+
+def some(names: Sequence[str]) -> str:
+    """The first of them, and how many more there are."""
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + more
 
 
 def unproven(workload: Workload, tree: Worktree, fact: str, why: tuple[str, str]) -> CodeUnproven:

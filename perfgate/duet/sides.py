@@ -17,7 +17,7 @@ from perfgate import git
 from perfgate.duet.copies import is_version_file
 from perfgate.duet.environment import PACKAGE
 from perfgate.duet.installed import distribution_at, origin_of, project_names
-from perfgate.duet.proof import SHOWN, Witness, is_extension, is_of_repository, site_of, unproven
+from perfgate.duet.proof import Witness, is_extension, is_of_repository, site_of, some, unproven
 from perfgate.duet.trees import OtherTrees
 from perfgate.duet.worktree import Worktree
 from perfgate.model.errors import RepositoryUnreadable
@@ -72,15 +72,10 @@ def prove_apart(
     """
     sides = _Sides(tree, reference, candidate, env)
     if shared := tuple(dict.fromkeys(sides.shared())):
-        raise unproven(workload, tree, f"both sides loaded the same compiled code ({_some(shared)})", SHARED)
+        raise unproven(workload, tree, f"both sides loaded the same compiled code ({some(shared)})", SHARED)
     if lacking := tuple(dict.fromkeys(sides.lacking(began_at))):
-        fact = f"the project loaded {_some(lacking)}, which no commit of it holds and the checkout does not have"
+        fact = f"the project loaded {some(lacking)}, which no commit of it holds and the checkout does not have"
         raise unproven(workload, tree, fact, LACKING)
-
-
-def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(names[:SHOWN]) + more
 
 
 class _Sides:

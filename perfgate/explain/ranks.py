@@ -68,12 +68,11 @@ def told_ranks(runs: Sequence[Run]) -> tuple[str, ...]:
     """Say of several processes with steps how far they lie apart and which is waited for; nothing of one."""
     if not _of_several(runs):
         return ()
-    if _are_apart(runs) and (why := _why_untold(runs)):
-        return _spread(runs), why
     if found := stragglers(runs):
-        return _spread(runs), _waited_for(runs, found)
-    unlike = _unlike(runs)
-    return _spread(runs), *((unlike,) if unlike else ())
+        told = _waited_for(runs, found)
+    else:
+        told = (_why_untold(runs) if _apart(runs) is not None else "") or _unlike(runs)
+    return _spread(runs), *((told,) if told else ())
 
 
 def stragglers(runs: Sequence[Run]) -> tuple[Straggler, ...]:
@@ -85,12 +84,11 @@ def stragglers(runs: Sequence[Run]) -> tuple[Straggler, ...]:
     rank 2               |--kernels--|~|     exposed by least: it is late
     ```
     """
-    if not _of_several(runs) or not _are_apart(runs) or _why_untold(runs):
+    apart = _apart(runs) if _of_several(runs) else None
+    if apart is None or _why_untold(runs):
         return ()
-    exposed, step = _medians(runs, Metric.NCCL_EXPOSED_MS), _medians(runs, Metric.STEP_MS)
-    assert exposed is not None
-    assert step is not None
-    late = [place for place in _places(runs) if exposed[place] < min(exposed) + APART * max(step)]
+    exposed, least = apart
+    late = [place for place in _places(runs) if exposed[place] < min(exposed) + least]
     if len(late) > MOST_LATE * len(exposed):
         return ()
     others = tuple(place for place in _places(runs) if place not in late)
@@ -110,10 +108,13 @@ def _straggler(runs: Sequence[Run], place: int, others: tuple[int, ...], *, wait
     return Straggler(place=place, others=others, waited_ms=waited_ms, cause=cause, cause_ms=more[cause])
 
 
-def _are_apart(runs: Sequence[Run]) -> bool:
-    """Whether some rank's GPU runs NCCL's kernels alone for longer than another's, by `APART` of the step."""
+def _apart(runs: Sequence[Run]) -> tuple[list[float], float] | None:
+    """How long each rank's GPU runs NCCL's kernels alone, and `APART` of the step; None where they differ by less."""
     exposed, step = _medians(runs, Metric.NCCL_EXPOSED_MS), _medians(runs, Metric.STEP_MS)
-    return exposed is not None and step is not None and max(exposed) - min(exposed) >= APART * max(step) > 0
+    if exposed is None or step is None:
+        return None
+    least = APART * max(step)
+    return (exposed, least) if max(exposed) - min(exposed) >= least > 0 else None
 
 
 def _why_untold(runs: Sequence[Run]) -> str:
@@ -186,11 +187,7 @@ def _spread(runs: Sequence[Run]) -> str:
 
 def _waited_for(runs: Sequence[Run], found: Sequence[Straggler]) -> str:
     late = [label(runs[-1].processes[one.place]) for one in found]
-    own = (
-        listed(late[:MOST_TOLD])
-        if len(late) <= MOST_TOLD
-        else f"{len(late)} ranks ({', '.join(late[:MOST_TOLD])}, ...)"
-    )
+    own = listed(late) if len(late) <= MOST_TOLD else f"{len(late)} ranks ({', '.join(late[:MOST_TOLD])}, ...)"
     are, them = ("is", "it") if len(late) == 1 else ("are", "them")
     others, theirs = ("the other waits", "the other's") if len(found[0].others) == 1 else ("the others wait", "theirs")
     waited = median(one.waited_ms for one in found)

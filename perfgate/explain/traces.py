@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Literal
 
 from perfgate.model.metric import Metric
 from perfgate.model.sample import WHOLE_GRAPHS, Breakdown
@@ -56,17 +56,20 @@ def incomparable(a: Side, b: Side) -> frozenset[Metric]:
     return found | {Metric.STEP_MS} if _has_kernels(a) != _has_kernels(b) else found
 
 
-def _has_one_whole_graphs(a: Breakdown, b: Breakdown) -> bool:
-    """Whether one side ran graphs that were traced whole, and the other none at all."""
-    return {graph_trace(a), graph_trace(b)} == {GraphTrace.GRAPH, None} and all(side.kernels for side in (a, b))
+def _alone_in_whole_graphs(a: Breakdown, b: Breakdown) -> Literal["a", "b"] | None:
+    """Which side ran graphs that were traced whole, where the other ran none at all."""
+    traces = graph_trace(a), graph_trace(b)
+    if set(traces) != {GraphTrace.GRAPH, None} or not (a.kernels and b.kernels):
+        return None
+    return "a" if traces[0] is GraphTrace.GRAPH else "b"
 
 
 def _perhaps_in_graphs(a: Side, b: Side) -> frozenset[Metric]:
     """What whole graphs may hold of one side's, where it has less of it than the other, which ran no graphs."""
-    if not _has_one_whole_graphs(a.breakdown, b.breakdown):
+    alone = _alone_in_whole_graphs(a.breakdown, b.breakdown)
+    if alone is None:
         return frozenset()
-    whole, eager = (a, b) if graph_trace(a.breakdown) is GraphTrace.GRAPH else (b, a)
-    told, others = whole.medians(), eager.medians()
+    told, others = (a.medians(), b.medians()) if alone == "a" else (b.medians(), a.medians())
     return frozenset(metric for metric in HIDDEN if told.get(metric, 0.0) < others.get(metric, 0.0))
 
 
@@ -80,12 +83,11 @@ def told_unlike(a: Side, b: Side) -> tuple[str, ...]:
             f"be compared by name. What {whole}'s graphs copy is not counted, and a whole graph counts as a kernel "
             "from end to end. Capture both again with the same --cuda-graph-trace, graph or node."
         )
-    elif _has_one_whole_graphs(a.breakdown, b.breakdown):
-        whole = "a" if graph_trace(a.breakdown) is GraphTrace.GRAPH else "b"
+    elif (alone := _alone_in_whole_graphs(a.breakdown, b.breakdown)) is not None:
         told.append(
-            f"the CUDA graphs of {whole} were traced whole, and the other side ran none: what graphs copy is not "
+            f"the CUDA graphs of {alone} were traced whole, and the other side ran none: what graphs copy is not "
             "counted, and a whole graph counts as a kernel from end to end, with the time between its kernels. Capture "
-            f"{whole} again with --cuda-graph-trace=node."
+            f"{alone} again with --cuda-graph-trace=node."
         )
     if _has_kernels(a) != _has_kernels(b):
         lacking, other = ("a", "b") if _has_kernels(b) else ("b", "a")

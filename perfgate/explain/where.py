@@ -44,9 +44,8 @@ def largest(attribution: Attribution) -> list[Part]:
     sign = math.copysign(1.0, attribution.change)
     least = max(LEAST_SHARE * abs(attribution.change), 1e-9)
     found = [part for part in attribution.parts if part.change * sign > least][:MOST_NAMED]
-    if attribution.axis is not Axis.RANGE or sum(part.change for part in found) * sign <= MORE_THAN_IT * abs(
-        attribution.change
-    ):
+    overshoots = sum(part.change for part in found) * sign > MORE_THAN_IT * abs(attribution.change)
+    if attribution.axis is not Axis.RANGE or not overshoots:
         return found
     against = [part for part in attribution.parts if -part.change * sign > least]
     return [*found, *sorted(against, key=lambda part: part.change * sign)[:1]]

@@ -9,12 +9,10 @@ import numpy as np
 
 from perfgate.metrics.absent import untimed
 from perfgate.metrics.process import Process
-from perfgate.metrics.steps import TORCH_SUFFIX, template
+from perfgate.metrics.steps import TORCH_SUFFIX, listed_names, template
 from perfgate.metrics.tally import GRAPH_WORDS
 from perfgate.model.metric import Metric
 
-MOST_UNTOLD: Final = 3
-"""Names of ranges that are told of nowhere else."""
 AHEAD_BELOW: Final = 0.8
 """Where the step range's median is below this share of step_ms it is said where the rest of the step went."""
 
@@ -41,7 +39,7 @@ def remarks(process: Process, values: Mapping[Metric, float]) -> Iterator[str]:
     if untold := _start_end_untold(process):
         yield (
             "start/end ranges may overlap others, and are not told of where ranges are pushed and popped: "
-            f"{', '.join(untold[:MOST_UNTOLD])}{', ...' if len(untold) > MOST_UNTOLD else ''}"
+            f"{listed_names(untold)}"
         )
     between = (segments.step < 0) & (segments.turn >= 0)
     if apart := int(totals.operations[between].sum()):
@@ -56,15 +54,15 @@ def remarks(process: Process, values: Mapping[Metric, float]) -> Iterator[str]:
         )
 
 
-def _start_end_untold(process: Process) -> list[str]:
+def _start_end_untold(process: Process) -> set[str]:
     """Names of the start/end ranges that begin in the steps, on their threads, and in no row of ranges."""
     ranges, steps = process.timeline.ranges, process.steps
     here = (ranges.process == steps.process) & np.isin(ranges.thread, steps.threads) & ~ranges.push_pop
     here &= (ranges.start >= steps.starts[0]) & (ranges.start < steps.ends[-1])
     here[steps.rows] = False
     told = set(process.segments.labels)
-    bare = (TORCH_SUFFIX.sub("", name) for name in ranges.name[here].tolist())
-    return sorted({template(name) for name in bare if name not in told and template(name) not in told})
+    bare = {TORCH_SUFFIX.sub("", name) for name in ranges.name[here].tolist()}
+    return {name for name in bare if name not in told and template(name) not in told}
 
 
 def _beside_the_range(process: Process, step_ms: float | None) -> Iterator[str]:

@@ -313,7 +313,7 @@ def _least_cut(ranges: Ranges, rows: Ints, cuts: SmallInts, names: Names, step: 
     before = np.searchsorted(starts, ranges.start[others], side="right") - 1
     outside = others[(before < 0) | (ranges.start[others] >= ends[np.maximum(before, 0)])]
     if len(outside):
-        told = _listed(names.texts[code] for code in set(names.codes[outside].tolist()))
+        told = listed_names(names.texts[code] for code in set(names.codes[outside].tolist()))
         remarks.append(
             f"ranges match {_quoted(step)} only after a colon, where others match with less cut off, "
             f"and are not counted ({len(outside)}): {told}"
@@ -326,10 +326,11 @@ def _of_several_prefixes(names: Names, rows: Ints, cuts: SmallInts, step: str) -
     texts = {names.texts[code]: cut for code, cut in zip(names.codes[rows].tolist(), cuts[rows].tolist(), strict=True)}
     prefixes = {text[: _after_colons(text)[cut - 1]] for text, cut in texts.items() if cut}
     if len(prefixes) > 1:
-        yield f"ranges that differ before a colon match {_quoted(step)}, and all are counted as steps: {_listed(texts)}"
+        told = listed_names(texts)
+        yield f"ranges that differ before a colon match {_quoted(step)}, and all are counted as steps: {told}"
 
 
-def _listed(texts: Iterable[str]) -> str:
+def listed_names(texts: Iterable[str]) -> str:
     """The first of some names, those that differ in numbers only as one."""
     alike = sorted({template(text) for text in texts})
     more = [f"{len(alike) - SUGGESTIONS} more"] if len(alike) > SUGGESTIONS else []
@@ -519,7 +520,7 @@ def _not_found(
             subject=timeline.source,
             fact=f"the capture holds no NVTX range{f' ({why})' if why else ''}, so none {asked}",
             expectation="Each step is one NVTX range",
-            next_step=f"See that the loop draws a range around each step, and that nsys hears its NVTX: perfgate "
+            next_step="See that the loop draws a range around each step, and that nsys hears its NVTX: perfgate "
             f"doctor. {FORKED}",
         )
     if left_open:

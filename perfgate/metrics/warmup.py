@@ -84,8 +84,7 @@ def unsettled(process: Process) -> str | None:
     # In turns with another process, steps are slow or fast by the bout; and a change of pace outlasts a start.
     leading &= AT_LEAST <= leading.sum() <= len(steps) // 4 and not steps.resumes.any()
     calls, lasted = _setup_calls(process.timeline, steps)
-    made = np.array([one.total() for one in calls.values()])
-    others = made - [sum(n for name, n in one.items() if _TAKES_MEMORY.match(name)) for one in calls.values()]
+    made, others = np.array([one.total() for one in calls.values()]), _beside_memory(calls)
     with_calls = (made[:half] > made[half:].max()) & suspects
     typical = float(np.median(later))
     excess = period[:half] - typical
@@ -110,7 +109,7 @@ def _filled(process: Process, period: NDArray[np.float64], kernel_ns: Ints) -> s
     if slow.sum() < AT_LEAST:
         return None
     calls, _ = _setup_calls(process.timeline, process.steps)
-    made = np.array([sum(n for name, n in one.items() if not _TAKES_MEMORY.match(name)) for one in calls.values()])
+    made = _beside_memory(calls)
     slow &= made[:start] > made[start:].max()
     if slow.sum() < AT_LEAST:
         return None
@@ -132,6 +131,12 @@ def _setup_calls(timeline: Timeline, steps: Steps) -> tuple[dict[int, Counter[st
     for step, key in zip(index[inside].tolist(), calls.name[rows][inside].tolist(), strict=True):
         found[step][keys[key]] += 1
     return found, sum_by(index[inside], (calls.end - calls.start)[rows][inside], len(steps))
+
+
+def _beside_memory(calls: dict[int, Counter[str]]) -> Ints:
+    """How many setup calls each step makes that do not take memory."""
+    counts = [sum(n for name, n in one.items() if not _TAKES_MEMORY.match(name)) for one in calls.values()]
+    return np.array(counts, np.int64)
 
 
 def _told(

@@ -120,7 +120,7 @@ def steps_lost(workload: Workload, processes: Sequence[ProcessSample]) -> tuple[
     """Complain of each process that shows another number of steps than were to be measured."""
     return tuple(
         f"steps were lost: process {process.pid} shows {process.steps} of {workload.steps} measured steps"
-        f"{_after_warmup(workload, process)}{_left_open(process)}"
+        f"{_after_warmup(workload, process)}{_left_open(workload, process)}"
         for process in processes
         if process.steps != workload.steps
     )
@@ -135,9 +135,11 @@ def _after_warmup(workload: Workload, process: ProcessSample) -> str:
     return f"; its capture holds {held}, and {workload.source} asks for {wanted} (warmup and steps){why}"
 
 
-def _left_open(process: ProcessSample) -> str:
-    """Of a process whose steps lie in one another: the likely cause."""
-    if not any("lie inside another one that does" in remark for remark in process.remarks):
+def _left_open(workload: Workload, process: ProcessSample) -> str:
+    """Of perfgate's own steps that lie in one another: the cause. What a pattern matches may lie so by itself."""
+    if workload.command is not None or not any(
+        "lie inside another one that does" in remark for remark in process.remarks
+    ):
         return ""
     return "; a range that a step pushes and does not pop takes the pop of the step's own: each push needs its pop"
 

@@ -38,6 +38,13 @@ def test_of_steps_that_lie_in_one_another_the_likely_cause_is_told() -> None:
     )
 
 
+def test_of_what_a_pattern_matches_within_another_match_no_push_is_blamed() -> None:
+    remark = "ranges that match lie inside another one that does, and are not counted (11)"
+    nested = records.process(pid=2, steps=1).model_copy(update={"remarks": (remark,)})
+    (told,) = steps_lost(records.workload(nodeid=None), (nested,))
+    assert "push" not in told
+
+
 def test_of_a_command_with_fewer_steps_than_its_file_asks_for_it_is_told_how_many_there_are() -> None:
     asked = records.workload(nodeid=None, steps=30).model_copy(update={"warmup": 10})
     assert steps_lost(asked, (records.process(pid=2, steps=10),)) == (
