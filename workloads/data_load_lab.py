@@ -43,7 +43,7 @@ Batch = tuple[Tensor, Tensor]
 """Images and labels."""
 
 
-@workload(steps=100, warmup=40)
+@workload(steps=70, warmup=40)
 @pytest.mark.parametrize("rung", LADDER)
 @pytest.mark.filterwarnings("default")  # torch's advice on workers and forks fails nothing, however strict the project
 def data_load_lab(steps: Steps, rung: str) -> None:

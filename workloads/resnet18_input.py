@@ -7,7 +7,8 @@
 | pinned | copies from pinned memory, which nothing on the CPU waits for |
 | overlap | a stream for copies: batch N + 1 is copied while batch N is computed |
 | prefetcher | the same as an iterator that any loop can take |
-| steady | the images are made once: workers with time to spare, so that a gate can see 1 % of idle time |
+| kept | overlap with images that are made once: workers with time to spare, so that a gate can see 1 % of idle time |
+| steady | the prefetcher with those images: what makes no difference, and can be seen to make none |
 
 LADDER=all in the environment collects every rung, LADDER=serial,pinned those two, otherwise only steady is.
 The images that wait for the GPU lie in /dev/shm: 17 batches of 201 MB, so a container needs --shm-size=4g or more.
@@ -28,7 +29,7 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 
 from perfgate import Steps, workload
 
-RUNGS = ("serial", "workers", "pinned", "overlap", "prefetcher", "steady")
+RUNGS = ("serial", "workers", "pinned", "overlap", "prefetcher", "kept", "steady")
 ASKED = (os.environ.get("LADDER") or "steady").split(",")
 LADDER = [rung for rung in RUNGS if rung in ASKED or "all" in ASKED]
 if wrong := sorted(set(ASKED) - {*RUNGS, "all"}):
@@ -40,7 +41,7 @@ SMALL = not CUDA or os.environ.get("PERFGATE_SMALL") == "1"
 CLASSES = 10
 BATCH, SIDE, WORKERS = (4, 32, 2) if SMALL else (64, 512, 8)
 IMAGES = 128
-"""Of the rung steady, made at the start; they are gone through again and again."""
+"""Of the rungs kept and steady, made at the start; they are gone through again and again."""
 
 Batch = list[Tensor]
 """Images and labels."""
@@ -68,7 +69,7 @@ def resnet18_input(steps: Steps, rung: str) -> None:
         criterion(model(images), labels).backward()
         optimizer.step()
 
-    if reached(rung, "prefetcher"):
+    if reached(rung, "prefetcher") and rung != "kept":
         prefetched(steps, Prefetcher(batches), compute)
     elif reached(rung, "overlap"):
         overlapped(steps, batches, compute)
@@ -199,9 +200,9 @@ class Endless(Sampler[int]):
 
 
 def loader(rung: str) -> DataLoader[tuple[Tensor, int]]:
-    """The loader of a rung; all of them give the same batches, but steady goes through its images again and again."""
+    """The loader of a rung; all give the same batches, but kept and steady go through theirs again and again."""
     return DataLoader(
-        KeptImages() if rung == "steady" else MadeImages(),
+        KeptImages() if reached(rung, "kept") else MadeImages(),
         batch_size=BATCH,
         sampler=Endless(),
         num_workers=WORKERS if reached(rung, "workers") else 0,

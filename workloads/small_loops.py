@@ -22,7 +22,7 @@ def on_host(batch: torch.Tensor) -> torch.Tensor:
     return batch.pin_memory() if CUDA and "pageable" not in SLIPS else batch
 
 
-@workload(steps=30, warmup=50)
+@workload(steps=100, warmup=50)
 def mlp(steps: Steps) -> None:
     """Adam on random data; each batch is copied from pinned memory, and nothing waits for the GPU."""
     width, depth, batch = (4096, 4, 1536) if CUDA else (64, 2, 16)
@@ -46,7 +46,7 @@ def mlp(steps: Steps) -> None:
             plant(loss)
 
 
-@workload(steps=30, warmup=50)
+@workload(steps=100, warmup=50)
 def transformer(steps: Steps) -> None:
     """An encoder in bfloat16 on random embeddings, copied from pinned memory; nothing waits for the GPU."""
     width, depth, length, batch = (1024, 6, 512, 16) if CUDA else (32, 2, 8, 2)

@@ -6,8 +6,8 @@
 `run` measures each rung of workloads/ several times, in fresh processes under nsys, and saves after each run: run the
 same command again, and it goes on where it was. On a machine with several GPUs, start one `run` a GPU, each with its
 own CUDA_VISIBLE_DEVICES, cores (taskset), loops and file, and `merge` the files: what OUT.json holds stays in it, but
-for loops that `--replace` takes from the last file that has them. `table` writes RESULTS.md and ladders.svg, next to
-the published numbers.
+for loops (`--replace`) or rungs (`--replace-rungs`) that are taken from the last file that has them. `table` writes
+RESULTS.md and ladders.svg, next to the published numbers.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from typing import Final
 import perfgate
 from benchmarks.ladders.lessons import LADDERS
 from benchmarks.ladders.measuring import Nsys, Turns, bench_of, collect, commit_of, is_small
-from benchmarks.ladders.recording import Recording, Unusable, load, merge, save
+from benchmarks.ladders.recording import Recording, Replace, Unusable, load, merge, save
 from benchmarks.ladders.table import PICTURE, markdown
 from perfgate.model.errors import PerfgateError
 from perfgate.pytest_door import ending_as_on_ctrl_c
@@ -99,8 +99,20 @@ def parser() -> argparse.ArgumentParser:
     )
     joined.add_argument("out", type=Path, metavar="OUT.json", help="read first if it is there")
     joined.add_argument("parts", type=Path, nargs="+", metavar="PART.json")
-    joined.add_argument(
-        "--replace", action="store_true", help="take each loop from the last file with runs of it, and no other"
+    replacing = joined.add_mutually_exclusive_group()
+    replacing.add_argument(
+        "--replace",
+        dest="replace",
+        action="store_const",
+        const=Replace.LOOPS,
+        help="take each loop from the last file with runs of it, and no other",
+    )
+    replacing.add_argument(
+        "--replace-rungs",
+        dest="replace",
+        action="store_const",
+        const=Replace.RUNGS,
+        help="take each rung from the last file with runs of it: where those that are compared were measured together",
     )
 
     table = kinds.add_parser(

@@ -10,6 +10,7 @@ import os
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from enum import StrEnum
 from pathlib import Path
 from typing import Final, Literal
 
@@ -30,6 +31,13 @@ MOST_NAME: Final = 100
 """Characters of a kernel's name."""
 _DIGITS: Final = 6
 _OWN_RANGES: Final = frozenset({STEP_RANGE, *OWN_RANGES})
+
+
+class Replace(StrEnum):
+    """What of a later recording takes the place of an earlier one's."""
+
+    LOOPS = "loops"
+    RUNGS = "rungs"
 
 
 class Unusable(Exception):
@@ -163,19 +171,20 @@ def save(recording: Recording, path: Path) -> None:
         raise Unusable(f"{path}: it cannot be written ({refused.strerror or refused}).") from refused
 
 
-def merge(recordings: Sequence[Recording], *, replace: bool = False) -> Recording:
+def merge(recordings: Sequence[Recording], *, replace: Replace | None = None) -> Recording:
     """Return one recording of several; runs that several hold are taken once, and the rest in order of time.
 
     With `replace`, all of a loop comes from the last recording that has a run of it: runs of one ladder that were not
-    made in turns, or are of code that was changed since, are then in no one table.
+    made in turns, or are of code that was changed since, are then in no one table. Or all of a rung does: for rungs
+    that are compared with each other alone, and were measured anew together.
 
     Raises:
         Unusable: the parts are of different workloads under one name, or of full-sized and small loops.
     """
     if len({one.small for one in recordings}) > 1:
         raise Unusable("Some parts are of the small loops and some of the full-sized ones: they make no one table.")
-    if replace:
-        recordings = _each_loop_from_its_last(recordings)
+    if replace is not None:
+        recordings = _each_from_its_last(recordings, replace)
     merged = Recording(perfgate=recordings[-1].perfgate, small=recordings[-1].small)
     for recording in recordings:
         places: dict[int, int] = {}
@@ -188,10 +197,13 @@ def merge(recordings: Sequence[Recording], *, replace: bool = False) -> Recordin
     return merged
 
 
-def _each_loop_from_its_last(recordings: Sequence[Recording]) -> list[Recording]:
-    last = {rung.loop: number for number, one in enumerate(recordings) for rung in one.rungs if rung.runs}
+def _each_from_its_last(recordings: Sequence[Recording], replace: Replace) -> list[Recording]:
+    def of(rung: RecordedRung) -> tuple[str, ...]:
+        return (rung.loop,) if replace is Replace.LOOPS else rung.key
+
+    last = {of(rung): number for number, one in enumerate(recordings) for rung in one.rungs if rung.runs}
     kept = [
-        tuple(rung for rung in one.rungs if last.get(rung.loop, number) == number)
+        tuple(rung for rung in one.rungs if last.get(of(rung), number) == number)
         for number, one in enumerate(recordings)
     ]
     return [_without_idle_machines(one, rungs) for one, rungs in zip(recordings, kept, strict=True)]

@@ -7,6 +7,7 @@
 holds so many of this commit on this machine or no further one would end in time; run the same command again to go on.
 A gate that is begun is recorded, also if it is killed. A record of some workloads alone is begun with `--only`. Where
 commands may not last as long as a gate, start it in the background (`setsid nohup ... &`) and look at the record.
+`--shards` makes each gate as a CI with several GPUs does: a shard of the workloads on each, and `perfgate merge`.
 `table` writes RESULTS.md.
 """
 
@@ -29,6 +30,7 @@ from pydantic import Field, ValidationError
 
 from perfgate.git import ignored, read_commit
 from perfgate.machine import read_machine
+from perfgate.merging import DOCUMENT_FILE
 from perfgate.model.machine import Machine
 from perfgate.model.metric import GATED_CLOCKS, Metric
 from perfgate.model.outcome import Outcome
@@ -42,6 +44,7 @@ ROOT: Final = HERE.parents[1]
 GUESSED_S: Final = 600.0
 """What a gate of all workloads is taken to last before one was made: on another GPU than the baselines', where each of
 seven takes three pairs, of 11 to 17 s a run on an H200."""
+LEAST_SHARDS: Final = 2
 DONE, MISSING = 0, 1
 _DIGITS: Final = 4
 
@@ -74,6 +77,8 @@ class UnchangedGate(Record):
     """None while it is not at its end."""
     only: tuple[str, ...] = ()
     """Files of the workloads that were gated; all where there are none."""
+    shards: int = Field(default=1, ge=1)
+    """Parts that were gated at once, each on a GPU of its own."""
     workloads: tuple[GatedWorkload, ...] = ()
 
     @property
@@ -136,22 +141,63 @@ def workload_of(one: DocumentWorkload) -> GatedWorkload:
 
 @dataclass(frozen=True, kw_only=True)
 class Ended:
-    """One gate at its end; no document where pytest wrote none."""
+    """One gate at its end, with the documents of its shards; none of a pytest that wrote none."""
 
     exit_status: int
-    document: GateDocument | None
+    documents: tuple[GateDocument, ...]
 
 
 def gate(root: Path, only: Sequence[str] = ()) -> Ended:
     """Make one gate as a user does, which prints as it goes."""
     with tempfile.TemporaryDirectory(prefix="perfgate-unchanged-") as folder:
-        document = Path(folder) / "gate.json"
-        command = [sys.executable, "-m", "pytest", "--perfgate", f"--perfgate-json={document}", *only]
+        document = Path(folder) / DOCUMENT_FILE
+        status = subprocess.run(_command(document, only), cwd=root, check=False).returncode
+        return Ended(exit_status=status, documents=_documents([document]))
+
+
+def gate_in_shards(root: Path, gpus: Sequence[str], only: Sequence[str] = ()) -> Ended:
+    """Make one gate of as many shards as there are GPUs, all at once, each with its part of the cores.
+
+    The exit status is that of `perfgate merge`, which makes one gate of them.
+    """
+    with tempfile.TemporaryDirectory(prefix="perfgate-unchanged-") as folder:
+        places = [Path(folder) / f"shard-{index}" for index in range(1, len(gpus) + 1)]
+        for place in places:
+            place.mkdir()
+        shards = [
+            _shard(root, gpu, [*_command(place / DOCUMENT_FILE, only), f"--perfgate-shard={index}/{len(gpus)}"], cores)
+            for index, (gpu, place, cores) in enumerate(zip(gpus, places, _parts(len(gpus)), strict=True), start=1)
+        ]
+        for shard in shards:
+            shard.wait()
+        command = [sys.executable, "-m", "perfgate", "merge", *map(str, places), "--expect", str(len(gpus))]
         status = subprocess.run(command, cwd=root, check=False).returncode
-        return Ended(
-            exit_status=status,
-            document=read_document(document.read_text(encoding="utf-8")) if document.exists() else None,
-        )
+        return Ended(exit_status=status, documents=_documents([place / DOCUMENT_FILE for place in places]))
+
+
+def _shard(root: Path, gpu: str, command: Sequence[str], cores: frozenset[int]) -> subprocess.Popen[bytes]:
+    """Start a shard's gate, which sees one GPU and inherits the cores that this process may use meanwhile."""
+    allowed = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cores)
+    try:
+        return subprocess.Popen(command, cwd=root, env={**os.environ, "CUDA_VISIBLE_DEVICES": gpu})
+    finally:
+        os.sched_setaffinity(0, allowed)
+
+
+def _parts(count: int) -> list[frozenset[int]]:
+    """The cores of this process in as many parts of neighbours as are asked for."""
+    cores = sorted(os.sched_getaffinity(0))
+    share = max(len(cores) // count, 1)
+    return [frozenset(cores[share * index : share * (index + 1)] or cores) for index in range(count)]
+
+
+def _command(document: Path, only: Sequence[str]) -> list[str]:
+    return [sys.executable, "-m", "pytest", "--perfgate", f"--perfgate-json={document}", *only]
+
+
+def _documents(files: Sequence[Path]) -> tuple[GateDocument, ...]:
+    return tuple(read_document(file.read_text(encoding="utf-8")) for file in files if file.exists())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,17 +209,18 @@ class Series:
     commit: str | None
     make: Callable[[], Ended]
     only: tuple[str, ...] = ()
+    shards: int = 1
     guessed_s: float = GUESSED_S
     say: Callable[[str], None] = print
     clock: Callable[[], float] = time.monotonic
 
     def own(self) -> list[UnchangedGate]:
         """The recorded gates of this commit, this machine and these workloads that came to their end."""
-        this = (self.machine, self.commit, self.only)
+        this = (self.machine, self.commit, self.only, self.shards)
         return [
             one
             for one in load(self.path).gates
-            if (one.machine, one.commit, one.only) == this and one.exit_status is not None
+            if (one.machine, one.commit, one.only, one.shards) == this and one.exit_status is not None
         ]
 
     def take(self, gates: int, *, seconds: float) -> bool:
@@ -189,11 +236,13 @@ class Series:
 
     def _make_one(self, number: int, gates: int) -> None:
         former = load(self.path).gates
-        begun = UnchangedGate(at=datetime.now(UTC), machine=self.machine, commit=self.commit, only=self.only)
+        begun = UnchangedGate(
+            at=datetime.now(UTC), machine=self.machine, commit=self.commit, only=self.only, shards=self.shards
+        )
         save(Recording(gates=(*former, begun)), self.path)
         began = self.clock()
         ended = self.make()
-        told = () if ended.document is None else tuple(map(workload_of, ended.document.workloads))
+        told = tuple(workload_of(one) for document in ended.documents for one in document.workloads)
         done = begun.model_copy(
             update={
                 "took_s": round(self.clock() - began, 1),
@@ -249,6 +298,7 @@ def _told(one: UnchangedGate) -> str:
     where = f"{machine.gpu_name}, driver {machine.driver}, torch {machine.torch}, nsys {machine.nsys}"
     ended = "not at its end" if one.exit_status is None else f"exit status {one.exit_status} after {one.took_s:.0f} s"
     of = f" of {', '.join(one.only)}" if one.only else ""
+    of += f" in {one.shards} shards, a GPU each" if one.shards > 1 else ""
     return f"{one.at:%Y-%m-%d %H:%M}{of}, {ended}; commit {one.commit or 'unknown'}, {where}"
 
 
@@ -289,6 +339,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     run.add_argument(
         "--only", nargs="+", default=(), metavar="FILE", help="gate the workloads of these files (default: all)"
     )
+    run.add_argument(
+        "--shards", action="store_true", help="gate a shard of the workloads on each visible GPU at once, and merge"
+    )
     run.add_argument("--project", type=Path, default=ROOT, metavar="DIR", help="(default: this repository)")
     table = kinds.add_parser("table", help="write RESULTS.md")
     table.add_argument("record", type=Path, metavar="RECORD.json")
@@ -305,12 +358,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     inside = str(record.relative_to(project)) if record.is_relative_to(project) else None
     if commit is not None and inside is not None and inside not in ignored(project, [inside]):
         parser.error(f"{given.record}: a record in the project is a change of it; write it elsewhere")
+    machine = read_machine(os.environ, nsys=str(find_nsys(None, os.environ).version), nsys_options=())
+    gpus = [gpu.uuid for gpu in machine.gpus]
+    if given.shards and len(gpus) < LEAST_SHARDS:
+        parser.error(f"--shards: {len(gpus)} GPUs are visible, and shards are for several")
     series = Series(
         path=record,
-        machine=read_machine(os.environ, nsys=str(find_nsys(None, os.environ).version), nsys_options=()),
+        machine=machine,
         commit=None if commit is None else f"{commit.sha[:12]}{'+' if commit.dirty else ''}",
-        make=lambda: gate(project, given.only),
+        make=lambda: gate_in_shards(project, gpus, given.only) if given.shards else gate(project, given.only),
         only=tuple(given.only),
+        shards=len(gpus) if given.shards else 1,
         guessed_s=given.guess,
     )
     return DONE if series.take(given.gates, seconds=given.seconds) else MISSING

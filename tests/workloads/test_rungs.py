@@ -15,7 +15,7 @@ torch = pytest.importorskip("torch", reason="no torch here: pip install perfgate
 
 WORKLOADS = Path(__file__).parents[2] / "workloads"
 RUNGS = {
-    "resnet18_input": ("serial", "workers", "pinned", "overlap", "prefetcher", "steady"),
+    "resnet18_input": ("serial", "workers", "pinned", "overlap", "prefetcher", "kept", "steady"),
     "resnet50_cifar": (
         *("naive", "detached", "pinned", "cudnn_benchmark", "compile", "max_autotune"),
         *("grad_scaler", "autocast", "channels_last", "steady", "exhaustive"),

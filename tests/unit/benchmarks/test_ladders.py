@@ -31,6 +31,7 @@ from benchmarks.ladders.recording import (
     RecordedRun,
     RecordedRung,
     Recording,
+    Replace,
     TopRange,
     Unusable,
     compact,
@@ -400,7 +401,8 @@ def test_every_rung_but_the_first_teaches_something_and_is_compared_with_one_tha
         assert first.lesson is None
         assert ladder.before(first.name) is None
         for rung in others:
-            assert (rung.lesson is None) == (rung.name == "steady")  # no tutorial's
+            is_ours = rung.name == "kept" or rung.batch is not None
+            assert (rung.lesson is None) == is_ours
             if rung.batch is None:
                 assert ladder.rung(ladder.before(rung.name) or "") is not None
 
@@ -437,7 +439,7 @@ def test_a_share_of_a_step_is_that_of_the_median_run() -> None:
             ["naive"],
             (
                 "--rung naive: there is none in data_load_lab, resnet18_input; their rungs are cpu, gpu, workers, "
-                "serial, pinned, overlap, prefetcher, steady."
+                "serial, pinned, overlap, prefetcher, kept, steady."
             ),
         ),
     ],
@@ -798,7 +800,7 @@ def test_failures_and_runs_that_do_not_count_are_told() -> None:
 
 
 def test_published_numbers_are_those_of_the_tutorials() -> None:
-    assert [rung.published for rung in RESNET18_INPUT.rungs] == [2.97, 4.81, 5.91, 6.44, 6.44, None]
+    assert [rung.published for rung in RESNET18_INPUT.rungs] == [2.97, 4.81, 5.91, 6.44, 6.44, None, None]
     assert {rung.name: rung.published for rung in RESNET50_CIFAR.rungs} == {
         "naive": 995,
         "detached": 1049,
@@ -848,7 +850,7 @@ def test_replacing_takes_a_whole_loop_from_the_last_file_that_has_runs_of_it() -
     l40s = records.machine("NVIDIA L40S")
     again = measured("resnet50_cifar", {"naive": WORKERS}).model_copy(update={"machines": (l40s,)})
     not_yet = rung_with("resnet18_input", "serial", [])
-    merged = merge([then, again.model_copy(update={"rungs": (not_yet, *again.rungs)})], replace=True)
+    merged = merge([then, again.model_copy(update={"rungs": (not_yet, *again.rungs)})], replace=Replace.LOOPS)
     assert [(rung.key, len(rung.runs)) for rung in merged.rungs] == [
         *(((loop, rung), 3) for loop, rung in (one.key for one in LADDER.rungs)),
         (("resnet50_cifar", "naive"), 3),
@@ -856,8 +858,29 @@ def test_replacing_takes_a_whole_loop_from_the_last_file_that_has_runs_of_it() -
     naive = merged.rungs[-1]
     assert naive.values(Metric.STEP_MS)[1] == WORKERS[Metric.STEP_MS]
     assert {merged.machines[run.machine].gpu_name for run in naive.runs} == {"NVIDIA L40S"}
-    (alone,) = merge([again, LADDER.model_copy(update={"rungs": again.rungs})], replace=True).machines
+    (alone,) = merge([again, LADDER.model_copy(update={"rungs": again.rungs})], replace=Replace.LOOPS).machines
     assert alone == H200
+
+
+def test_replacing_rungs_leaves_the_loops_other_rungs_as_they_were(
+    told: Callable[..., tuple[int, str]], tmp_path: Path
+) -> None:
+    l40s = records.machine("NVIDIA L40S")
+    again = measured("resnet18_input", {"workers": PINNED, "kept": OVERLAP}).model_copy(update={"machines": (l40s,)})
+    out, part = tmp_path / "all.json", tmp_path / "b.json"
+    save(LADDER, out)
+    save(again, part)
+    assert told("merge", out, part, "--replace-rungs") == (0, "")
+    merged = load(out)
+    assert {rung.key for rung in merged.rungs} == {*(rung.key for rung in LADDER.rungs), ("resnet18_input", "kept")}
+    names = {"workers": "NVIDIA L40S", "kept": "NVIDIA L40S", "serial": "NVIDIA H200", "pinned": "NVIDIA H200"}
+    for rung, gpu in names.items():
+        recorded = merged.of("resnet18_input", rung)
+        assert recorded is not None
+        assert [merged.machines[run.machine].gpu_name for run in recorded.runs] == [gpu] * 3
+    workers = merged.of("resnet18_input", "workers")
+    assert workers is not None
+    assert workers.values(Metric.STEP_MS)[1] == PINNED[Metric.STEP_MS]
 
 
 def test_table_writes_its_text_even_where_nothing_can_be_drawn(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,7 +14,18 @@ import pytest
 from support import records
 
 from benchmarks.unchanged import __main__ as door
-from benchmarks.unchanged.__main__ import GUESSED_S, Ended, Recording, Series, UnchangedGate, gate, load, main, markdown
+from benchmarks.unchanged.__main__ import (
+    GUESSED_S,
+    Ended,
+    Recording,
+    Series,
+    UnchangedGate,
+    gate,
+    gate_in_shards,
+    load,
+    main,
+    markdown,
+)
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.settings import Settings
@@ -55,7 +67,7 @@ class Maker:
 
     def __call__(self) -> Ended:
         self.now += self.takes_s
-        return self.ends.pop(0) if self.ends else Ended(exit_status=0, document=document())
+        return self.ends.pop(0) if self.ends else Ended(exit_status=0, documents=(document(),))
 
     def take(self, gates: int, *, seconds: float = 1e9, commit: str = "c0ffee") -> bool:
         series = Series(
@@ -108,8 +120,8 @@ def test_a_gate_that_is_killed_is_in_the_record(maker: Maker) -> None:
 
 def test_what_did_not_pass_is_told_with_its_reason(maker: Maker) -> None:
     maker.ends = [
-        Ended(exit_status=0, document=document(Outcome.INCONCLUSIVE)),
-        Ended(exit_status=4, document=None),
+        Ended(exit_status=0, documents=(document(Outcome.INCONCLUSIVE),)),
+        Ended(exit_status=4, documents=()),
     ]
     maker.take(3)
     assert maker.said == [
@@ -144,10 +156,74 @@ def test_a_gate_is_a_users_and_its_document_is_read(monkeypatch: pytest.MonkeyPa
         return SimpleNamespace(returncode=0)
 
     monkeypatch.setattr(subprocess, "run", run)
-    assert gate(tmp_path) == Ended(exit_status=0, document=document())
+    assert gate(tmp_path) == Ended(exit_status=0, documents=(document(),))
     assert commands[0][1:4] == ["-m", "pytest", "--perfgate"]
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: SimpleNamespace(returncode=4))
-    assert gate(tmp_path) == Ended(exit_status=4, document=None)
+    assert gate(tmp_path) == Ended(exit_status=4, documents=())
+
+
+def test_shards_are_gated_at_once_on_a_gpu_and_cores_each_and_merged(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    cores = {2, 3, 5, 8}
+    started: list[tuple[Sequence[str], str, set[int]]] = []
+    merged: list[Sequence[str]] = []
+
+    class Shard:
+        def __init__(self, command: Sequence[str], *, cwd: Path, env: Mapping[str, str]) -> None:
+            assert not merged
+            started.append((command, env["CUDA_VISIBLE_DEVICES"], allowed[-1]))
+            self.told = Path(command[4].removeprefix("--perfgate-json="))
+
+        def wait(self) -> None:
+            assert len(started) == 2
+            self.told.write_text(document_text(document()), encoding="utf-8")
+
+    def merge(command: Sequence[str], *, cwd: Path, check: bool) -> SimpleNamespace:
+        merged.append(command)
+        return SimpleNamespace(returncode=1)
+
+    allowed = [cores]
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(allowed[-1]))
+    monkeypatch.setattr(os, "sched_setaffinity", lambda _, given: allowed.append(set(given)))
+    monkeypatch.setattr(subprocess, "Popen", Shard)
+    monkeypatch.setattr(subprocess, "run", merge)
+    ended = gate_in_shards(tmp_path, ["GPU-0", "GPU-1"], ["workloads/mlp.py"])
+    assert ended == Ended(exit_status=1, documents=(document(), document()))
+    assert [(gpu, given) for _, gpu, given in started] == [("GPU-0", {2, 3}), ("GPU-1", {5, 8})]
+    assert [command[5:] for command, _, _ in started] == [
+        ["workloads/mlp.py", "--perfgate-shard=1/2"],
+        ["workloads/mlp.py", "--perfgate-shard=2/2"],
+    ]
+    assert allowed[-1] == cores
+    (words,) = merged
+    assert words[2:4] == ["perfgate", "merge"]
+    assert [Path(place).name for place in words[4:6]] == ["shard-1", "shard-2"]
+    assert words[6:] == ["--expect", "2"]
+
+
+def test_a_gate_in_shards_stands_for_none_of_one_gpu(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    two = H200.model_copy(update={"gpus": (H200.gpus[0], H200.gpus[0].model_copy(update={"uuid": "GPU-1"}))})
+    machines = [H200, two, two]
+    monkeypatch.setattr(door, "read_machine", lambda *_, **__: machines.pop(0))
+    monkeypatch.setattr(door, "find_nsys", lambda *_: SimpleNamespace(version="2025.3.1"))
+    monkeypatch.setattr(door, "read_commit", lambda _: None)
+    monkeypatch.setattr(door, "gate", lambda *_: Ended(exit_status=0, documents=(document(),)))
+    ended = Ended(exit_status=0, documents=(document(), document()))
+    monkeypatch.setattr(door, "gate_in_shards", lambda *_: ended)
+    words = ["run", str(tmp_path / "record.json"), "--gates", "1", "--project", str(tmp_path)]
+    with pytest.raises(SystemExit):
+        main([*words, "--shards"])
+    assert "--shards: 1 GPUs are visible, and shards are for several" in capsys.readouterr().err
+    assert main(words) == 0
+    assert main([*words, "--shards"]) == 0
+    alone, in_shards = load(tmp_path / "record.json").gates
+    assert (alone.shards, len(alone.workloads)) == (1, 1)
+    assert (in_shards.shards, len(in_shards.workloads)) == (2, 2)
+    told = markdown(load(tmp_path / "record.json"))
+    assert f"- gate 2: {in_shards.at:%Y-%m-%d %H:%M} in 2 shards, a GPU each, exit status 0" in told
 
 
 def test_the_door_writes_the_table_and_tells_what_is_missing(
@@ -168,7 +244,7 @@ def test_run_exits_1_where_gates_are_missing(monkeypatch: pytest.MonkeyPatch, tm
     monkeypatch.setattr(door, "read_machine", lambda *_, **__: H200)
     monkeypatch.setattr(door, "find_nsys", lambda *_: SimpleNamespace(version="2025.3.1"))
     monkeypatch.setattr(door, "read_commit", lambda _: None)
-    monkeypatch.setattr(door, "gate", lambda *_: Ended(exit_status=0, document=document()))
+    monkeypatch.setattr(door, "gate", lambda *_: Ended(exit_status=0, documents=(document(),)))
     words = ["run", str(tmp_path / "record.json"), "--gates", "2", "--project", str(tmp_path)]
     assert main([*words, "--seconds", "1"]) == 1
     assert main(words) == 0
@@ -183,7 +259,7 @@ def test_gates_of_some_workloads_stand_for_none_of_all(monkeypatch: pytest.Monke
 
     def gate_of(_: Path, only: Sequence[str]) -> Ended:
         made.append(only)
-        return Ended(exit_status=0, document=document())
+        return Ended(exit_status=0, documents=(document(),))
 
     monkeypatch.setattr(door, "gate", gate_of)
     words = ["run", str(tmp_path / "record.json"), "--gates", "1", "--project", str(tmp_path)]
@@ -205,7 +281,7 @@ def test_a_record_that_would_change_the_project_is_refused(
     monkeypatch.setattr(door, "ignored", lambda _, paths: {path for path in paths if path.startswith("kept/")})
     monkeypatch.setattr(door, "read_machine", lambda *_, **__: H200)
     monkeypatch.setattr(door, "find_nsys", lambda *_: SimpleNamespace(version="2025.3.1"))
-    monkeypatch.setattr(door, "gate", lambda *_: Ended(exit_status=0, document=document()))
+    monkeypatch.setattr(door, "gate", lambda *_: Ended(exit_status=0, documents=(document(),)))
     words = ["--gates", "1", "--project", str(tmp_path)]
     with pytest.raises(SystemExit) as left:
         main(["run", str(tmp_path / "record.json"), *words])
