@@ -193,21 +193,22 @@ def _waited_for(runs: Sequence[Run], found: Sequence[Straggler]) -> str:
     waited = median(one.waited_ms for one in found)
     told = f"{own} {are} late: {others} {waited:.4g} ms a step for {them} in NCCL kernels that nothing hides"
     reasons = (
-        _reason(runs[-1], one, "its" if len(late) == 1 else f"{name}'s", theirs)
+        _reason(runs, one, "its" if len(late) == 1 else f"{name}'s", theirs)
         for one, name in zip(found[:MOST_TOLD], late, strict=False)
     )
     return "; ".join([told, *(reason for reason in reasons if reason)])
 
 
-def _reason(run: Run, found: Straggler, whose: str, theirs: str) -> str:
+def _reason(runs: Sequence[Run], found: Straggler, whose: str, theirs: str) -> str:
     """What a straggler does more than those that wait for it, and where; empty where nothing that was measured does."""
     if found.cause is None:
         return ""
     told = _REASONS[found.cause].format(whose=whose, more=f"{found.cause_ms:.4g} ms", theirs=theirs)
-    longer = _longer_on_host(run, found) if found.cause is Metric.GAP_MS else None
-    if longer is not None:
-        return f"{told}, and {whose} host takes {longer[1]:.4g} ms longer under {one_line(longer[0])}"
-    where = _range_of(run, found)
+    if found.cause is Metric.GAP_MS and (longer := _longer_on_host(runs, found)):
+        (name, more_ms), *rest = longer
+        others = "".join(f", {ms:.4g} ms under {one_line(another)}" for another, ms in rest)
+        return f"{told}, and {whose} host takes {more_ms:.4g} ms longer under {one_line(name)}{others}"
+    where = _range_of(runs[-1], found)
     return told if where is None else f"{told}, {where[1]:.4g} ms of that under {one_line(where[0])}"
 
 
@@ -246,21 +247,28 @@ def _under(name: str) -> str:
     return "outside any range" if name == OUTSIDE_RANGES else f"under {one_line(name)}"
 
 
-def _longer_on_host(run: Run, found: Straggler) -> tuple[str, float] | None:
-    """The range that takes the straggler's host longer than the others' by `APART` of the step, in ms a step.
+def _longer_on_host(runs: Sequence[Run], found: Straggler) -> list[tuple[str, float]]:
+    """The ranges that take the straggler's host longer than the others' by `APART` of the step, in ms a step.
 
     Idle time does not tell it: a host that is late stays late, so that its GPU waits under every range that follows,
-    while on the other GPUs NCCL's kernels fill that time.
+    while on the other GPUs NCCL's kernels fill that time. Of ranges that are longer by about as much, which may lie
+    one within the other, the innermost is told.
     """
-    of_each = [{one.name: one.cpu_ms for one in process.ranges} for process in run.processes]
+    of_each = [
+        _median_by_range([{one.name: one.cpu_ms for one in run.processes[place].ranges} for run in runs])
+        for place in _places(runs)
+    ]
     own, others = of_each[found.place], [of_each[place] for place in found.others]
     more = {name: cpu_ms - median(other.get(name, 0.0) for other in others) for name, cpu_ms in own.items()}
-    most = max(more.values(), default=0.0)
-    step_ms = max(process.values.get(Metric.STEP_MS, 0.0) for process in run.processes)
-    if not most or most < APART * step_ms:
-        return None
-    name = min((one for one in more if more[one] >= _AS_MUCH * most), key=lambda one: own[one])
-    return name, more[name]
+    least = APART * max(_medians(runs, Metric.STEP_MS) or [0.0])
+    left = {name: ms for name, ms in more.items() if ms >= least > 0}
+    told: list[tuple[str, float]] = []
+    while left and len(told) < MOST_TOLD:
+        most = max(left.values())
+        name = min((one for one in left if left[one] >= _AS_MUCH * most), key=lambda one: own[one])
+        told.append((name, left[name]))
+        left = {one: ms for one, ms in left.items() if ms < _AS_MUCH * most}
+    return told
 
 
 def _range_of(run: Run, found: Straggler) -> tuple[str, float] | None:

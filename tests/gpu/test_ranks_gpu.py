@@ -102,4 +102,6 @@ def test_a_straggler_is_named_although_all_ranks_are_as_slow(project: Path) -> N
     (_, late) = json.loads(newest.read_text())["verdict"]["ranks"]
     assert late.startswith("rank 1 is late: the other waits ")
     assert "its GPU idles" in late
-    assert re.search(r"and its host takes \d(\.\d+)? ms longer under get batch", late)
+    # Of two hosts that set the pace one may be slower as well, and by more than the stall.
+    _, _, of_host = late.partition("and its host takes ")
+    assert re.search(r"\d ms (longer )?under get batch\b", of_host)

@@ -86,7 +86,8 @@ def test_the_range_that_takes_a_late_host_longer_is_named_though_its_gpu_idles_m
     (_, told) = told_ranks([run(first, late)])
     assert told == (
         "rank 1 is late: the other waits 12.34 ms a step for it in NCCL kernels that nothing hides; its GPU idles "
-        "16.66 ms a step more than the other's, and its host takes 5.125 ms longer under get batch"
+        "16.66 ms a step more than the other's, and its host takes 5.125 ms longer under get batch, 1.84 ms under "
+        "forward"
     )
 
 
@@ -95,6 +96,21 @@ def test_of_ranges_that_are_longer_by_about_as_much_the_innermost_is_named() -> 
     first = on_host(rank(0, FIRST.values, idle), {"step": 29.0, "data": 1.0, "read": 0.5})
     late = on_host(rank(1, LATE.values, idle), {"step": 34.2, "data": 6.1, "read": 5.4})
     assert told_ranks([run(first, late)])[1].endswith(", and its host takes 4.9 ms longer under read")
+
+
+def test_all_ranges_that_take_a_late_host_much_longer_are_told_by_their_medians() -> None:
+    # As seen on two H100s, whose second host was slower by itself: more under "forward" than was planted elsewhere.
+    idle = {"get batch": {GAP: 0.1}, "forward": {GAP: 0.2}, "optimizer": {GAP: 0.1}}
+    usual = {"get batch": 0.1, "forward": 10.0, "optimizer": 3.0}
+    runs = [
+        run(
+            on_host(rank(0, FIRST.values, idle), usual),
+            on_host(rank(1, LATE.values, idle), {"get batch": 5.2, "forward": forward, "optimizer": 3.9}),
+        )
+        for forward in (10.1, 17.0, 60.0)
+    ]
+    told = told_ranks(runs)[1]
+    assert told.endswith(", and its host takes 7 ms longer under forward, 5.1 ms under get batch")
 
 
 def waiting(number: int, exposed: float) -> ProcessSample:
