@@ -196,7 +196,7 @@ def test_a_loop_has_its_steps_and_in_each_of_them_its_ranges_once(gated: Gated, 
 
 def test_a_script_without_perfgate_is_measured_by_its_indexed_ranges(gated: Gated) -> None:
     [process] = gated.processes("data_load_script")
-    assert process.steps == 100
+    assert process.steps == 70
     assert in_step(process) == dict.fromkeys(IN_STEP["data_load_lab"], 1)
     assert re.search(r"^mean loss of 110 batches: \d\.\d{4}$", gated.log("data_load_script"), re.MULTILINE)
 
