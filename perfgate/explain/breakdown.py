@@ -8,7 +8,7 @@ from typing import Final, Literal, TypeVar
 
 from perfgate.explain.names import key
 from perfgate.explain.ranks import label, stragglers
-from perfgate.model.metric import Metric
+from perfgate.model.metric import GATED_CLOCKS, Metric
 from perfgate.model.sample import (
     OTHER_KERNELS,
     OTHER_RANGES,
@@ -32,6 +32,13 @@ only be guessed how much of its time is new."""
 TIED: Final = 0.001
 """Ranks whose steps differ by a smaller share take as long: all-reduce keeps them in step, and which one is slower by
 a microsecond changes from run to run. On two H200s they differed by 0.03 per mille (golden `two-ranks`)."""
+
+
+FARTHEST: Final = 5.0
+"""A run is left out of a breakdown if some clock of it lies farther from the runs' median than so many times what runs
+usually do: as far as the judge's outliers."""
+LEAST_FARTHEST: Final = 0.02
+"""And by no less than this share of a step."""
 
 
 class ToldBreakdown(Breakdown):
@@ -61,8 +68,9 @@ def breakdown_of(runs: Sequence[Run]) -> Breakdown:
     """The mean over the runs of what the telling process says; a row that a run lacks counts as none there.
 
     It is the same process of all runs, if they have as many, and else each run's own. A range's value that some run
-    did not measure at all is left out.
+    did not measure at all is left out. So are runs far from the others: values are medians, in which they are not.
     """
+    runs = _near(runs)
     several = {len(run.processes) for run in runs}
     if len(several) == 1 and min(several) > 1:
         each = tuple(_mean([run.processes[place] for run in runs], is_of_several=True) for place in range(min(several)))
@@ -70,6 +78,20 @@ def breakdown_of(runs: Sequence[Run]) -> Breakdown:
         return each[place].model_copy(update={"each": each, "place": place})
     told = [process for run in runs if (process := telling(run)) is not None]
     return _mean(told, is_of_several=max(several) > 1) if told else Breakdown()
+
+
+def _near(runs: Sequence[Run]) -> Sequence[Run]:
+    """The runs without those that are far from the others by any clock; a third of them at most is left out."""
+    measured = [run.measured() for run in runs]
+    clocks = [metric for metric in GATED_CLOCKS if all(metric in values for values in measured)]
+    step_ms = median(values[Metric.STEP_MS] for values in measured) if runs and Metric.STEP_MS in clocks else 0.0
+    if not step_ms:
+        return runs
+    usual = {metric: median(values[metric] for values in measured) for metric in clocks}
+    far = [max(abs(values[metric] - usual[metric]) for metric in clocks) / step_ms for values in measured]
+    farthest = max(FARTHEST * median(far), LEAST_FARTHEST)
+    most = sorted(far, reverse=True)[: len(runs) // 3]
+    return [run for run, distance in zip(runs, far, strict=True) if distance <= farthest or distance not in most]
 
 
 def _telling(runs: Sequence[Run]) -> int:

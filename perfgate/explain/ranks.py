@@ -208,7 +208,7 @@ def _reason(runs: Sequence[Run], found: Straggler, whose: str, theirs: str) -> s
         (name, more_ms), *rest = longer
         others = "".join(f", {ms:.4g} ms under {one_line(another)}" for another, ms in rest)
         return f"{told}, and {whose} host takes {more_ms:.4g} ms longer under {one_line(name)}{others}"
-    where = _range_of(runs[-1], found)
+    where = _range_of(runs, found)
     return told if where is None else f"{told}, {where[1]:.4g} ms of that under {one_line(where[0])}"
 
 
@@ -271,10 +271,13 @@ def _longer_on_host(runs: Sequence[Run], found: Straggler) -> list[tuple[str, fl
     return told
 
 
-def _range_of(run: Run, found: Straggler) -> tuple[str, float] | None:
+def _range_of(runs: Sequence[Run], found: Straggler) -> tuple[str, float] | None:
     """The range under which the straggler has most more of its cause than the others, in ms a step."""
     assert found.cause is not None
-    of_each = [_by_range(process.ranges, found.cause) for process in run.processes]
+    of_each = [
+        _median_by_range([_by_range(run.processes[place].ranges, found.cause) for run in runs])
+        for place in _places(runs)
+    ]
     own, others = of_each[found.place], [of_each[place] for place in found.others]
     more = {name: value - median(other.get(name, 0.0) for other in others) for name, value in own.items()}
     name = max(more, key=lambda one: more[one], default=None)

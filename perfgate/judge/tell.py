@@ -190,7 +190,8 @@ def _tell_inconclusive(judged: Rows, baseline: Baseline, runs: Sequence[Run], te
     if comparison.occasion_sd > clock.rule.occasion_sd:
         spread = percent(comparison.run_sd)
         told += f" Runs differ by {spread} % (SD), and occasions rather more: stored values say little."
-        return told, f"Let a duet settle it, steady the workload, or set a wider budget for {worst.metric}."
+        duet = 'Let a duet settle it (duet = "auto" in [tool.perfgate])'
+        return told, f"{duet}, steady the workload, or set a wider budget for {worst.metric}."
     if comparison.occasion_share > 0.5:
         occasions = len(baseline.occasions)
         few = f", of which the baseline spans {occasions}" if occasions < _OCCASIONS_WANTED else ""

@@ -110,10 +110,31 @@ def cut(ranges: Ranges, names: Names, steps: Steps) -> Segments:
         label=label,
         labels=labels,
         instances=np.bincount(own_label[inside], minlength=size),
-        cpu_ns=sum_by(own_label[inside], (ended - begun)[inside], size),
+        cpu_ns=_time_open(own_label[inside], ranges.thread[rows[inside]], begun[inside], ended[inside], size),
         instances_between=np.bincount(own_label[between], minlength=size),
-        cpu_ns_between=sum_by(own_label[between], (np.minimum(ended, steps.ends[-1]) - begun)[between], size),
+        cpu_ns_between=_time_open(
+            own_label[between],
+            ranges.thread[rows[between]],
+            begun[between],
+            np.minimum(ended, steps.ends[-1])[between],
+            size,
+        ),
     )
+
+
+def _time_open(labels: SmallInts, threads: Ints, begun: Ints, ended: Ints, size: int) -> Ints:
+    """How long a range of each label 0..size-1 was open: on one thread once, also where one lies in another."""
+    order = np.lexsort((-ended, begun, threads, labels))
+    labels, threads, begun, ended = labels[order], threads[order], begun[order], ended[order]
+    new = np.append(True, (labels[1:] != labels[:-1]) | (threads[1:] != threads[:-1]))[: len(labels)]
+    took = ended - begun
+    overlapping = np.flatnonzero(~new[1:] & (begun[1:] < ended[:-1])) + 1
+    firsts = np.flatnonzero(new)
+    for group in np.unique(np.searchsorted(firsts, overlapping, side="right") - 1).tolist():
+        own = slice(firsts[group], firsts[group + 1] if group + 1 < len(firsts) else len(labels))
+        until = np.maximum.accumulate(ended[own])
+        took[own][1:] = np.maximum(ended[own][1:] - np.maximum(begun[own][1:], until[:-1]), 0)
+    return sum_by(labels, took, size)
 
 
 @dataclass(frozen=True, slots=True)

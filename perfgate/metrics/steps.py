@@ -31,6 +31,8 @@ FORKED = "A process that is forked and does not exec is not recorded: take the s
 """What may be so where a capture holds no range that comes more than once."""
 MOST_OVERLAP = 0.05
 """Share of a step by which the next may begin before it has ended, on another thread: they take turns."""
+MOST_LEFT_OUT = 0.05
+"""Share of the steps' time that may lie between perfgate's own where other ranges begin: else it is microseconds."""
 MOST_STEP_NAMES = 40
 """Names of steps that are told apart; more of them are no names but values."""
 NUMBER = re.compile(r"0x[0-9a-fA-F]+|\d+")
@@ -166,6 +168,8 @@ def find_steps(
             left_out.append(f"{told}; {crossed}" if crossed else told)
             crossing = crossing or bool(crossed)
         if steps is not None:
+            if start is not None:
+                complaints += _crossed_by_others(ranges, names, rows[:steps])
             if start is not None and len(rows) >= steps:
                 # What comes after the last turn is the project's, but not in the place of a turn that was left open.
                 rows = rows[: max(steps - int((ranges.start[unclosed] < ranges.start[rows[steps - 1]]).sum()), 0)]
@@ -366,6 +370,37 @@ def _behind(ranges: Ranges, rows: Ints, start: int) -> Ints:
     same = (ranges.thread[rows] == ranges.thread[start]) & ranges.push_pop[rows]
     behind: Ints = rows[same & (ranges.start[rows] >= ranges.end[start])]
     return behind
+
+
+def _crossed_by_others(ranges: Ranges, names: Names, rows: Ints) -> Iterator[str]:
+    """Say that perfgate's own steps were closed by pops of other ranges, and lack a part of their turns.
+
+    Between two of them only perfgate runs on their thread. What begins there shows that a turn was not at its end:
+
+    ```
+    pushed    step |------|  |------|      a turn ends where the next begins
+    load           |   |-----|   |-----    its task pops what was pushed last, and perfgate at the turn's end as well
+    ```
+    """
+    if not len(rows):
+        return
+    others = (ranges.thread == ranges.thread[rows[0]]) & (ranges.process == ranges.process[rows[0]]) & ranges.push_pop
+    for own in (STEP_RANGE, *OWN_RANGES):
+        others &= ~names.bear(own)
+    starts, ends = ranges.start[rows], ranges.end[rows]
+    found = np.flatnonzero(others)
+    before = np.searchsorted(starts, ranges.start[found], side="right") - 1
+    found, before = found[(before >= 0) & (before < len(rows) - 1)], before[(before >= 0) & (before < len(rows) - 1)]
+    apart = ranges.start[found] >= ends[before]
+    turns = np.unique(before[apart])
+    left_out = int((starts[turns + 1] - ends[turns]).sum()) / max(int(ends[-1] - starts[0]), 1)
+    if left_out > MOST_LEFT_OUT:
+        told = listed_names(names.texts[code] for code in set(names.codes[found[apart]].tolist()))
+        yield (
+            f"ranges begin where a step has ended and its turn has not ({told}), and {left_out:.0%} of the time is in "
+            "no step: on that thread push and pop of one range close another. If tasks take turns there (asyncio), or "
+            "a range is open while the next step is asked for, draw it with nvtx.start_range and nvtx.end_range"
+        )
 
 
 def _waits(ranges: Ranges, names: Names, process: int) -> Ints:

@@ -113,6 +113,18 @@ def test_all_ranges_that_take_a_late_host_much_longer_are_told_by_their_medians(
     assert told.endswith(", and its host takes 7 ms longer under forward, 5.1 ms under get batch")
 
 
+def test_the_range_of_a_stragglers_kernels_is_told_by_medians_over_the_runs_as_they_are() -> None:
+    def of(number: int, kernel: float, ranges: Mapping[str, float]) -> ProcessSample:
+        values = {STEP: 30.0, KERNEL: kernel, GAP: 0.1, NCCL: 20.0 - kernel, EXPOSED: 18.0 - kernel}
+        return rank(number, values, {name: {KERNEL: ms} for name, ms in ranges.items()})
+
+    first = of(0, 10.0, {"fwd": 5.0, "bwd": 5.0})
+    late = of(1, 12.0, {"fwd": 7.0, "bwd": 5.0})
+    for other in (of(1, 12.0, {"fwd": 2.0, "bwd": 10.0}), of(1, 10.0, {"fwd": 5.0, "bwd": 5.0})):
+        told = told_ranks([run(first, late), run(first, late), run(first, other)])[1]
+        assert told.endswith("its kernels take 2 ms a step more than the other's, 2 ms of that under fwd")
+
+
 def waiting(number: int, exposed: float) -> ProcessSample:
     return rank(number, {STEP: 30.0, GAP: 0.1, NCCL: exposed + 1, EXPOSED: exposed})
 

@@ -601,7 +601,10 @@ def test_where_runs_differ_by_more_than_the_budget_stored_values_say_little() ->
         Outcome.INCONCLUSIVE,
         10,
         reason,
-        "Let a duet settle it, steady the workload, or set a wider budget for step_ms.",
+        (
+            'Let a duet settle it (duet = "auto" in [tool.perfgate]), steady the workload, or set a wider budget for '
+            "step_ms."
+        ),
     )
 
 

@@ -215,6 +215,30 @@ def test_perfgates_own_ranges_hide_no_start_end_ranges() -> None:
     assert alone.labels == (OUTSIDE_RANGES, "load", "step")
 
 
+def test_a_range_within_another_of_its_name_is_open_no_longer_than_that() -> None:
+    nested = [
+        Range(start=100 * n + at, end=100 * n + until, name="data")
+        for n in range(1, 4)
+        for at, until in ((10, 50), (20, 40), (25, 30), (45, 50), (60, 70))
+    ]
+    other_thread = [Range(start=100 * n + 12, end=100 * n + 48, name="data", thread=2) for n in range(1, 4)]
+    steps = [Range(start=100 * n, end=100 * n + 90) for n in range(1, 4)]
+    segments = segments_of(build(ranges=[*steps, *other_thread, *nested]))
+    data = segments.labels.index("data")
+    assert (segments.instances[data], segments.cpu_ns[data]) == (15, 3 * (40 + 10))
+    assert segments.cpu_ns[segments.labels.index("step")] == 3 * 90
+
+
+def test_ranges_of_a_name_between_steps_are_told_once_as_well() -> None:
+    between = [
+        Range(start=100 * n + at, end=100 * n + until, name="eval")
+        for n in (1, 2)
+        for at, until in ((60, 90), (70, 80))
+    ]
+    segments = segments_of(build(ranges=[*(Range(start=100 * n, end=100 * n + 50) for n in range(1, 4)), *between]))
+    assert segments.cpu_ns_between[segments.labels.index("eval")] == 2 * 30
+
+
 def test_a_window_groups_names_only_where_there_are_many() -> None:
     few = build(ranges=[Range(start=10 * n, end=10 * n + 5, name=f"layer.{n}") for n in range(40)])
     many = build(ranges=[Range(start=10 * n, end=10 * n + 5, name=f"Batch {n}") for n in range(41)])
