@@ -518,13 +518,25 @@ def _no_report(
         fact = f"nsys stats did not end within {timeout_s:g} s"
     else:
         fact = "left an empty file" if csv.is_file() else "left no file"
-        fact += f": {errors[-1].rstrip('. ')}" if errors else " and did not say why"
+        fact += f": {errors[-1].rstrip('. ')}" if errors else _how_it_ended(finished, told)
     return CaptureUnreadable(
         subject=f"report {name.value} of {sqlite}",
         fact=fact,
         expectation=f"Expected nsys {tool.version} to print it, or to say that it has no such data",
-        next_step=f"Run it by hand: LC_ALL=C {tool.path} stats --report={csv.stem.removeprefix('report_')} {sqlite}",
+        next_step=(
+            "Run it by hand (a gate leaves this file behind with --perfgate-keep-captures): "
+            f"LC_ALL=C {tool.path} stats --report={csv.stem.removeprefix('report_')} {sqlite}"
+        ),
     )
+
+
+def _how_it_ended(finished: Finished, told: Sequence[str]) -> str:
+    """For want of an error that nsys names: what it said last, if it failed."""
+    if not finished.returncode:
+        return " and did not say why"
+    said = (line.strip() for line in reversed(told) if not line.startswith("Processing ["))
+    last = next(filter(None, said), "")
+    return f", and nsys ended with status {finished.returncode}" + (f": {last.rstrip('. ')}" if last else "")
 
 
 def run_quietly(

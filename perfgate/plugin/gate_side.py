@@ -209,10 +209,24 @@ def refuse_unreadable_root(config: pytest.Config) -> None:
     try:
         str(config.rootpath).encode()
     except UnicodeEncodeError:
+        if _is_utf8(os.fsencode(config.rootpath)):
+            raise pytest.UsageError(
+                f"--perfgate: Python reads file names as {sys.getfilesystemencoding()} here, and the path of this "
+                f"project is UTF-8: {str(config.rootpath)!a}.\n"
+                "Set PYTHONUTF8=1, or LC_ALL to a locale of UTF-8 such as C.UTF-8."
+            ) from None
         raise pytest.UsageError(
             f"--perfgate: the path of this project is no UTF-8: {str(config.rootpath)!a}.\n"
             "Move it to a folder whose path is."
         ) from None
+
+
+def _is_utf8(path: bytes) -> bool:
+    try:
+        path.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def options_of(config: pytest.Config) -> dict[str, object]:

@@ -25,6 +25,7 @@ from perfgate.workload_file import read_workload_file
 
 if TYPE_CHECKING:
     from _pytest._code.code import TerminalRepr, TracebackStyle
+    from _pytest._io import TerminalWriter
 
 
 class GateShut(Exception):
@@ -55,13 +56,24 @@ class _Gated(pytest.Item):
     ) -> str | TerminalRepr:
         """Show a shut gate as its table, and nothing of how it came about."""
         if isinstance(excinfo.value, GateShut):
-            return self.config.stash[TELLING].table(excinfo.value.verdict)
+            return _Lines(self.config.stash[TELLING].table(excinfo.value.verdict))
         # Without the style: pytest.Function chooses its own, and takes none.
         return super().repr_failure(excinfo)
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
         """Where the workload is declared."""
         return self.path, self.workload.line, self.workload.id
+
+
+class _Lines(str):
+    """Text that pytest writes line by line: in one piece, it escapes line ends with what the terminal cannot show."""
+
+    __slots__ = ()
+
+    def toterminal(self, out: TerminalWriter) -> None:
+        """Write it."""
+        for line in self.split("\n"):
+            out.line(line)
 
 
 class WorkloadItem(_Gated, pytest.Function):

@@ -40,6 +40,19 @@ def test_a_gate_that_it_ends_before_the_verdict_is_shut_and_says_where(
     ) in seen.err
 
 
+def test_what_the_terminal_cannot_show_is_escaped_and_no_line_end_with_it(project: Project) -> None:
+    project.nsys('print("nsys: pas de chance, \\u00e9lan \\u65e5", file=sys.stderr)\nsys.exit(1)')
+    project.workload()
+    project.patch.setenv("PYTHONIOENCODING", "ascii")
+    seen = project.run("--perfgate")
+    assert seen.status == 1
+    _, _, failure = seen.out.partition("= FAILURES =")
+    table, _, _ = failure.partition("= perfgate =")
+    assert "\\u65e5" in table
+    assert "\\n" not in table
+    assert "\nloop: NOT_MEASURED\n" in table
+
+
 @pytest.mark.parametrize(
     "leaves",
     [

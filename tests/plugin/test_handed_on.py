@@ -239,3 +239,14 @@ def test_a_project_whose_path_is_no_utf_8_is_refused() -> None:
     config = cast("pytest.Config", SimpleNamespace(rootpath=Path("/tmp/lat\udce9in")))
     with pytest.raises(pytest.UsageError, match=r"no UTF-8: '/tmp/lat\\udce9in'"):
         refuse_unreadable_root(config)
+
+
+def test_a_path_that_python_alone_reads_otherwise_is_not_blamed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.getfilesystemencoding", lambda: "ascii")
+    config = cast("pytest.Config", SimpleNamespace(rootpath=Path("/tmp/Pr\udcc3\udcb4jekt")))
+    with pytest.raises(pytest.UsageError) as refused:
+        refuse_unreadable_root(config)
+    assert str(refused.value) == (
+        "--perfgate: Python reads file names as ascii here, and the path of this project is UTF-8: "
+        "'/tmp/Pr\\udcc3\\udcb4jekt'.\nSet PYTHONUTF8=1, or LC_ALL to a locale of UTF-8 such as C.UTF-8."
+    )

@@ -731,6 +731,8 @@ def test_a_report_that_no_name_finds_is_an_error(fake: Fake, sqlite: Path) -> No
             "left an empty file: ERROR: no such function: median",
             id="script failed",
         ),
+        pytest.param("echo; echo boom. >&2; exit 1", "left no file, and nsys ended with status 1: boom", id="failed"),
+        pytest.param("exit 3", "left no file, and nsys ended with status 3", id="failed silently"),
     ],
 )
 def test_a_report_without_rows_or_reason_is_an_error(fake: Fake, sqlite: Path, said: str, fact: str) -> None:
@@ -739,7 +741,8 @@ def test_a_report_without_rows_or_reason_is_an_error(fake: Fake, sqlite: Path, s
         run_reports(tool, sqlite, fake.folder / "reports")
     assert str(caught.value) == (
         f"report nvtx_sum of {sqlite}: {fact}. Expected nsys 2024.2.3 to print it, or to say that it has no such "
-        f"data.\nRun it by hand: LC_ALL=C {tool.path} stats --report=nvtx_sum {sqlite}"
+        "data.\nRun it by hand (a gate leaves this file behind with --perfgate-keep-captures): "
+        f"LC_ALL=C {tool.path} stats --report=nvtx_sum {sqlite}"
     )
 
 
