@@ -41,14 +41,17 @@ def test_a_gate_that_it_ends_before_the_verdict_is_shut_and_says_where(
 
 
 def test_what_the_terminal_cannot_show_is_escaped_and_no_line_end_with_it(project: Project) -> None:
-    project.nsys('print("nsys: pas de chance, \\u00e9lan \\u65e5", file=sys.stderr)\nsys.exit(1)')
+    (project.root / "Pr\u00f4jekt" / "workloads").mkdir(parents=True)
+    project.root = project.root / "Pr\u00f4jekt"
+    project.nsys(BROKEN_NSYS)
     project.workload()
+    project.write("pyproject.toml", '[project]\nname = "scratch"\nversion = "1"\n')
     project.patch.setenv("PYTHONIOENCODING", "ascii")
     seen = project.run("--perfgate")
     assert seen.status == 1
     _, _, failure = seen.out.partition("= FAILURES =")
     table, _, _ = failure.partition("= perfgate =")
-    assert "\\u65e5" in table
+    assert "Pr\\xf4jekt" in table
     assert "\\n" not in table
     assert "\nloop: NOT_MEASURED\n" in table
 
