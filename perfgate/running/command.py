@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 from perfgate.model.machine import Machine
@@ -20,6 +21,8 @@ def worker_command(
     return (
         python,
         *(("-P",) if is_pinned else ()),
+        # As the gate's own interpreter was started; what the environment says of it, the worker inherits.
+        *((f"-{'O' * sys.flags.optimize}",) if sys.flags.optimize else ()),
         "-m",
         "pytest",
         f"--perfgate-worker={order}",

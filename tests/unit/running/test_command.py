@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from support import records
@@ -61,3 +62,9 @@ def test_without_a_gpu_nobody_can_open_the_capture(
 ) -> None:
     workload = records.workload().model_copy(update={"capture": capture})
     assert capture_window(workload, machine) == window
+
+
+def test_asserts_are_left_out_in_the_worker_as_in_the_gate(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.flags", SimpleNamespace(optimize=2))
+    built = worker_command(records.workload(), Path("order.json"), python="/py", pytest_options=())
+    assert built[:4] == ("/py", "-OO", "-m", "pytest")
