@@ -32,8 +32,6 @@ only be guessed how much of its time is new."""
 TIED: Final = 0.001
 """Ranks whose steps differ by a smaller share take as long: all-reduce keeps them in step, and which one is slower by
 a microsecond changes from run to run. On two H200s they differed by 0.03 per mille (golden `two-ranks`)."""
-
-
 FARTHEST: Final = 5.0
 """A run is left out of a breakdown if some clock of it lies farther from the runs' median than so many times what runs
 usually do: as far as the judge's outliers."""

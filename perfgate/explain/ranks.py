@@ -218,10 +218,7 @@ def _unlike(runs: Sequence[Run]) -> str:
     Nothing tells here which of them waits: one that is late takes longer under its own range, the others under that in
     which they wait for it.
     """
-    of_each = [
-        _median_by_range([_by_range(run.processes[place].ranges, Metric.STEP_MS) for run in runs])
-        for place in _places(runs)
-    ]
+    of_each = _by_place(runs, Metric.STEP_MS)
     step = max(_medians(runs, Metric.STEP_MS) or [0.0])
     longest: list[tuple[float, str, str]] = []
     for place, own in enumerate(of_each):
@@ -238,9 +235,24 @@ def _unlike(runs: Sequence[Run]) -> str:
     return f"{who} spends {ms:.4g} ms a step more {under} than {others}{told}{ends}"
 
 
+def _by_place(runs: Sequence[Run], metric: Metric | None) -> list[dict[str, float]]:
+    """What each process has of a metric under each range, the median over the runs; without one, time on the CPU."""
+    return [
+        _median_by_range([_by_range(run.processes[place].ranges, metric) for run in runs]) for place in _places(runs)
+    ]
+
+
 def _median_by_range(tables: Sequence[Mapping[str, float]]) -> dict[str, float]:
     names = dict.fromkeys(name for table in tables for name in table)
     return {name: median(table.get(name, 0.0) for table in tables) for name in names}
+
+
+def _more_than_others(of_each: Sequence[Mapping[str, float]], found: Straggler) -> dict[str, float]:
+    """How much more a straggler has under each of its ranges than those that wait for it."""
+    others = [of_each[place] for place in found.others]
+    return {
+        name: value - median(other.get(name, 0.0) for other in others) for name, value in of_each[found.place].items()
+    }
 
 
 def _under(name: str) -> str:
@@ -254,12 +266,8 @@ def _longer_on_host(runs: Sequence[Run], found: Straggler) -> list[tuple[str, fl
     while on the other GPUs NCCL's kernels fill that time. Of ranges that are longer by about as much, which may lie
     one within the other, the innermost is told.
     """
-    of_each = [
-        _median_by_range([{one.name: one.cpu_ms for one in run.processes[place].ranges} for run in runs])
-        for place in _places(runs)
-    ]
-    own, others = of_each[found.place], [of_each[place] for place in found.others]
-    more = {name: cpu_ms - median(other.get(name, 0.0) for other in others) for name, cpu_ms in own.items()}
+    of_each = _by_place(runs, None)
+    own, more = of_each[found.place], _more_than_others(of_each, found)
     least = APART * max(_medians(runs, Metric.STEP_MS) or [0.0])
     left = {name: ms for name, ms in more.items() if ms >= least > 0}
     told: list[tuple[str, float]] = []
@@ -274,15 +282,12 @@ def _longer_on_host(runs: Sequence[Run], found: Straggler) -> list[tuple[str, fl
 def _range_of(runs: Sequence[Run], found: Straggler) -> tuple[str, float] | None:
     """The range under which the straggler has most more of its cause than the others, in ms a step."""
     assert found.cause is not None
-    of_each = [
-        _median_by_range([_by_range(run.processes[place].ranges, found.cause) for run in runs])
-        for place in _places(runs)
-    ]
-    own, others = of_each[found.place], [of_each[place] for place in found.others]
-    more = {name: value - median(other.get(name, 0.0) for other in others) for name, value in own.items()}
+    more = _more_than_others(_by_place(runs, found.cause), found)
     name = max(more, key=lambda one: more[one], default=None)
     return None if name is None or more[name] < MOST_OF_IT * found.cause_ms else (name, more[name])
 
 
-def _by_range(ranges: Sequence[RangeSample], metric: Metric) -> dict[str, float]:
+def _by_range(ranges: Sequence[RangeSample], metric: Metric | None) -> dict[str, float]:
+    if metric is None:
+        return {one.name: one.cpu_ms for one in ranges}
     return {one.name: one.values[metric] for one in ranges if metric in one.values}

@@ -123,8 +123,11 @@ def cut(ranges: Ranges, names: Names, steps: Steps) -> Segments:
 
 
 def _time_open(labels: SmallInts, threads: Ints, begun: Ints, ended: Ints, size: int) -> Ints:
-    """How long a range of each label 0..size-1 was open: on one thread once, also where one lies in another."""
-    order = np.lexsort((-ended, begun, threads, labels))
+    """How long a range of each label 0..size-1 was open: on one thread once, also where one lies in another.
+
+    The ranges of each thread come in the order in which they begin.
+    """
+    order = np.lexsort((threads, labels))
     labels, threads, begun, ended = labels[order], threads[order], begun[order], ended[order]
     new = np.append(True, (labels[1:] != labels[:-1]) | (threads[1:] != threads[:-1]))[: len(labels)]
     took = ended - begun

@@ -390,8 +390,7 @@ def _crossed_by_others(ranges: Ranges, names: Names, rows: Ints) -> Iterator[str
     starts, ends = ranges.start[rows], ranges.end[rows]
     found = np.flatnonzero(others)
     before = np.searchsorted(starts, ranges.start[found], side="right") - 1
-    found, before = found[(before >= 0) & (before < len(rows) - 1)], before[(before >= 0) & (before < len(rows) - 1)]
-    apart = ranges.start[found] >= ends[before]
+    apart = (before >= 0) & (before < len(rows) - 1) & (ranges.start[found] >= ends[before])
     turns = np.unique(before[apart])
     left_out = int((starts[turns + 1] - ends[turns]).sum()) / max(int(ends[-1] - starts[0]), 1)
     if left_out > MOST_LEFT_OUT:

@@ -108,6 +108,13 @@ def crash(own: Iterable[str]) -> str | None:
     return next((found[0] for line in own if (found := CRASHED.search(line))), None)
 
 
+def ended(program: str, status: int | None) -> str:
+    """Say how nsys, called `program` here, ended: with a status, or by a signal."""
+    if status is not None and status < 0:
+        return f"nsys itself was ended by {signal_name(-status) or -status}"
+    return f"{program} ended with status {status}"
+
+
 def signal_name(number: int) -> str | None:
     """Return what a signal is called, None for a number that is none's."""
     try:

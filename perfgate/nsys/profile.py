@@ -22,7 +22,7 @@ from perfgate.nsys import importer
 from perfgate.nsys.command import OUTPUT, export_command, profile_command, report_names, stats_command
 from perfgate.nsys.environment import for_profile, for_reports
 from perfgate.nsys.files import fault_of_rep, fault_of_sqlite, literal, tables_of, workshop
-from perfgate.nsys.output import PROGRESS, Output, crash, never_started, signal_name
+from perfgate.nsys.output import PROGRESS, Output, crash, ended, never_started, signal_name
 from perfgate.nsys.reports import read_reports
 from perfgate.nsys.tool import NsysTool
 from perfgate.process import Finished, run_process
@@ -536,7 +536,7 @@ def _how_it_ended(finished: Finished, told: Sequence[str]) -> str:
         return " and did not say why"
     said = (line.strip() for line in reversed(told) if not line.startswith("Processing ["))
     last = next(filter(None, said), "")
-    return f", and nsys ended with status {finished.returncode}" + (f": {last.rstrip('. ')}" if last else "")
+    return f", and {ended('nsys', finished.returncode)}" + (f": {last.rstrip('. ')}" if last else "")
 
 
 def run_quietly(

@@ -12,7 +12,7 @@ from typing import Final
 from perfgate.model.errors import CaptureUnreadable
 from perfgate.model.findings import Finding, Findings, RuleName
 from perfgate.nsys.files import fault_of_sqlite, literal, workshop
-from perfgate.nsys.output import signal_name
+from perfgate.nsys.output import ended
 from perfgate.nsys.printed import Printed
 from perfgate.nsys.profile import EXPORT_TIMEOUT_S, is_excuse, run_quietly
 from perfgate.nsys.tool import NsysTool, NsysVersion
@@ -353,27 +353,20 @@ class _Answer:
     def _failure(self, text: str | None, timeout_s: float) -> CaptureUnreadable:
         said = self.error or next((line.strip() for line in self.told if "ERROR" in line), None) or self.reason
         status = self.finished.returncode
+        how = ended("nsys analyze", status)
         if self.finished.timed_out:
             fact = f"nsys analyze did not end within {timeout_s:g} s"
         elif text:
-            fact = f"may be cut short: {said or _ended(status)}"
+            fact = f"may be cut short: {said or how}"
         else:
             fact = "left no file" if text is None else "left an empty file"
-            fact += (
-                f": {said.rstrip('. ')}" if said else f", and {_ended(status)}" if status else " and did not say why"
-            )
+            fact += f": {said.rstrip('. ')}" if said else f", and {how}" if status else " and did not say why"
         return CaptureUnreadable(
             subject=f"rule {self.rule} of {self.sqlite}",
             fact=fact,
             expectation=f"Expected nsys {self.tool.version} to apply it, or to say what it lacks",
             next_step=f"Run it by hand: LC_ALL=C {self.tool.path} analyze --rule={self.asked} {self.sqlite}",
         )
-
-
-def _ended(status: int | None) -> str:
-    if status is not None and status < 0:
-        return f"nsys itself was ended by {signal_name(-status) or -status}"
-    return f"nsys analyze ended with status {status}"
 
 
 def _findings(body: str, layout: RuleLayout, rule: RuleName, printed: Printed) -> Iterator[Finding]:

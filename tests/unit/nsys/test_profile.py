@@ -732,6 +732,7 @@ def test_a_report_that_no_name_finds_is_an_error(fake: Fake, sqlite: Path) -> No
             id="script failed",
         ),
         pytest.param("echo; echo boom. >&2; exit 1", "left no file, and nsys ended with status 1: boom", id="failed"),
+        pytest.param("kill -9 $$", "left no file, and nsys itself was ended by SIGKILL", id="killed"),
         pytest.param("exit 3", "left no file, and nsys ended with status 3", id="failed silently"),
     ],
 )
