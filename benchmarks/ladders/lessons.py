@@ -55,8 +55,6 @@ class Rung:
     """None of a first rung, and of one that is not the tutorial's."""
     against: str | None = None
     """The rung that it is compared with; by default the one before it."""
-    batch: int | None = None
-    """Images in a step of the full-sized loop, where they are others than the ladder's: it is compared with no rung."""
     opt_in: bool = False
     """Whether it is only measured where it is named."""
 
@@ -81,17 +79,12 @@ class Ladder:
         return next((rung for rung in self.rungs if rung.name == name), None)
 
     def before(self, name: str) -> str | None:
-        """The rung that one is compared with; None of the first, of one with a batch of its own, and of no rung."""
+        """The rung that one is compared with; None of the first, and of no rung."""
         names = [rung.name for rung in self.rungs]
         rung = self.rung(name)
-        if rung is None or rung.batch is not None or names.index(name) == 0:
+        if rung is None or names.index(name) == 0:
             return None
         return rung.against or names[names.index(name) - 1]
-
-    def batch_of(self, name: str) -> int | None:
-        """Images in a step of a rung of the full-sized loop; None where the loop has none."""
-        rung = self.rung(name)
-        return self.batch if rung is None or rung.batch is None else rung.batch
 
 
 FASTER_KERNELS: Final = Lesson(every=(Metric.KERNEL_MS,))
@@ -125,9 +118,9 @@ RESNET18_INPUT: Final = Ladder(
 )
 RESNET50_CIFAR: Final = Ladder(
     loop="resnet50_cifar",
-    told="ResNet-50, images of 3x32x32, batch 128: the training step",
+    told="ResNet-50, images of 3x32x32, batch 384 (published: 128): the training step",
     unit=Unit.IMAGES,
-    batch=128,
+    batch=384,
     rungs=(
         Rung(name="naive", published=995),
         Rung(name="detached", published=1049, lesson=NOTHING_FETCHED),
@@ -139,7 +132,7 @@ RESNET50_CIFAR: Final = Ladder(
         # The kernels are as fast in either format; the scaler fetches each step whether a gradient overflowed.
         Rung(name="autocast", published=2486, lesson=NOTHING_FETCHED),
         Rung(name="channels_last", published=3026, lesson=FASTER_KERNELS),
-        Rung(name="steady", batch=256),
+        Rung(name="steady"),
         Rung(name="exhaustive", published=3178, against="channels_last", lesson=FASTER_KERNELS, opt_in=True),
     ),
 )

@@ -14,10 +14,7 @@ from perfgate.model.metric import Metric
 
 @dataclass(frozen=True, kw_only=True)
 class Bar:
-    """One rung; all are ratios of speeds, above 1 faster than the first rung that was measured.
-
-    Of images, where a rung has more of them in a step.
-    """
+    """One rung; all are ratios of speeds, above 1 faster than the first rung that was measured."""
 
     rung: str
     ours: float
@@ -43,8 +40,7 @@ def _bars(recording: Recording, loop: str) -> tuple[Bar, ...]:
     first = median(rungs[0].values(Metric.STEP_MS))
     found = []
     for rung in rungs:
-        images = _images(recording, loop, rung.rung) / _images(recording, loop, rungs[0].rung)
-        times = [time / images for time in rung.values(Metric.STEP_MS)]
+        times = rung.values(Metric.STEP_MS)
         theirs, base = (None if recording.small else _published(loop, one.rung) for one in (rung, rungs[0]))
         found.append(
             Bar(
@@ -57,12 +53,6 @@ def _bars(recording: Recording, loop: str) -> tuple[Bar, ...]:
             )
         )
     return tuple(found)
-
-
-def _images(recording: Recording, loop: str, name: str) -> int:
-    """Of a step; 1 where only steps are counted, as of the small variants, whose rungs all have as many."""
-    ladder = None if recording.small else LADDERS.get(loop)
-    return (None if ladder is None else ladder.batch_of(name)) or 1
 
 
 def _published(loop: str, name: str) -> float | None:

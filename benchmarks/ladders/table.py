@@ -258,8 +258,8 @@ def _metrics(verdict: Verdict | None, outcome: Outcome, lesson: Lesson | None) -
 
 
 def _images(ladder: Ladder, measured: RecordedRung) -> str:
-    steps_s, batch = speed(measured), ladder.batch_of(measured.rung)
-    return _speed(None if steps_s is None or batch is None else steps_s * batch)
+    steps_s = speed(measured)
+    return _speed(None if steps_s is None or ladder.batch is None else steps_s * ladder.batch)
 
 
 def _published(ladder: Ladder, measured: RecordedRung) -> str:

@@ -186,7 +186,7 @@ def test_a_plain_gate_takes_one_rung_of_each_ladder_and_the_scripts_by_their_yam
 
 @pytest.mark.parametrize(
     ("name", "steps"),
-    [("data_load_lab[workers]", 70), ("resnet18_input[steady]", 20), ("resnet50_cifar[steady]", 50)],
+    [("data_load_lab[workers]", 70), ("resnet18_input[steady]", 20), ("resnet50_cifar[steady]", 30)],
 )
 def test_a_loop_has_its_steps_and_in_each_of_them_its_ranges_once(gated: Gated, name: str, steps: int) -> None:
     [process] = gated.processes(name)
