@@ -7,7 +7,7 @@
 | pinned | copies from pinned memory, which nothing on the CPU waits for |
 | cudnn_benchmark | cuDNN tries its algorithms and keeps the fastest |
 | compile | torch.compile |
-| max_autotune | CUDA graphs, and convolutions and products chosen by trial: what is cheap of its mode max-autotune |
+| max_autotune | CUDA graphs, and matrix products chosen by trial: what is cheap of its mode max-autotune |
 | grad_scaler | autocast to float16, with a GradScaler, which fetches each step whether a gradient overflowed |
 | autocast | autocast to bfloat16, which needs no scaler |
 | channels_last | weights and images as channels_last |
@@ -57,17 +57,23 @@ to 25 ms to launch it, and kernels that became faster made no step so. With 512 
 IMAGES = 16 * BATCH
 """Images in the set, made at the start; they are gone through again and again."""
 
-AUTOTUNED: dict[str, str | int | bool | Callable[..., Any]] = {"max_autotune_gemm": True, "triton.cudagraphs": True}
-"""The mode max-autotune, but for the trials of pointwise kernels and reductions and its coordinate descent.
+AUTOTUNED: dict[str, str | int | bool | Callable[..., Any]] = {
+    "max_autotune_gemm": True,
+    "max_autotune_conv_backends": "ATEN",
+    "triton.cudagraphs": True,
+}
+"""The mode max-autotune, but for its trials of convolutions, pointwise kernels and reductions, and its descent.
 
-With all of them the first compilation was not at its end after 9 minutes on the 16 cores of an H200's host, and without
-the descent not after 7.5: too long for a gate on a fresh machine.
+Convolutions stay cuDNN's, which has chosen them by trial since the rung cudnn_benchmark. With Triton's among the
+choices the first compilation was not at its end after 13 minutes on the 16 cores of an H200's host: too long for a gate
+on a fresh machine.
 """
 STEADY: dict[str, str | int | bool | Callable[..., Any]] = {"triton.cudagraphs": True}
 """CUDA graphs alone. What cuDNN or inductor find fastest by trial differs from process to process.
 
-On an H200, kernel_ms of five processes of channels_last was 7.03, 7.27, 7.09, 7.01 and 7.27 ms; of three with cuDNN's
-trials off, and products alone chosen by inductor's, 7.32, 7.31 and 7.31 ms.
+With 128 images on an H200, kernel_ms of five processes of channels_last was 7.03, 7.27, 7.09, 7.01 and 7.27 ms; of
+three with cuDNN's trials off, and products alone chosen by inductor's, 7.32, 7.31 and 7.31 ms. With 384, of five of
+steady, 16.88 to 16.89.
 """
 EXHAUSTIVE: dict[str, str | int | bool | Callable[..., Any]] = {
     "max_autotune": True,

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import math
 import os
 import sys
 import tempfile
@@ -88,6 +89,13 @@ def parser() -> argparse.ArgumentParser:
     )
     run.add_argument("--runs", type=_positive_int, default=RUNS, metavar="N", help=f"of each rung (default: {RUNS})")
     run.add_argument("--seconds", type=_positive, metavar="N", help="start no run that would not end within this time")
+    run.add_argument(
+        "--run-timeout",
+        type=_positive,
+        default=math.inf,
+        metavar="S",
+        help="a run that takes longer fails, and its rung is left out: some compile for an hour at first",
+    )
     run.add_argument("--retry", action="store_true", help="try rungs again that failed before")
     run.add_argument("--project", type=Path, default=Path(), metavar="DIR", help="holds workloads/ (default: .)")
     run.add_argument("--keep", type=Path, metavar="DIR", help="keep logs and scrubbed exports of the runs there")
@@ -159,6 +167,7 @@ def _run(given: argparse.Namespace) -> int:
                 rungs=tuple(given.rung),
                 keep=given.keep is not None,
                 commit=commit_of(project),
+                longest_s=given.run_timeout,
                 say=_say,
             ),
             save=lambda now: save(now, given.out),

@@ -28,6 +28,8 @@ from perfgate.model.words import listed
 
 STEP_BUDGET: Final = clock.budget if (clock := METRICS[Metric.STEP_MS].clock) is not None else 0.0
 """A published gain above this, perfgate's budget of a step, must be found as one."""
+FIRST_LOOK: Final = DUET_PLAN.looks[0].runs
+"""With fewer runs of either rung nothing can be shown of the two."""
 
 
 class Finding(StrEnum):
@@ -211,6 +213,10 @@ def _finding(
 ) -> tuple[Finding, tuple[str, ...]]:
     if lesson is None:
         return Finding.NO_LESSON, ()
+    for rung in (before, now):
+        if len(rung.sound) < FIRST_LOOK:
+            counted = f"{len(rung.sound)} run{'s' if len(rung.sound) > 1 else ''}"
+            return Finding.NOT_SETTLED, (f"{counted} of {rung.rung}, and a duet is first looked at with {FIRST_LOOK}",)
     if not lesson.metrics:
         return _as_no_difference(up, down)
     absent = [metric for metric in lesson.metrics if not _is_judged(up, metric)]

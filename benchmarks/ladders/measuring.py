@@ -365,6 +365,8 @@ class Nsys:
     keep: bool
     """Whether logs and exports of the runs are left in `folder`."""
     commit: str | None
+    longest_s: float = math.inf
+    """A run that takes longer fails, as one that outruns the workload's own limit does."""
     say: Callable[[str], None] = print
     locks: Path | None = None
     """Where the GPUs' locks lie; by default where all gates of this machine look."""
@@ -374,7 +376,8 @@ class Nsys:
         chosen = chosen_rungs(one.loop, self.rungs)
         ladder = "all" if chosen is None else ",".join(chosen)
         bench = replace(self.bench, env={**self.bench.env, VARIABLE: ladder})
-        limit_s = one.workload.timeout_s if within_s is None else min(one.workload.timeout_s, max(within_s, LEAST_S))
+        own_s = min(one.workload.timeout_s, self.longest_s)
+        limit_s = own_s if within_s is None else min(own_s, max(within_s, LEAST_S))
         workload = one.workload.model_copy(update={"timeout_s": limit_s})
         stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%f")
         folder = self.folder / f"{one.loop}-{one.rung}-{stamp}".replace(" ", "-")
@@ -388,11 +391,7 @@ class Nsys:
                 busy = wait_until_idle(bench.machine.gpus, IDLE_PATIENCE_S)
                 measured = running.outlasting_crashes(lambda fresh: running.measure_run(bench, workload, fresh(folder)))
         except (WorkloadTimedOut, GpuTaken) as late:
-            ours = (
-                patience_s < bench.settings.lock_timeout_s
-                if isinstance(late, GpuTaken)
-                else limit_s < one.workload.timeout_s
-            )
+            ours = patience_s < bench.settings.lock_timeout_s if isinstance(late, GpuTaken) else limit_s < own_s
             if ours:
                 raise OutOfTime from late
             raise

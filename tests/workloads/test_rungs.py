@@ -133,12 +133,12 @@ def test_inductor_knows_the_options_of_the_search_and_of_the_exhaustive_one(load
     module = load("resnet50_cifar")
     options, mode = module.EXHAUSTIVE, torch._inductor.list_mode_options("max-autotune")
     assert mode.items() <= options.items()
-    # Of max_autotune only what it says of convolutions and products, and no descent.
+    # Of max_autotune only what it says of products, and no descent.
     assert {name for name, on in mode.items() if on} - set(module.AUTOTUNED) == {
         "max_autotune",
         "coordinate_descent_tuning",
     }
-    assert set(module.AUTOTUNED) - set(mode) == {"max_autotune_gemm"}
+    assert set(module.AUTOTUNED) - set(mode) == {"max_autotune_gemm", "max_autotune_conv_backends"}
     torch.compile(torch.nn.Identity(), options=module.AUTOTUNED)
     torch.compile(torch.nn.Identity(), options=module.STEADY)
     torch.compile(torch.nn.Identity(), options=options)

@@ -660,14 +660,22 @@ def test_without_a_gpu_a_lesson_about_it_is_not_judged() -> None:
     assert (step.finding, step.why) == (Finding.NOT_JUDGED, ("gap_ms was not measured in both",))
 
 
-def test_one_run_of_each_settles_no_clock() -> None:
+@pytest.mark.parametrize(("rung", "runs"), [("serial", 1), ("workers", 2)])
+def test_too_few_runs_of_either_settle_nothing(rung: str, runs: int) -> None:
     recording = LADDER.model_copy(
-        update={"rungs": tuple(rung.model_copy(update={"runs": rung.runs[:1]}) for rung in LADDER.rungs)}
+        update={
+            "rungs": tuple(
+                one.model_copy(update={"runs": one.runs[:runs]}) if one.rung == rung else one for one in LADDER.rungs
+            )
+        }
     )
+    told = {1: "1 run of serial", 2: "2 runs of workers"}[runs]
     step = only_step(recording, "workers")
-    assert step.down is not None
-    assert step.down.outcome is Outcome.INCONCLUSIVE
-    assert (step.finding, step.why) == (Finding.NOT_SETTLED, ("gap_ms is INCONCLUSIVE on the way back",))
+    assert step.up is not None
+    assert (step.finding, step.why) == (
+        Finding.NOT_SETTLED,
+        (f"{told}, and a duet is first looked at with 3",),
+    )
 
 
 def test_runs_that_lie_far_apart_leave_a_lesson_open() -> None:
