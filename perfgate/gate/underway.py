@@ -19,7 +19,7 @@ from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import Run
 from perfgate.model.verdict import Verdict
-from perfgate.model.words import plural
+from perfgate.model.words import listed, plural
 
 
 class Underway:
@@ -124,6 +124,14 @@ class Underway:
 
     # What came of it
 
+    def _unread(self, verdict: Verdict) -> tuple[str, ...]:
+        """The parameters that may hold something else than in the baseline, unseen."""
+        untold = self.expectation.workload.untold
+        if not untold or verdict.stage is None:
+            return ()
+        of = f"parameter {untold[0]} holds" if len(untold) == 1 else f"parameters {listed(untold)} hold"
+        return (f"not compared with the baseline is what {of}, but for type and id (plain values and dataclasses are)",)
+
     def checked(self, verdict: Verdict) -> Checked:
         """A verdict with all runs that were made for it, and what is to be known of them."""
         made = self.interleaved_runs or self.runs
@@ -133,7 +141,7 @@ class Underway:
         lacking = unjudged(verdict, made) if self.machine.gpus else ()
         told = {
             "ranks": told_ranks(made),
-            "caveats": (*lacking, *caveats(remarks)),
+            "caveats": (*lacking, *self._unread(verdict), *caveats(remarks)),
             "remarks": (*verdict.remarks, *asides(remarks)),
         }
         return Checked(

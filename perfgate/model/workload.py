@@ -56,6 +56,8 @@ class Workload(Record):
     step: str = STEP_RANGE
     """A decorated workload's range name, or a command's regular expression over range names (`re.fullmatch`)."""
     parameters: Mapping[str, str] = {}
+    untold: tuple[str, ...] = ()
+    """Parameters of which only their type and id are compared: no text tells what they hold."""
     options: Mapping[str, str] | None = None
     """Options that a conftest declares and that were given, by name; None where that was not noted."""
     capture: CaptureMode | CaptureWindow = CaptureMode.CUDA_PROFILER_API

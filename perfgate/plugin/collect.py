@@ -11,10 +11,6 @@ import pytest
 
 from perfgate.workload import declaration_of, holds_workloads
 
-SIMPLE = (str, int, float, bool, type(None))
-TOLD_BY_NAME = ("dtype", "device")
-"""Types of torch whose text says all; pytest numbers their values, so that an id does not tell them apart."""
-
 
 class WorkloadModule(pytest.Module):
     """A Python file of workloads: only functions marked `@workload` are collected, whatever their names."""
@@ -39,29 +35,6 @@ class WorkloadModule(pytest.Module):
     def collect(self) -> Iterable[pytest.Item | pytest.Collector]:
         """The module's workloads as the plain pytest functions that they are."""
         return [item for item in super().collect() if isinstance(item, pytest.Function)]
-
-
-def parameters_of(function: pytest.Function) -> dict[str, str]:
-    """A parametrised function's arguments as text that is the same in every process."""
-    callspec = getattr(function, "callspec", None)
-    if callspec is None:
-        return {}
-    told = {
-        name: repr(value) if _is_told_by_text(value) else f"{type(value).__name__} in {callspec.id}"
-        for name, value in callspec.params.items()
-    }
-    return dict(sorted(told.items()))
-
-
-def _is_told_by_text(value: object) -> bool:
-    """Whether a value's text says all of it, and the same in every process; that of a set's order does not."""
-    match value:
-        case tuple() | list():
-            return all(map(_is_told_by_text, value))
-        case dict():
-            return all(map(_is_told_by_text, (*value, *value.values())))
-        case _:
-            return isinstance(value, SIMPLE) or type(value).__name__ in TOLD_BY_NAME
 
 
 def spared_by_timeouts(item: pytest.Item) -> None:

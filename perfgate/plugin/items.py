@@ -16,8 +16,9 @@ from perfgate.model.errors import ConfigInvalid, PerfgateError
 from perfgate.model.metric import Metric
 from perfgate.model.verdict import Verdict
 from perfgate.model.workload import Workload
-from perfgate.plugin.collect import WorkloadModule, parameters_of
+from perfgate.plugin.collect import WorkloadModule
 from perfgate.plugin.handed_on import compared_options
+from perfgate.plugin.parameters import parameters_of
 from perfgate.plugin.telling import GATE, TELLING
 from perfgate.settings import check_budgets, invalid_value
 from perfgate.workload import MARK, declaration_of
@@ -127,6 +128,7 @@ class GatedModule(WorkloadModule):
         subject = f"{source}: @workload of {function.name}"
         try:
             refuse_no_parameters(function, source=source)
+            parameters = parameters_of(function)
             workload = Workload(
                 id=function.name,
                 source=source,
@@ -134,7 +136,8 @@ class GatedModule(WorkloadModule):
                 nodeid=function.nodeid,
                 steps=declared.steps,
                 warmup=declared.warmup,
-                parameters=parameters_of(function),
+                parameters=parameters.told,
+                untold=parameters.untold,
                 options=compared_options(self.config),
                 timeout_s=declared.timeout_s or self.config.stash[GATE].settings.timeout_s,
                 budgets={Metric(metric): budget for metric, budget in declared.budgets.items()},

@@ -27,6 +27,37 @@ def copies(steps, batch, pinned):
         pass
 """
 
+KINDS_OF_VALUES = """\
+import pytest
+from collections import namedtuple
+from dataclasses import dataclass
+from enum import Enum
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+from pydantic import BaseModel
+
+@dataclass
+class Config:
+    batch: int
+
+class Model(BaseModel):
+    batch: int
+
+class Size(Enum):
+    SMALL = 1
+    LARGE = 2
+
+class dtype:
+    def __init__(self, name): self.name = name
+    def __repr__(self): return self.name
+
+Pair = namedtuple("Pair", "a b")
+
+"""
+"""What loops are parametrised with, and pytest's ids do not tell."""
+
 
 @pytest.fixture
 def measured(project: Project) -> list[str]:
@@ -64,20 +95,37 @@ def test_parameters_are_part_of_what_a_baseline_is_for(project: Project, measure
         ("(4, 64)", "(4, 32)", "parameter value was (4, 64) and is (4, 32)"),
         ("{'batch': [4]}", "{'batch': [8]}", "parameter value was {'batch': [4]} and is {'batch': [8]}"),
         ("dtype('torch.half')", "dtype('torch.float')", "parameter value was torch.half and is torch.float"),
+        ("Config(64)", "Config(48)", "parameter value.batch was 64 and is 48"),
+        (
+            "[Config(2)]",
+            "[Config(3)]",
+            "parameter value was [Config({'batch': 2})] and is [Config({'batch': 3})]",
+        ),
+        (
+            "SimpleNamespace(net=Config(2))",
+            "SimpleNamespace(net=Config(3))",
+            "parameter value.net.batch was 2 and is 3",
+        ),
+        ("Pair(1, 2)", "Pair(1, 3)", "parameter value.b was 2 and is 3"),
+        ("Model(batch=1)", "Model(batch=2)", "parameter value.batch was 1 and is 2"),
+        ("Size.SMALL", "Size.LARGE", "parameter value was Size.SMALL = 1 and is Size.LARGE = 2"),
+        ("{'b', 'a'}", "{'b', 'c'}", "parameter value was set('a', 'b') and is set('b', 'c')"),
+        ("partial(max, 1)", "partial(max, 2)", "parameter value was partial(max, 1, {}) and is partial(max, 2, {})"),
+        ("Path(__file__)", "Path('/a/b.bin')", "parameter value was 'workloads/loops.py' and is 'b.bin'"),
+        ("Fraction(1, 2)", "Fraction(1, 3)", "parameter value was Fraction(1/2) and is Fraction(1/3)"),
+        ("[max, Config]", "[min, Config]", "parameter value was [max, Config] and is [min, Config]"),
     ],
-    ids=["tuple", "dictionary", "data type"],
 )
-def test_a_parameter_that_pytest_only_numbers_is_still_part_of_it(
+def test_a_parameter_whose_id_does_not_tell_it_is_still_part_of_it(
     project: Project, measured: list[str], before: str, now: str, told: str
 ) -> None:
-    dtype = "class dtype:\n    def __init__(self, name): self.name = name\n    def __repr__(self): return self.name\n"
-    text = f"import pytest\n{dtype}{LOOP}".replace("loop(steps", "loop(steps, value")
-    text = text.replace("@workload", '@pytest.mark.parametrize("value", [VALUE])\n@workload')
+    text = f"{KINDS_OF_VALUES}{LOOP}".replace("loop(steps", "loop(steps, value")
+    text = text.replace("@workload", '@pytest.mark.parametrize("value", [VALUE], ids=["one"])\n@workload')
     project.workload(text.replace("VALUE", before))
     project.gate()
-    result = project.store.results.latest("loop[value0]")
+    result = project.store.results.latest("loop[one]")
     assert result is not None
-    blessed = project.baseline("loop[value0]").model_copy(
+    blessed = project.baseline("loop[one]").model_copy(
         update={"parameters": result.result.workload.comparable_parameters(), "digest": result.result.workload.digest()}
     )
     project.bless(blessed)
@@ -85,6 +133,44 @@ def test_a_parameter_that_pytest_only_numbers_is_still_part_of_it(
     seen = project.gate()
     assert seen.status == 1
     assert f"the baseline is of other parameters: {told}." in seen.out
+    assert measured
+
+
+def test_a_parameter_that_no_text_tells_is_a_caveat_of_the_verdict(project: Project, measured: list[str]) -> None:
+    text = f"{KINDS_OF_VALUES}{LOOP}".replace("loop(steps", "loop(steps, value, other")
+    values = "[(object(), Config(lambda: 1))]"
+    project.workload(text.replace("@workload", f'@pytest.mark.parametrize("value, other", {values})\n@workload'))
+    project.gate()
+    result = project.store.results.latest("loop[value0-other0]")
+    assert result is not None
+    made = result.result.workload
+    assert (made.untold, made.parameters["value"]) == (("other.batch", "value"), "object in value0-other0")
+    blessed = project.baseline("loop[value0-other0]")
+    project.bless(blessed.model_copy(update={"parameters": made.comparable_parameters(), "digest": made.digest()}))
+    seen = project.gate("-rA")
+    assert seen.status == 0
+    assert "not compared with the baseline is what parameters other.batch and value hold" in " ".join(seen.out.split())
+    assert measured
+
+
+def test_a_secret_and_what_holds_itself_are_told_without_either(project: Project, measured: list[str]) -> None:
+    text = f"{KINDS_OF_VALUES}{LOOP}".replace("loop(steps", "loop(steps, config")
+    made = (
+        "ROUND = Config(1)\nROUND.batch = ROUND\nSECRET = SimpleNamespace(hub_token='abcdefgh', tokens=4, ring=ROUND)\n"
+    )
+    project.workload(text.replace("@workload", f'{made}@pytest.mark.parametrize("config", [SECRET])\n@workload'))
+    project.gate()
+    result = project.store.results.latest("loop[config0]")
+    assert result is not None
+    told = result.result.workload
+    assert told.parameters == {
+        "config": "SimpleNamespace",
+        "config.hub_token": "sha256:94a8a20acda6",
+        "config.ring": "Config",
+        "config.ring.batch": "Config in config0",
+        "config.tokens": "4",
+    }
+    assert told.untold == ("config.ring.batch",)
     assert measured
 
 
