@@ -15,7 +15,7 @@ from perfgate.gating.against import SHOWN_SHA
 from perfgate.gating.listener import Listener
 from perfgate.gating.series import Series, complaining, kept_busy, measure
 from perfgate.model.baseline import code_digest
-from perfgate.model.errors import CodeUnproven, PerfgateError, WorktreeFailed
+from perfgate.model.errors import CodeUnproven, PerfgateError, WorkloadFailed, WorktreeFailed
 from perfgate.model.workload import Workload
 
 
@@ -182,10 +182,25 @@ class InterleavedDuel(AlternateDuel):
             with self.listener.run(title):
                 reference, candidate = running.outlasting_crashes(both, on_crash=self.listener.crashed)
         except running.ReferenceFailed as failed:
-            raise self._failed_there(failed.error) from failed.error
+            raise self._failed_there(self._over_more_turns(failed.error)) from failed.error
+        except WorkloadFailed as failed:
+            raise self._over_more_turns(failed) from failed
         there = self._as_blessed(complaining(reference, busy))
         pair = Pair(reference=there.run, candidate=self.series.take(complaining(candidate, busy)))
         self._hold_apart(there)
         self.listener.done(f"{title}, {self._shown}", pair.reference)
         self.listener.done(f"{title}, candidate", pair.candidate)
         return pair
+
+    def _over_more_turns(self, failed: PerfgateError) -> PerfgateError:
+        """A workload's failure, with what may be behind it: data that suffice for as many turns as are declared."""
+        if not isinstance(failed, WorkloadFailed) or self.steps <= self.workload.steps:
+            return failed
+        here, alone = (self.workload.warmup + steps for steps in (self.steps, self.workload.steps))
+        return WorkloadFailed(
+            subject=failed.subject,
+            fact=failed.fact,
+            expectation=f"In an interleaved duet it takes {here} turns, not {alone}",
+            next_step='Let data that end before that begin again, or set duet = "alternate" in [tool.perfgate].\n'
+            + failed.next_step,
+        )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from perfgate.metrics.intervals import sum_by
-from perfgate.metrics.steps import TORCH_SUFFIX, Names, Steps, template
+from perfgate.metrics.steps import TORCH_SUFFIX, Names, Steps, kind_of
 from perfgate.model.sample import OUTSIDE_RANGES
 from perfgate.model.timeline import NO_CORRELATION, SHARE_AN_ID, Flags, Ints, Ranges, SmallInts
 from perfgate.model.workload import OWN_RANGES
@@ -262,7 +262,7 @@ def _group(
     if steps > 1 or len(set(bare.values())) > MANY_NAMES:
         for text in bare.values():
             if len(seen[text]) <= 1 or text in numbered:
-                alike[template(text)].add(text)
+                alike[kind_of(text)].add(text)
     grouped = {text: shared for shared, texts in alike.items() if len(texts) > 1 for text in texts}
     told = {text: grouped.get(text, text) for text in bare.values()}
     labels = (OUTSIDE_RANGES, *sorted(set(told.values()) - {OUTSIDE_RANGES}))

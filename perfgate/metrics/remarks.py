@@ -9,7 +9,7 @@ import numpy as np
 
 from perfgate.metrics.absent import untimed
 from perfgate.metrics.process import Process
-from perfgate.metrics.steps import TORCH_SUFFIX, listed_names, template
+from perfgate.metrics.steps import TORCH_SUFFIX, kind_of, listed_names
 from perfgate.metrics.tally import GRAPH_WORDS
 from perfgate.model.metric import Metric
 
@@ -62,7 +62,7 @@ def _start_end_untold(process: Process) -> set[str]:
     here[steps.rows] = False
     told = set(process.segments.labels)
     bare = {TORCH_SUFFIX.sub("", name) for name in ranges.name[here].tolist()}
-    return {name for name in bare if name not in told and template(name) not in told}
+    return {name for name in bare if name not in told and kind_of(name) not in told}
 
 
 def _beside_the_range(process: Process, step_ms: float | None) -> Iterator[str]:

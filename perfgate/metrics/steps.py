@@ -428,7 +428,7 @@ def _outermost(ranges: Ranges, rows: Ints, names: Names, remarks: list[str]) -> 
     """
     by_thread: dict[int, list[int]] = {}
     last_to_end: dict[int, int] = {}
-    kinds = {code: _kind(names.texts[code]) for code in np.unique(names.codes[rows]).tolist()}
+    kinds = {code: kind_of(names.texts[code]) for code in np.unique(names.codes[rows]).tolist()}
     partly = 0
     for row in rows[np.lexsort((names.codes[rows], -ranges.end[rows], ranges.start[rows]))].tolist():
         thread = int(ranges.thread[row])
@@ -456,12 +456,12 @@ def _until_next(ranges: Ranges, rows: Ints) -> Ints:
 
 
 def _named(names: Names, rows: Ints) -> dict[str, float]:
-    counts = Counter(_kind(names.texts[code]) for code in names.codes[rows].tolist())
+    counts = Counter(kind_of(names.texts[code]) for code in names.codes[rows].tolist())
     told = sorted(counts.items()) if len(counts) <= MOST_STEP_NAMES else []
     return {name: round(count / len(rows), 3) for name, count in told}
 
 
-def _kind(text: str) -> str:
+def kind_of(text: str) -> str:
     """A name without what is said of the single step: numbers, ids, lists of them, what PyTorch appends."""
     bare = TORCH_SUFFIX.sub("", text)
     return _LIST.sub("#", template(_AMOUNT.sub("#", _ID.sub("#", bare))))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import uuid
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -185,6 +187,23 @@ def test_names_of_one_step_only_are_grouped_and_names_of_every_step_stay() -> No
         is_pattern=True,
     )
     assert segments.labels == (OUTSIDE_RANGES, "Batch #", "layer.0", "layer.1", "only once 7")
+
+
+def test_names_of_one_step_that_hold_ids_or_amounts_are_grouped() -> None:
+    told = [
+        *(f"forward {uuid.uuid4()}" for _ in range(3)),
+        *(f"loss={loss}" for loss in ("-0.25", "1.5e-07", "3")),
+        *(f"batch [{n}, {n + 1}, {n + 2}]" for n in range(3)),
+    ]
+    segments = segments_of(
+        build(
+            ranges=[
+                *(Range(start=100 * n, end=100 * n + 90) for n in range(3)),
+                *(Range(start=100 * (n % 3) + n, end=100 * (n % 3) + 80 - n, name=name) for n, name in enumerate(told)),
+            ]
+        )
+    )
+    assert segments.labels == (OUTSIDE_RANGES, "batch [#]", "forward #", "loss=#", "step")
 
 
 def test_steps_whose_numbers_begin_again_each_epoch_are_one_name() -> None:
