@@ -8,6 +8,7 @@ Each pair runs `python -m pytest` on a project of one empty test, once with the 
 
 from __future__ import annotations
 
+import argparse
 import os
 import statistics
 import subprocess
@@ -70,9 +71,11 @@ def interval_of_median(values: list[float], coverage: float = COVERAGE) -> tuple
 
 def main() -> int:
     """Measure, print, and return the exit status."""
-    pairs = int(sys.argv[1]) if len(sys.argv) > 1 else 40
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("pairs", type=int, nargs="?", default=40, metavar="PAIRS", help="default: 40")
+    pairs: int = parser.parse_args().pairs
     if pairs < FEWEST_PAIRS:
-        sys.exit(f"{pairs} pairs are too few: at least {FEWEST_PAIRS}")
+        parser.error(f"{pairs} pairs are too few: at least {FEWEST_PAIRS}")
     with tempfile.TemporaryDirectory(prefix="perfgate-start-") as folder:
         project = Path(folder)
         (project / "test_nothing.py").write_text("def test_nothing():\n    pass\n", encoding="utf-8")

@@ -7,6 +7,7 @@ item), and packs the kept exports, which hold no environment, and nsys's summari
 
 from __future__ import annotations
 
+import argparse
 import os
 import subprocess
 import sys
@@ -67,4 +68,6 @@ def main(target: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("target", type=Path, metavar="TARGET", help="folder that the recording is packed into")
+    main(parser.parse_args().target)
