@@ -57,7 +57,7 @@ def complaints(
 
 
 def _one_after_the_other(timeline: Timeline, own: Steps, others: Sequence[Steps]) -> Iterator[str]:
-    """Say that the steps of another process are at another time.
+    """Say that the steps of another process come after its own.
 
     Where each has GPUs of its own, or it cannot be told which it has, they may be of one job all the same, of replicas
     that began at different times.
@@ -65,11 +65,11 @@ def _one_after_the_other(timeline: Timeline, own: Steps, others: Sequence[Steps]
     if own.whole:
         return
     for other in others:
-        apart = other.starts[0] >= own.ends[-1] or other.ends[-1] <= own.starts[0]
-        if apart and not _have_their_own(timeline, own.process, other.process):
+        if other.starts[0] >= own.ends[-1] and not _have_their_own(timeline, own.process, other.process):
             yield (
                 f"the steps of processes {timeline.processes[own.process]} and {timeline.processes[other.process]} are "
-                "one after the other: they are no ranks of one job; let `step` match those of one of them"
+                "one after the other: they are no ranks of one job; let `step` match those of one of them, or, if a "
+                "launcher started the job anew (torchrun --max-restarts), see why the first attempt failed"
             )
             return
 

@@ -131,17 +131,27 @@ def _after_warmup(workload: Workload, process: ProcessSample) -> str:
     if not workload.skips_warmup:
         return ""
     held, wanted = (workload.warmup + steps for steps in (process.steps, workload.steps))
-    why = ": the script takes fewer, or leaves by os._exit before nsys has written its last" if held < wanted else ""
+    why = ""
+    if held < wanted and _lie_inside(process):
+        why = (
+            ": others that match lie inside these; match the outermost alone, and if tasks take turns on a thread "
+            "(asyncio), where push and pop of one close the other's ranges, draw them with nvtx.start_range and "
+            "nvtx.end_range"
+        )
+    elif held < wanted:
+        why = ": the script takes fewer, or leaves by os._exit before nsys has written its last"
     return f"; its capture holds {held}, and {workload.source} asks for {wanted} (warmup and steps){why}"
 
 
 def _left_open(workload: Workload, process: ProcessSample) -> str:
     """Of perfgate's own steps that lie in one another: the cause. What a pattern matches may lie so by itself."""
-    if workload.command is not None or not any(
-        "lie inside another one that does" in remark for remark in process.remarks
-    ):
+    if workload.command is not None or not _lie_inside(process):
         return ""
     return "; a range that a step pushes and does not pop takes the pop of the step's own: each push needs its pop"
+
+
+def _lie_inside(process: ProcessSample) -> bool:
+    return any("lie inside another one that does" in remark for remark in process.remarks)
 
 
 def gpu_unseen(machine: Machine, processes: Sequence[ProcessSample]) -> tuple[str, ...]:
