@@ -23,6 +23,7 @@ SHOWN: Final = (
     Metric.KERNEL_MS,
     Metric.GAP_MS,
     Metric.H2D_EXPOSED_MS,
+    Metric.MEM_EXPOSED_MS,
     Metric.NCCL_MS,
     Metric.NCCL_EXPOSED_MS,
 )
@@ -46,6 +47,8 @@ _REASONS: Final[Mapping[Metric, str]] = {
     Metric.GAP_MS: "{whose} GPU idles {more} a step more than {theirs}",
     Metric.KERNEL_MS: "{whose} kernels take {more} a step more than {theirs}",
     Metric.H2D_EXPOSED_MS: "copies to {whose} GPU that nothing hides take {more} a step more than {theirs}",
+    Metric.MEM_EXPOSED_MS: "other copies and memsets of {whose} GPU that nothing hides take {more} a step more than "
+    "{theirs}",
 }
 
 

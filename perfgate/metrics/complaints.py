@@ -44,6 +44,7 @@ def complaints(
         values: the metrics that could be told.
     """
     yield from _one_after_the_other(process.timeline, process.steps, others)
+    yield from _ranks_without_steps(process, devices)
     if "devices" not in process.timeline.missing:
         yield from _done_elsewhere(process, devices)
     if why_unplaced(process):
@@ -77,6 +78,23 @@ def _one_after_the_other(timeline: Timeline, own: Steps, others: Sequence[Steps]
 def _have_their_own(timeline: Timeline, process: int, other: int) -> bool:
     own, theirs = devices_of(timeline, process), devices_of(timeline, other)
     return bool(own and theirs) and ("devices" in timeline.missing or own.isdisjoint(theirs))
+
+
+def _ranks_without_steps(process: Process, devices: Devices) -> Iterator[str]:
+    """Say that processes without steps run NCCL's kernels meanwhile: they are ranks of the same job, and untold."""
+    timeline, steps = process.timeline, process.steps
+    kernels = timeline.kernels
+    if len(timeline.processes) == len(devices.stepping):
+        return
+    during = (kernels.start >= steps.starts[0]) & (kernels.start < process.done[-1])
+    rows = devices.nccl & during & ~np.isin(kernels.process, list(devices.stepping))
+    if rows.any():
+        pids = sorted(timeline.processes[one] for one in np.unique(kernels.process[rows]).tolist())
+        yield (
+            f"{'process' if len(pids) == 1 else 'processes'} {', '.join(map(str, pids))} of the same workload "
+            f"{'runs' if len(pids) == 1 else 'run'} NCCL's kernels meanwhile, and no step is marked there: of a job's "
+            "ranks the slowest is judged, so mark the steps on each of them"
+        )
 
 
 def _done_elsewhere(process: Process, devices: Devices) -> Iterator[str]:

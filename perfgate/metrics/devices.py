@@ -34,6 +34,11 @@ class Devices:
         self._but_nccl: dict[int, Idle] = {}
 
     @property
+    def stepping(self) -> frozenset[int]:
+        """The processes that have steps."""
+        return self._stepping
+
+    @property
     def present(self) -> tuple[int, ...]:
         """Those on which any process of the capture ran anything."""
         return tuple(self._all)

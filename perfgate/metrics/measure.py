@@ -15,7 +15,7 @@ from perfgate.metrics.gaps import gaps_by_segment, time_by_segment
 from perfgate.metrics.intervals import Idle
 from perfgate.metrics.process import Process
 from perfgate.metrics.queued import Queued
-from perfgate.metrics.remarks import remarks
+from perfgate.metrics.remarks import done_beside, remarks
 from perfgate.metrics.rows import copy_samples, kernel_samples, range_samples, sync_samples
 from perfgate.metrics.steps import Names, Steps, find_steps, whole_windows
 from perfgate.metrics.tally import MEMSET_WORDS, Table, Work
@@ -122,7 +122,7 @@ def _measured(
         kernels=kernel_samples(totals.kernels, _memory(process), steps=count) if placed else (),
         copies=copy_samples(totals.copies, steps=count) if placed and Table.COPIES not in unplaced(process) else (),
         syncs=() if Metric.SYNCS in absent else sync_samples(totals.syncs, process.segments.labels, steps=count),
-        remarks=(*steps.remarks, *remarks(process, values)),
+        remarks=(*steps.remarks, *remarks(process, values), *done_beside(process, devices)),
         complaints=(*steps.complaints, *complaints(process, found, devices, values)),
     )
 

@@ -8,11 +8,14 @@ from typing import Final
 import numpy as np
 
 from perfgate.metrics.absent import untimed
+from perfgate.metrics.devices import Devices
 from perfgate.metrics.process import Process
 from perfgate.metrics.steps import TORCH_SUFFIX, kind_of, listed_names
 from perfgate.metrics.tally import GRAPH_WORDS
 from perfgate.model.metric import Metric
 
+LEAST_BESIDE: Final = 0.01
+"""Share of the steps' time from which on it is said that processes without steps keep another GPU busy."""
 AHEAD_BELOW: Final = 0.8
 """Where the step range's median is below this share of step_ms it is said where the rest of the step went."""
 
@@ -52,6 +55,23 @@ def remarks(process: Process, values: Mapping[Metric, float]) -> Iterator[str]:
             f"{'GPU' if len(passing) == 1 else 'GPUs'} {', '.join(map(str, sorted(passing)))} ran something in next "
             "to none of the steps: no idle time is counted there"
         )
+
+
+def done_beside(process: Process, devices: Devices) -> Iterator[str]:
+    """Where processes without steps work on GPUs that the steps do not use: no metric has that, nor could a loss."""
+    windows = process.windows
+    if windows is None or not windows.ns or not process.totals.devices or "devices" in process.timeline.missing:
+        return
+    for device in devices.present:
+        stepless = None if device in process.totals.devices else devices.idle_of_stepless(device)
+        if stepless is None:
+            continue
+        idle, pids = stepless
+        if windows.ns - windows.idle_ns(idle) > LEAST_BESIDE * windows.ns:
+            yield (
+                f"{'process' if len(pids) == 1 else 'processes'} {', '.join(map(str, pids))}, in which no step is "
+                f"marked, kept GPU {device} busy meanwhile: that is in no metric"
+            )
 
 
 def _start_end_untold(process: Process) -> set[str]:

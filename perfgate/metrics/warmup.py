@@ -36,6 +36,12 @@ EXPLAINED: Final = 0.25
 """Share of what a step takes longer that must be its setup calls, or no work of the GPU, for these calls to count."""
 AT_LEAST: Final = 3
 """A slow step or two come by chance on a busy host, and now and then they come first."""
+SPARED: Final = 8
+"""Of so many later steps one may be longer than a step that loads code: an evaluation, a checkpoint, a stall."""
+MOST_LOADING: Final = 0.25
+"""Share of the steps that load code up to which that is no part of a step's own work."""
+HARMFUL: Final = 0.02
+"""Share of the measured time that first-time work in the later half must take up: the budget of a step."""
 
 SETUP_CALLS: Final = re.compile(
     r"cu(?:da)?(?:Module|Library)Load\w*"
@@ -47,12 +53,13 @@ _TAKES_MEMORY: Final = re.compile(r"cuda(?:Malloc|HostAlloc)|cuMem")
 
 
 def unsettled(process: Process) -> str | None:
-    """Say which of the first half's steps hold first-time work, or None where none is shown to.
+    """Say which steps hold first-time work, or None where none is shown to: first of those of the first half.
 
     Such a step takes longer than every step of the later half, and either than `BEYOND` times their median, while the
     process makes more setup calls in it than in any of those, or than `FAR_BEYOND` times, as all counted ones before
     it, `AT_LEAST` in all and a quarter of the window at most (never in an interleaved duet). Kernel time alone also
-    shows a step of the first kind: an autotuner's kernels run beside others.
+    shows a step of the first kind: an autotuner's kernels run beside others. To a step that loads code, makes graphs
+    or links more than any of the later half, one in `SPARED` of these may be as long.
 
     A longer batch takes memory as well. So a step whose setup calls are more by those for memory alone counts only if
     `EXPLAINED` of what it takes longer than the later median is the time of these calls, or due neither to longer
@@ -61,7 +68,9 @@ def unsettled(process: Process) -> str | None:
 
     Where a window is short, first-time work may fill more than half of it: PyTorch compiles a function anew up to 8
     times. So `AT_LEAST` steps before the last quarter that load code, make graphs or link, each with more such calls
-    than any step of that quarter, count as well, from `FAR_BEYOND` times its median on.
+    than any step of that quarter, count as well, from `FAR_BEYOND` times its median on. And where none of all this is,
+    steps anywhere in the window that load code (if no more than `MOST_LOADING` of all do) and last more than
+    `FAR_BEYOND` times the median of all, if that takes up `HARMFUL` of the window: a compilation that comes late.
     """
     steps, totals = process.steps, process.totals
     half = len(steps) // 2
@@ -73,20 +82,24 @@ def unsettled(process: Process) -> str | None:
     kernel_ns = process.by_step(totals.by_segment[Metric.KERNEL_MS])
     busy_ns = process.by_turn(totals.by_segment[Metric.KERNEL_MS] + totals.by_segment[Metric.NCCL_MS])
     operations = process.by_turn(totals.operations)
-    slow = _beyond(period[:half], later, BEYOND)
-    suspects = slow | _beyond(kernel_ns[:half].astype(np.float64), kernel_ns[half:].astype(np.float64), BEYOND)
-    if not suspects.any():
-        return _filled(process, period, kernel_ns)
-    far = _beyond(period[:half], later, FAR_BEYOND)
-    if not kernel_ns.any():
-        far &= period[:half] > float(np.median(later)) + OUT_OF_TURN_NS
-    leading = np.logical_and.accumulate(far | ~counted[:half]) & counted[:half]
-    # In turns with another process, steps are slow or fast by the bout; and a change of pace outlasts a start.
-    leading &= AT_LEAST <= leading.sum() <= len(steps) // 4 and not steps.resumes.any()
+    typical = float(np.median(later))
+    by_kernels = _beyond(kernel_ns[:half].astype(np.float64), kernel_ns[half:].astype(np.float64), BEYOND)
+    if not by_kernels.any() and not (period > BEYOND * typical).any():
+        return None
     calls, lasted = _setup_calls(process.timeline, steps)
     made, others = np.array([one.total() for one in calls.values()]), _beside_memory(calls)
+    loading = (others[:half] > others[half:].max()) & _beyond(period[:half], later, BEYOND, sparing=True)
+    slow = _beyond(period[:half], later, BEYOND) | loading
+    suspects = slow | by_kernels
+    if not suspects.any():
+        return _scattered(process, period, kernel_ns, calls)
+    far = _beyond(period[:half], later, FAR_BEYOND)
+    if not kernel_ns.any():
+        far &= period[:half] > typical + OUT_OF_TURN_NS
+    leading = np.logical_and.accumulate(far | ~counted[:half]) & counted[:half]
+    # In turns with another process, steps are slow or fast by the bout; and a change of pace outlasts a start.
+    leading &= AT_LEAST <= leading.sum() <= max(AT_LEAST, len(steps) // 4) and not steps.resumes.any()
     with_calls = (made[:half] > made[half:].max()) & suspects
-    typical = float(np.median(later))
     excess = period[:half] - typical
     longer = busy_ns[:half] - float(np.median(busy_ns[half:]))
     more = operations[:half] / max(float(np.median(operations[half:])), 1.0) - 1
@@ -94,21 +107,45 @@ def unsettled(process: Process) -> str | None:
     trials = _beyond(operations[:half].astype(np.float64), operations[half:].astype(np.float64), FAR_BEYOND)
     by_setup = slow & (np.maximum(lasted[:half], unexplained) >= EXPLAINED * excess)
     with_calls &= by_setup | trials | (others[:half] > others[half:].max())
+    with_calls |= loading
     if not (with_calls | leading).any():
-        return _filled(process, period, kernel_ns)
+        return _scattered(process, period, kernel_ns, calls)
     told = calls if with_calls.any() else {}
     return _told(np.flatnonzero(with_calls | leading), period, kernel_ns, slow, half, told, later="later half")
 
 
-def _filled(process: Process, period: NDArray[np.float64], kernel_ns: Ints) -> str | None:
+def _scattered(
+    process: Process, period: NDArray[np.float64], kernel_ns: Ints, calls: dict[int, Counter[str]]
+) -> str | None:
+    """Say which steps load code where the first half shows none: most of the window, or a few anywhere in it."""
+    return _filled(process, period, kernel_ns, calls) or _anywhere(process, period, kernel_ns, calls)
+
+
+def _anywhere(
+    process: Process, period: NDArray[np.float64], kernel_ns: Ints, calls: dict[int, Counter[str]]
+) -> str | None:
+    """Say which steps load code and are far beyond the median of all, if few do, and not for next to no time."""
+    counted = process.kept
+    typical = float(np.median(period[counted]))
+    others = _beside_memory(calls)
+    slow = counted & (others > 0) & (period > FAR_BEYOND * typical)
+    if (others > 0).sum() > MOST_LOADING * len(period):
+        return None
+    if (period[slow] - typical).sum() < HARMFUL * period[counted].sum() or not slow.any():
+        return None
+    return _told(np.flatnonzero(slow), period, kernel_ns, slow, 0, calls, later="median of all")
+
+
+def _filled(
+    process: Process, period: NDArray[np.float64], kernel_ns: Ints, calls: dict[int, Counter[str]]
+) -> str | None:
     """Say which steps before the last quarter load code, if they are `AT_LEAST`."""
     start = len(period) - len(period) // 4
     counted = process.kept
     later = period[start:][counted[start:]]
-    slow = _beyond(period[:start], later, FAR_BEYOND) & counted[:start] if len(later) else np.zeros(start, np.bool_)
-    if slow.sum() < AT_LEAST:
+    if not len(later):
         return None
-    calls, _ = _setup_calls(process.timeline, process.steps)
+    slow = _beyond(period[:start], later, FAR_BEYOND, sparing=True) & counted[:start]
     made = _beside_memory(calls)
     slow &= made[:start] > made[start:].max()
     if slow.sum() < AT_LEAST:
@@ -116,18 +153,28 @@ def _filled(process: Process, period: NDArray[np.float64], kernel_ns: Ints) -> s
     return _told(np.flatnonzero(slow), period, kernel_ns, slow, start, calls, later="last quarter")
 
 
-def _beyond(first: NDArray[np.float64], later: NDArray[np.float64], factor: float) -> Flags:
-    return np.asarray(first > max(float(later.max()), factor * float(np.median(later))), np.bool_)
+def _beyond(first: NDArray[np.float64], later: NDArray[np.float64], factor: float, *, sparing: bool = False) -> Flags:
+    """Which are longer than each of the later ones, and than so many times their median; but for `SPARED` of them."""
+    spared = min(-(-len(later) // SPARED), (len(later) - 1) // 2) if sparing else 0
+    longest = float(np.sort(later)[len(later) - 1 - spared])
+    return np.asarray(first > max(longest, factor * float(np.median(later))), np.bool_)
 
 
 def _setup_calls(timeline: Timeline, steps: Steps) -> tuple[dict[int, Counter[str]], Ints]:
-    """The setup calls begun in each step, on whichever thread of its process, by name; and their time in ns."""
+    """The setup calls begun in each step, or between it and the one before, by name; and their time in ns.
+
+    On whichever thread of the process: both are in the period that the step's completion ends.
+    """
     found: dict[int, Counter[str]] = {index: Counter() for index in range(len(steps))}
     calls = timeline.calls
     keys = {key: base for key, name in timeline.names.items() if SETUP_CALLS.fullmatch(base := base_name(name))}
     rows = np.flatnonzero(np.isin(calls.name, list(keys)) & (calls.process == steps.process))
-    index = np.searchsorted(steps.starts, calls.start[rows], side="right") - 1
-    inside = (index >= 0) & (calls.start[rows] < steps.ends[np.maximum(index, 0)])
+    begun = calls.start[rows]
+    index = np.searchsorted(steps.ends, begun, side="right")
+    inside = (index < len(steps)) & (begun >= steps.starts[0])
+    # What is called while another process has its turn lengthens no period.
+    nearest = np.minimum(index, len(steps) - 1)
+    inside &= (begun >= steps.starts[nearest]) | ~steps.resumes[nearest]
     for step, key in zip(index[inside].tolist(), calls.name[rows][inside].tolist(), strict=True):
         found[step][keys[key]] += 1
     return found, sum_by(index[inside], (calls.end - calls.start)[rows][inside], len(steps))
