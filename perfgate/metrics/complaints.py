@@ -15,7 +15,7 @@ from perfgate.metrics.warmup import unsettled
 from perfgate.metrics.windows import last_ends
 from perfgate.model.metric import Metric
 from perfgate.model.timeline import Timeline
-from perfgate.model.words import inflected, plural
+from perfgate.model.words import inflected, listed, plural
 
 EMPTY_BELOW_MS: Final = 0.02
 """A step without GPU work that is shorter holds nothing: marking it takes 0.001-0.006 ms (two cores, nsys 2024.2)."""
@@ -84,14 +84,14 @@ def _ranks_without_steps(process: Process, devices: Devices) -> Iterator[str]:
     """Say that processes without steps run NCCL's kernels meanwhile: they are ranks of the same job, and untold."""
     timeline, steps = process.timeline, process.steps
     kernels = timeline.kernels
-    if len(timeline.processes) == len(devices.stepping):
+    if steps.whole or len(timeline.processes) == len(devices.stepping):
         return
     during = (kernels.start >= steps.starts[0]) & (kernels.start < process.done[-1])
     rows = devices.nccl & during & ~np.isin(kernels.process, list(devices.stepping))
     if rows.any():
         pids = sorted(timeline.processes[one] for one in np.unique(kernels.process[rows]).tolist())
         yield (
-            f"{'process' if len(pids) == 1 else 'processes'} {', '.join(map(str, pids))} of the same workload "
+            f"{'process' if len(pids) == 1 else 'processes'} {listed(list(map(str, pids)))} of the same workload "
             f"{'runs' if len(pids) == 1 else 'run'} NCCL's kernels meanwhile, and no step is marked there: of a job's "
             "ranks the slowest is judged, so mark the steps on each of them"
         )

@@ -292,9 +292,38 @@ def test_work_of_a_process_without_steps_on_the_steps_gpu_is_a_complaint() -> No
     beside = only(draw(lanes + "kernel gpu0 pid7                    |----z----|\n"))
     elsewhere = only(draw(lanes + "kernel gpu1 pid7                    |----z----|\n"))
     assert alone.complaints == elsewhere.complaints == ()
+    assert elsewhere.remarks == (
+        *alone.remarks,
+        "process 7, in which no step is marked, kept GPU 1 busy meanwhile: that is in no metric",
+    )
     (told,) = beside.complaints
     assert told.startswith("process 7 of the same workload, in which no step is marked, kept GPU 0 busy for ")
     assert beside.values[Metric.KERNEL_MS] == alone.values[Metric.KERNEL_MS]
+
+
+def test_ranks_in_which_no_step_is_marked_are_a_complaint_on_whichever_gpu() -> None:
+    lanes = """
+        range         |----step----|  |----step----|  |----step----|
+        launch         ^a              ^b              ^c
+        kernel gpu0     |-a-|           |-b-|           |-c-|
+        """
+    beside = """
+        nccl gpu1 pid7              |z|            |y|
+        nccl gpu2 pid8                   |x|
+        """
+    (told,) = only(draw(lanes + beside)).complaints
+    assert told == (
+        "processes 7 and 8 of the same workload run NCCL's kernels meanwhile, and no step is marked there: of a job's "
+        "ranks the slowest is judged, so mark the steps on each of them"
+    )
+    # Before the steps, say to broadcast weights, they may do so.
+    broadcast = """
+        range                   |----step----|  |----step----|  |----step----|
+        launch                   ^a              ^b              ^c
+        kernel gpu0               |-a-|           |-b-|           |-c-|
+        nccl gpu1 pid7     |z|
+        """
+    assert only(draw(broadcast)).complaints == ()
 
 
 def test_work_of_a_process_without_steps_is_a_complaint_where_the_steps_use_no_gpu_themselves() -> None:
