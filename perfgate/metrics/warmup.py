@@ -84,8 +84,6 @@ def unsettled(process: Process) -> str | None:
     operations = process.by_turn(totals.operations)
     typical = float(np.median(later))
     by_kernels = _beyond(kernel_ns[:half].astype(np.float64), kernel_ns[half:].astype(np.float64), BEYOND)
-    if not by_kernels.any() and not (period > BEYOND * typical).any():
-        return None
     calls, lasted = _setup_calls(process.timeline, steps)
     made, others = np.array([one.total() for one in calls.values()]), _beside_memory(calls)
     loading = (others[:half] > others[half:].max()) & _beyond(period[:half], later, BEYOND, sparing=True)
