@@ -57,9 +57,10 @@ def unsettled(process: Process) -> str | None:
 
     Such a step takes longer than every step of the later half, and either than `BEYOND` times their median, while the
     process makes more setup calls in it than in any of those, or than `FAR_BEYOND` times, as all counted ones before
-    it, `AT_LEAST` in all and a quarter of the window at most (never in an interleaved duet). Kernel time alone also
-    shows a step of the first kind: an autotuner's kernels run beside others. To a step that loads code, makes graphs
-    or links more than any of the later half, one in `SPARED` of these may be as long.
+    it, `AT_LEAST` in all and a quarter of the window at most (never in an interleaved duet), where `EXPLAINED` of what
+    it takes longer is due neither to longer kernels nor to more of them: larger batches may come first. Kernel time
+    alone also shows a step of the first kind: an autotuner's kernels run beside others. To a step that loads code,
+    makes graphs or links more than any of the later half, one in `SPARED` of these may be as long.
 
     A longer batch takes memory as well. So a step whose setup calls are more by those for memory alone counts only if
     `EXPLAINED` of what it takes longer than the later median is the time of these calls, or due neither to longer
@@ -91,17 +92,17 @@ def unsettled(process: Process) -> str | None:
     suspects = slow | by_kernels
     if not suspects.any():
         return _scattered(process, period, kernel_ns, calls)
-    far = _beyond(period[:half], later, FAR_BEYOND)
+    excess = period[:half] - typical
+    longer = busy_ns[:half] - float(np.median(busy_ns[half:]))
+    more = operations[:half] / max(float(np.median(operations[half:])), 1.0) - 1
+    unexplained = excess - np.maximum(longer, more * typical)
+    far = _beyond(period[:half], later, FAR_BEYOND) & (unexplained >= EXPLAINED * excess)
     if not kernel_ns.any():
         far &= period[:half] > typical + OUT_OF_TURN_NS
     leading = np.logical_and.accumulate(far | ~counted[:half]) & counted[:half]
     # In turns with another process, steps are slow or fast by the bout; and a change of pace outlasts a start.
     leading &= AT_LEAST <= leading.sum() <= max(AT_LEAST, len(steps) // 4) and not steps.resumes.any()
     with_calls = (made[:half] > made[half:].max()) & suspects
-    excess = period[:half] - typical
-    longer = busy_ns[:half] - float(np.median(busy_ns[half:]))
-    more = operations[:half] / max(float(np.median(operations[half:])), 1.0) - 1
-    unexplained = excess - np.maximum(longer, more * typical)
     trials = _beyond(operations[:half].astype(np.float64), operations[half:].astype(np.float64), FAR_BEYOND)
     by_setup = slow & (np.maximum(lasted[:half], unexplained) >= EXPLAINED * excess)
     with_calls &= by_setup | trials | (others[:half] > others[half:].max())

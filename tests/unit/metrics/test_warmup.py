@@ -202,6 +202,13 @@ def test_steps_far_slower_at_the_very_start_are_told_without_such_calls() -> Non
     )
 
 
+def test_larger_batches_at_the_very_start_are_no_first_time_work() -> None:
+    lengths = steps(90, 80, 60, 50, 30)
+    assert complaint(loop(lengths, kernels={n: lengths[n] - 8 for n in range(5)})) is None
+    assert complaint(loop(lengths, trials={n: int(lengths[n]) for n in range(20)})) is None
+    assert complaint(loop(lengths, kernels={n: 0.4 * lengths[n] for n in range(5)})) is not None
+
+
 @pytest.mark.parametrize(
     ("lengths", "calls"),
     [
