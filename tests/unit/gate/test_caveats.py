@@ -120,6 +120,25 @@ def test_an_ordinary_verdict_bears_none() -> None:
     assert (verdict.outcome, verdict.caveats, verdict.remarks) == (Outcome.PASSED, (), ())
 
 
+@pytest.mark.parametrize(
+    ("untold", "holding"),
+    [(("net",), "parameter net holds"), (("data", "net"), "parameters data and net hold")],
+)
+def test_of_parameters_that_no_text_tells_it_is_said_that_they_are_not_compared(
+    untold: tuple[str, ...], holding: str
+) -> None:
+    def caveats_of(baseline: Baseline | None) -> tuple[str, ...]:
+        expectation = expect(baseline)
+        workload = expectation.workload.model_copy(update={"untold": untold})
+        asked = expectation.model_copy(update={"workload": workload})
+        return check(asked, Policy(), Candidate(records.run())).verdict.caveats
+
+    assert caveats_of(records.baseline()) == (
+        (f"not compared with the baseline is what {holding}, but for type and id (plain values and dataclasses are)"),
+    )
+    assert caveats_of(None) == ()
+
+
 MERGED = "the capture does not say which GPU each of its 2 processes used"
 
 
