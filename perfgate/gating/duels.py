@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from perfgate import running
 from perfgate.duet.environment import declared_there
@@ -17,6 +18,9 @@ from perfgate.gating.series import Series, complaining, kept_busy, measure
 from perfgate.model.baseline import code_digest
 from perfgate.model.errors import CodeUnproven, PerfgateError, WorkloadFailed, WorktreeFailed
 from perfgate.model.workload import Workload
+
+DATA_ENDED: Final = re.compile(r"StopIteration|IndexError|the loop (?:took|began) ")
+"""How a loop fails whose data suffice for fewer turns than it is to take."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -194,13 +198,18 @@ class InterleavedDuel(AlternateDuel):
 
     def _over_more_turns(self, failed: PerfgateError) -> PerfgateError:
         """A workload's failure, with what may be behind it: data that suffice for as many turns as are declared."""
-        if not isinstance(failed, WorkloadFailed) or self.steps <= self.workload.steps:
+        is_short = isinstance(failed, WorkloadFailed) and DATA_ENDED.search(failed.fact) is not None
+        if not is_short or self.steps <= self.workload.steps:
             return failed
         here, alone = (self.workload.warmup + steps for steps in (self.steps, self.workload.steps))
         return WorkloadFailed(
             subject=failed.subject,
             fact=failed.fact,
-            expectation=f"In an interleaved duet it takes {here} turns, not {alone}",
+            expectation=". ".join(
+                told
+                for told in (failed.expectation, f"In an interleaved duet it takes {here} turns, not {alone}")
+                if told
+            ),
             next_step='Let data that end before that begin again, or set duet = "alternate" in [tool.perfgate].\n'
             + failed.next_step,
         )

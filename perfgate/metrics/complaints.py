@@ -86,9 +86,10 @@ def _ranks_without_steps(process: Process, devices: Devices) -> Iterator[str]:
     kernels = timeline.kernels
     if steps.whole or len(timeline.processes) == len(devices.stepping):
         return
-    during = (kernels.start >= steps.starts[0]) & (kernels.start < process.done[-1])
-    rows = devices.nccl & during & ~np.isin(kernels.process, list(devices.stepping))
-    if rows.any():
+    during = devices.nccl & (kernels.end > steps.starts[0]) & (kernels.start < process.done[-1])
+    rows = during & ~np.isin(kernels.process, list(devices.stepping))
+    # Who runs none of NCCL's kernels has no part in what the others do with them: a server on other GPUs, say.
+    if rows.any() and (during & (kernels.process == steps.process)).any():
         pids = sorted(timeline.processes[one] for one in np.unique(kernels.process[rows]).tolist())
         yield (
             f"{'process' if len(pids) == 1 else 'processes'} {listed(list(map(str, pids)))} of the same workload "

@@ -57,10 +57,11 @@ def unsettled(process: Process) -> str | None:
 
     Such a step takes longer than every step of the later half, and either than `BEYOND` times their median, while the
     process makes more setup calls in it than in any of those, or than `FAR_BEYOND` times, as all counted ones before
-    it, `AT_LEAST` in all and a quarter of the window at most (never in an interleaved duet), where `EXPLAINED` of what
-    it takes longer is due neither to longer kernels nor to more of them: larger batches may come first. Kernel time
-    alone also shows a step of the first kind: an autotuner's kernels run beside others. To a step that loads code,
-    makes graphs or links more than any of the later half, one in `SPARED` of these may be as long.
+    it, `AT_LEAST` in all and a quarter of the window or that many at most (never in an interleaved duet), where
+    `EXPLAINED` of what it takes longer is due neither to longer kernels nor to more of them: larger batches may come
+    first. Kernel time alone also shows a step of the first kind: an autotuner's kernels run beside others. Where a step
+    loads code, makes graphs or links more than any of the later half, lasts `FAR_BEYOND` times their median, and is no
+    larger batch either, one of `SPARED` of these may be as long.
 
     A longer batch takes memory as well. So a step whose setup calls are more by those for memory alone counts only if
     `EXPLAINED` of what it takes longer than the later median is the time of these calls, or due neither to longer
@@ -70,8 +71,7 @@ def unsettled(process: Process) -> str | None:
     Where a window is short, first-time work may fill more than half of it: PyTorch compiles a function anew up to 8
     times. So `AT_LEAST` steps before the last quarter that load code, make graphs or link, each with more such calls
     than any step of that quarter, count as well, from `FAR_BEYOND` times its median on. And where none of all this is,
-    steps anywhere in the window that load code (if no more than `MOST_LOADING` of all do) and last more than
-    `FAR_BEYOND` times the median of all, if that takes up `HARMFUL` of the window: a compilation that comes late.
+    a compilation that comes late, as `_anywhere` finds it.
     """
     steps, totals = process.steps, process.totals
     half = len(steps) // 2
@@ -87,15 +87,16 @@ def unsettled(process: Process) -> str | None:
     by_kernels = _beyond(kernel_ns[:half].astype(np.float64), kernel_ns[half:].astype(np.float64), BEYOND)
     calls, lasted = _setup_calls(process.timeline, steps)
     made, others = np.array([one.total() for one in calls.values()]), _beside_memory(calls)
-    loading = (others[:half] > others[half:].max()) & _beyond(period[:half], later, BEYOND, sparing=True)
-    slow = _beyond(period[:half], later, BEYOND) | loading
-    suspects = slow | by_kernels
-    if not suspects.any():
-        return _scattered(process, period, kernel_ns, calls)
+    loading = (others[:half] > others[half:].max()) & _beyond(period[:half], later, FAR_BEYOND, sparing=True)
     excess = period[:half] - typical
     longer = busy_ns[:half] - float(np.median(busy_ns[half:]))
     more = operations[:half] / max(float(np.median(operations[half:])), 1.0) - 1
     unexplained = excess - np.maximum(longer, more * typical)
+    loading &= np.maximum(lasted[:half], unexplained) >= EXPLAINED * excess
+    slow = _beyond(period[:half], later, BEYOND) | loading
+    suspects = slow | by_kernels
+    if not suspects.any():
+        return _scattered(process, period, kernel_ns, calls, lasted)
     far = _beyond(period[:half], later, FAR_BEYOND) & (unexplained >= EXPLAINED * excess)
     if not kernel_ns.any():
         far &= period[:half] > typical + OUT_OF_TURN_NS
@@ -108,27 +109,38 @@ def unsettled(process: Process) -> str | None:
     with_calls &= by_setup | trials | (others[:half] > others[half:].max())
     with_calls |= loading
     if not (with_calls | leading).any():
-        return _scattered(process, period, kernel_ns, calls)
+        return _scattered(process, period, kernel_ns, calls, lasted)
     told = calls if with_calls.any() else {}
     return _told(np.flatnonzero(with_calls | leading), period, kernel_ns, slow, half, told, later="later half")
 
 
 def _scattered(
-    process: Process, period: NDArray[np.float64], kernel_ns: Ints, calls: dict[int, Counter[str]]
+    process: Process, period: NDArray[np.float64], kernel_ns: Ints, calls: dict[int, Counter[str]], lasted: Ints
 ) -> str | None:
     """Say which steps load code where the first half shows none: most of the window, or a few anywhere in it."""
-    return _filled(process, period, kernel_ns, calls) or _anywhere(process, period, kernel_ns, calls)
+    return _filled(process, period, kernel_ns, calls) or _anywhere(process, period, kernel_ns, calls, lasted)
 
 
 def _anywhere(
-    process: Process, period: NDArray[np.float64], kernel_ns: Ints, calls: dict[int, Counter[str]]
+    process: Process, period: NDArray[np.float64], kernel_ns: Ints, calls: dict[int, Counter[str]], lasted: Ints
 ) -> str | None:
-    """Say which steps load code and are far beyond the median of all, if few do, and not for next to no time."""
+    """Say which steps load code and last `FAR_BEYOND` times the median of all, and take up `HARMFUL` of the window.
+
+    None where more than `MOST_LOADING` of all load code.
+
+    What a stall takes is no compilation because code is loaded as well: either these calls take the time, or it is
+    more than other processes take by their turns. And what the last quarter does again is the loop's own.
+    """
     counted = process.kept
     typical = float(np.median(period[counted]))
     others = _beside_memory(calls)
-    slow = counted & (others > 0) & (period > FAR_BEYOND * typical)
-    if (others > 0).sum() > MOST_LOADING * len(period):
+    excess = period - typical
+    longer = kernel_ns - float(np.median(kernel_ns))
+    compiling = (lasted >= EXPLAINED * excess) | ((excess - longer >= EXPLAINED * excess) & (excess > OUT_OF_TURN_NS))
+    slow = counted & (others > 0) & (period > FAR_BEYOND * typical) & compiling
+    last = len(period) - len(period) // 4
+    recurs = bool((others[:last] > 0).any() and (others[last:] > 0).any())
+    if recurs or (others > 0).sum() > MOST_LOADING * len(period):
         return None
     if (period[slow] - typical).sum() < HARMFUL * period[counted].sum() or not slow.any():
         return None
@@ -144,7 +156,7 @@ def _filled(
     later = period[start:][counted[start:]]
     if not len(later):
         return None
-    slow = _beyond(period[:start], later, FAR_BEYOND, sparing=True) & counted[:start]
+    slow = _beyond(period[:start], later, FAR_BEYOND) & counted[:start]
     made = _beside_memory(calls)
     slow &= made[:start] > made[start:].max()
     if slow.sum() < AT_LEAST:
@@ -154,7 +166,7 @@ def _filled(
 
 def _beyond(first: NDArray[np.float64], later: NDArray[np.float64], factor: float, *, sparing: bool = False) -> Flags:
     """Which are longer than each of the later ones, and than so many times their median; but for `SPARED` of them."""
-    spared = min(-(-len(later) // SPARED), (len(later) - 1) // 2) if sparing else 0
+    spared = len(later) // SPARED if sparing else 0
     longest = float(np.sort(later)[len(later) - 1 - spared])
     return np.asarray(first > max(longest, factor * float(np.median(later))), np.bool_)
 

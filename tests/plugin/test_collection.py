@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sys
 import textwrap
@@ -150,6 +151,61 @@ def test_a_parameter_that_no_text_tells_is_a_caveat_of_the_verdict(project: Proj
     seen = project.gate("-rA")
     assert seen.status == 0
     assert "not compared with the baseline is what parameters other.batch and value hold" in " ".join(seen.out.split())
+    assert measured
+
+
+def test_a_parameter_is_told_alike_in_every_process_and_checkout(project: Project, measured: list[str]) -> None:
+    made = """
+@dataclass
+class Odd:
+    data: str = __file__
+    files: tuple = (__file__, Path(__file__).parent / ".." / "workloads" / "x.bin")
+    run: object = field(default_factory=object, compare=False)
+    options: dict = field(default_factory=lambda: {"b": 1, "api_key": "hunter2hunter2", "a": {2, 1}})
+    seven: int = type("Seven", (int,), {})(7)
+
+class Raising:
+    def __getattr__(self, name): raise RuntimeError(name)
+
+@dataclass
+class Text(str):
+    other: int = 1
+
+def made(n):
+    def inner(): return n
+    return inner
+
+DEEP = []
+for _ in range(5000): DEEP = [DEEP]
+TWICE = Config(1)
+for _ in range(30): TWICE = [TWICE, TWICE]
+"""
+    text = f"{KINDS_OF_VALUES.replace('import dataclass', 'import dataclass, field')}{made}{LOOP}"
+    names = ["odd", "mock", "raising", "text", "closure", "deep", "twice", "numbers", "bound", "pattern"]
+    values = (
+        "Odd(), Mock(spec=dict), Raising(), Text(), made(1), DEEP, TWICE, list(range(5000)), [].append, "
+        "[re.compile('a'), slice(1, 2), Fraction(1, 2)]"
+    )
+    text = text.replace("loop(steps", f"loop(steps, {', '.join(names)}")
+    text = text.replace(
+        "@workload", f'@pytest.mark.parametrize("{", ".join(names)}", [({values})], ids=["x"])\n@workload'
+    )
+    project.workload(f"import re\nfrom unittest.mock import Mock\n{text}")
+    project.gate()
+    result = project.store.results.latest("loop[x]")
+    assert result is not None
+    told = result.result.workload
+    secret = hashlib.sha256(b"'hunter2hunter2'").hexdigest()[:12]
+    assert {name: value for name, value in told.parameters.items() if name not in told.untold} == {
+        "numbers": f"sha256:{hashlib.sha256(repr(list(range(5000))).encode()).hexdigest()[:12]}",
+        "odd": "Odd",
+        "odd.data": "'workloads/loops.py'",
+        "odd.files": "('workloads/loops.py', 'workloads/x.bin')",
+        "odd.options": f"{{'a': set(1, 2), 'api_key': sha256:{secret}, 'b': 1}}",
+        "odd.seven": "7",
+        "pattern": "[re.compile('a', 32), slice(1, 2, None), Fraction(1/2)]",
+    }
+    assert told.untold == ("bound", "closure", "deep", "mock", "raising", "text", "twice")
     assert measured
 
 

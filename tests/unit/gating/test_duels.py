@@ -104,7 +104,7 @@ def test_a_gpu_that_was_busy_before_a_pair_makes_both_runs_invalid(stand: Stand)
     assert pair.reference.complaints == pair.candidate.complaints == (f"before it started, {stand.busy}",)
 
 
-def test_another_commit_that_does_not_run_is_told_and_that_an_interleaved_duet_takes_more_turns(stand: Stand) -> None:
+def test_another_commit_that_does_not_run_is_told_alike_in_both_forms(stand: Stand) -> None:
     failed = WorkloadFailed(subject="mlp", fact="it raised KeyError: 'x'", next_step="See the log.\n  | last words")
     stand.runs, stand.pairs = [failed], [running.ReferenceFailed(failed)]
     told = []
@@ -113,15 +113,10 @@ def test_another_commit_that_does_not_run_is_told_and_that_an_interleaved_duet_t
             duel.pair(0, 1)
         assert caught.value.__cause__ is failed
         told.append(str(caught.value))
-    longer = (
-        "In an interleaved duet it takes 160 turns, not 40.\n"
-        'Let data that end before that begin again, or set duet = "alternate" in [tool.perfgate].'
+    assert (
+        told
+        == ["mlp at 0123456789ab: it does not run there: it raised KeyError: 'x'.\nSee the log.\n  | last words"] * 2
     )
-    fact, shown = "mlp at 0123456789ab: it does not run there: it raised KeyError: 'x'.", "See the log.\n  | last words"
-    assert told == [
-        f"{fact}\n{shown}",
-        f"{fact} {longer}\n{shown}",
-    ]
     # What the series measures then is no change of code.
     stand.runs = [measured()]
     assert stand.series.measure(0, 3).complaints == ()
@@ -218,6 +213,14 @@ def test_a_candidate_whose_loop_fails_in_a_pair_is_told_that_it_takes_more_turns
         'Let data that end before that begin again, or set duet = "alternate" in [tool.perfgate].'
     )
     assert str(caught.value) == f"mlp: it raised StopIteration.{longer if declared == 30 else ''}\nSee the log."
+    if declared == 30:
+        stand.pairs = [running.ReferenceFailed(error)]
+        with pytest.raises(WorktreeFailed) as there:
+            duel.pair(0, 1)
+        assert (
+            str(there.value)
+            == f"mlp at 0123456789ab: it does not run there: it raised StopIteration.{longer}\nSee the log."
+        )
 
 
 def test_in_both_forms_the_other_commit_must_be_what_was_blessed(stand: Stand) -> None:

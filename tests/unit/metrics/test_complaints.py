@@ -307,11 +307,12 @@ def test_ranks_in_which_no_step_is_marked_are_a_complaint_on_whichever_gpu() -> 
         launch         ^a              ^b              ^c
         kernel gpu0     |-a-|           |-b-|           |-c-|
         """
+    reduced = "nccl gpu0                           |r|\n"
     beside = """
         nccl gpu1 pid7              |z|            |y|
         nccl gpu2 pid8                   |x|
         """
-    (told,) = only(draw(lanes + beside)).complaints
+    (told,) = only(draw(lanes + reduced + beside)).complaints
     assert told == (
         "processes 7 and 8 of the same workload run NCCL's kernels meanwhile, and no step is marked there: of a job's "
         "ranks the slowest is judged, so mark the steps on each of them"
@@ -322,8 +323,13 @@ def test_ranks_in_which_no_step_is_marked_are_a_complaint_on_whichever_gpu() -> 
         launch                   ^a              ^b              ^c
         kernel gpu0               |-a-|           |-b-|           |-c-|
         nccl gpu1 pid7     |z|
+        nccl gpu0                           |r|
         """
     assert only(draw(broadcast)).complaints == ()
+    # A server beside it, of which the process with the steps is no rank.
+    server = only(draw(lanes + beside))
+    assert server.complaints == ()
+    assert "process 7, in which no step is marked, kept GPU 1 busy meanwhile: that is in no metric" in server.remarks
 
 
 def test_work_of_a_process_without_steps_is_a_complaint_where_the_steps_use_no_gpu_themselves() -> None:

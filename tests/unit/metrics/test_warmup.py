@@ -122,15 +122,13 @@ def test_compiling_that_fills_most_of_a_short_window_is_told_by_its_last_quarter
         "cuModuleLoadData 12 times: first-time work that belongs in the warm-up; raise warmup by at least 8"
     )
     assert complaint(loop(steps(*[500.0] * 14, of=20), calls={n: ["cuModuleLoadData"] for n in range(14)})) is not None
-    # One step of the last quarter may be as long for a reason of its own.
-    assert complaint(loop([*steps(*[500.0] * 8, of=11), 500.0], calls=compiling)) is not None
     # Two of them, calls that take memory, calls in every step, and steps that are as slow later are none.
     two = {number: ["cuModuleLoadData"] for number in (5, 6)}
     assert complaint(loop(steps(*[500.0] * 8, of=12), calls=two)) is None
     memory = {number: ["cudaMalloc_v3020"] for number in range(8)}
     assert complaint(loop(steps(*[500.0] * 8, of=12), calls=memory)) is None
     assert complaint(loop(steps(*[500.0] * 8, of=12), calls={n: ["cuModuleLoadData"] for n in range(12)})) is None
-    assert complaint(loop([*steps(*[500.0] * 8, of=10), 500.0, 500.0], calls=compiling)) is None
+    assert complaint(loop([*steps(*[500.0] * 8, of=11), 500.0], calls=compiling)) is None
 
 
 def test_a_slow_step_later_hides_no_compiling() -> None:
@@ -145,12 +143,28 @@ def test_a_slow_step_later_hides_no_compiling() -> None:
     assert complaint(loop(lengths)) is None
 
 
+def test_a_late_evaluation_that_loads_a_kernel_is_no_compilation() -> None:
+    lengths = {number: 90.0 if number in (15, 20) else float(USUAL) for number in range(40)}
+    timeline = loop([*lengths.values()], kernels={15: 88.0, 20: 88.0}, calls={15: ["cuModuleLoadData"]})
+    assert complaint(timeline) is None
+    lasting = loop([*lengths.values()], kernels={15: 88.0, 20: 88.0}, calls={20: ["cuModuleLoadData"]}, lasting=40 * MS)
+    assert complaint(lasting) is not None
+    # In the first half likewise, and a step that is hardly longer behind one that is.
+    assert (
+        complaint(loop([*lengths.values()][10:30], kernels={5: 88.0, 10: 88.0}, calls={5: ["cuModuleLoadData"]}))
+        is None
+    )
+    assert complaint(loop([*steps(10, 10, 10, 14, of=12), 30.0, *[10.0] * 7], calls={3: ["cuModuleLoadData"]})) is None
+
+
 @pytest.mark.parametrize(
     ("lengths", "calls", "is_told"),
     [
         pytest.param({15: 90.0}, {15: 1}, True, id="once"),
         pytest.param({15: 90.0}, {}, False, id="without a call"),
-        pytest.param({5: 90.0, 16: 95.0}, {5: 1, 16: 1}, True, id="in either half"),
+        pytest.param({12: 90.0, 14: 95.0}, {12: 1, 14: 1}, True, id="twice"),
+        pytest.param({5: 90.0, 16: 95.0}, {5: 1, 16: 1}, False, id="what comes again at the end"),
+        pytest.param({15: 58.0}, {15: 1}, False, id="a stall that a busy host explains"),
         pytest.param({15: 19.0}, {15: 1}, False, id="not far longer"),
         pytest.param({15: 90.0}, dict.fromkeys(range(4, 16, 2), 1), False, id="loading is part of a step's work"),
         pytest.param({15: 90.0, 5: 90.0, 10: 90.0}, {5: 1}, True, id="an evaluation whose first time loads code"),
@@ -170,12 +184,12 @@ def test_code_that_is_loaded_late_is_first_time_work(
 
 
 def test_code_that_is_loaded_late_and_takes_up_next_to_nothing_is_not_told() -> None:
-    lengths = {15: 40.0}
-    calls = {15: ["cuModuleLoadData"]}
-    short, long = ([lengths.get(number, float(USUAL)) for number in range(of)] for of in (100, 200))
-    assert complaint(loop(short, calls=calls)) is not None
-    assert complaint(loop(long, calls={150: ["cuModuleLoadData"]})) is None
-    assert complaint(loop([lengths.get(n - 135, float(USUAL)) for n in range(200)], calls={150: calls[15]})) is None
+    def told(of: int) -> str | None:
+        lengths = [80.0 if number == of - 1 else float(USUAL) for number in range(of)]
+        return complaint(loop(lengths, calls={of - 1: ["cuModuleLoadData"]}))
+
+    assert told(300) is not None
+    assert told(400) is None
 
 
 def test_what_is_called_between_two_steps_is_of_the_later_ones_period() -> None:
