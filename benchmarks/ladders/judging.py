@@ -24,7 +24,7 @@ from perfgate.model.metric import METRICS, Kind, Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import RangeSample, Run
 from perfgate.model.verdict import MetricVerdict, Verdict
-from perfgate.model.words import listed
+from perfgate.model.words import listed, plural
 
 STEP_BUDGET: Final = clock.budget if (clock := METRICS[Metric.STEP_MS].clock) is not None else 0.0
 """A published gain above this, perfgate's budget of a step, must be found as one."""
@@ -215,7 +215,7 @@ def _finding(
         return Finding.NO_LESSON, ()
     for rung in (before, now):
         if len(rung.sound) < FIRST_LOOK:
-            counted = f"{len(rung.sound)} run{'s' if len(rung.sound) > 1 else ''}"
+            counted = plural(len(rung.sound), "run")
             return Finding.NOT_SETTLED, (f"{counted} of {rung.rung}, and a duet is first looked at with {FIRST_LOOK}",)
     if not lesson.metrics:
         return _as_no_difference(up, down)

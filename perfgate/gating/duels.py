@@ -188,7 +188,10 @@ class InterleavedDuel(AlternateDuel):
         except running.ReferenceFailed as failed:
             raise self._failed_there(self._over_more_turns(failed.error)) from failed.error
         except WorkloadFailed as failed:
-            raise self._over_more_turns(failed) from failed
+            told = self._over_more_turns(failed)
+            if told is failed:
+                raise
+            raise told from failed
         there = self._as_blessed(complaining(reference, busy))
         pair = Pair(reference=there.run, candidate=self.series.take(complaining(candidate, busy)))
         self._hold_apart(there)

@@ -92,8 +92,8 @@ def _ranks_without_steps(process: Process, devices: Devices) -> Iterator[str]:
     if rows.any() and (during & (kernels.process == steps.process)).any():
         pids = sorted(timeline.processes[one] for one in np.unique(kernels.process[rows]).tolist())
         yield (
-            f"{'process' if len(pids) == 1 else 'processes'} {listed(list(map(str, pids)))} of the same workload "
-            f"{'runs' if len(pids) == 1 else 'run'} NCCL's kernels meanwhile, and no step is marked there: of a job's "
+            f"{inflected(len(pids), 'process', 'processes')} {listed(map(str, pids))} of the same workload "
+            f"{inflected(len(pids), 'runs', 'run')} NCCL's kernels meanwhile, and no step is marked there: of a job's "
             "ranks the slowest is judged, so mark the steps on each of them"
         )
 
@@ -107,17 +107,12 @@ def _done_elsewhere(process: Process, devices: Devices) -> Iterator[str]:
     if windows is None or not windows.ns:
         return
     for device in process.in_use or (() if process.totals.devices else devices.present):
-        stepless = devices.idle_of_stepless(device)
-        if stepless is None:
-            continue
-        idle, pids = stepless
-        busy = 1 - windows.idle_ns(idle) / windows.ns
+        busy, pids = devices.busy_by_stepless(device, windows) or (0.0, ())
         if busy > MOST_ELSEWHERE:
-            named = ", ".join(map(str, pids))
             yield (
-                f"{'process' if len(pids) == 1 else 'processes'} {named} of the same workload, in which no step is "
-                f"marked, kept GPU {device} busy for {busy:.1%} of the steps: it is in no metric; mark the steps there "
-                "too, or let the process with the steps do that work"
+                f"{inflected(len(pids), 'process', 'processes')} {listed(map(str, pids))} of the same workload, in "
+                f"which no step is marked, kept GPU {device} busy for {busy:.1%} of the steps: it is in no metric; "
+                "mark the steps there too, or let the process with the steps do that work"
             )
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from perfgate.metrics.intervals import Idle
 from perfgate.metrics.tally import NCCL_KERNEL
+from perfgate.metrics.windows import Windows
 from perfgate.model.timeline import Copies, Flags, Ints, Kernels, Spans, Timeline
 
 
@@ -64,8 +65,8 @@ class Devices:
             self._but_nccl[device] = self._idle(device, memory=True, but=self.nccl)
         return self._but_nccl[device]
 
-    def idle_of_stepless(self, device: int) -> tuple[Idle, tuple[int, ...]] | None:
-        """Times without any operation of processes without steps, and their pids; None where they run nothing there."""
+    def busy_by_stepless(self, device: int, windows: Windows) -> tuple[float, tuple[int, ...]] | None:
+        """Share of the windows in which processes without steps ran something, and their pids; None if they did not."""
         t = self._timeline
         if len(t.processes) == len(self._stepping):
             return None
@@ -75,7 +76,7 @@ class Devices:
             return None
         parts = [_chosen(ops, own) for ops, own in here]
         idle = Idle.from_intervals([start for start, _ in parts], [end for _, end in parts])
-        return idle, tuple(sorted(pids))
+        return 1 - windows.idle_ns(idle) / windows.ns, tuple(sorted(pids))
 
     def _idle(self, device: int, *, memory: bool, but: Flags | None = None) -> Idle:
         t = self._timeline

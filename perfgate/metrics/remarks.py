@@ -13,6 +13,7 @@ from perfgate.metrics.process import Process
 from perfgate.metrics.steps import TORCH_SUFFIX, kind_of, listed_names
 from perfgate.metrics.tally import GRAPH_WORDS
 from perfgate.model.metric import Metric
+from perfgate.model.words import inflected, listed
 
 LEAST_BESIDE: Final = 0.01
 """Share of the steps' time from which on it is said that processes without steps keep another GPU busy."""
@@ -63,13 +64,12 @@ def done_beside(process: Process, devices: Devices) -> Iterator[str]:
     if windows is None or not windows.ns or not process.totals.devices or "devices" in process.timeline.missing:
         return
     for device in devices.present:
-        stepless = None if device in process.totals.devices else devices.idle_of_stepless(device)
-        if stepless is None:
+        if device in process.totals.devices:
             continue
-        idle, pids = stepless
-        if windows.ns - windows.idle_ns(idle) > LEAST_BESIDE * windows.ns:
+        busy, pids = devices.busy_by_stepless(device, windows) or (0.0, ())
+        if busy > LEAST_BESIDE:
             yield (
-                f"{'process' if len(pids) == 1 else 'processes'} {', '.join(map(str, pids))}, in which no step is "
+                f"{inflected(len(pids), 'process', 'processes')} {listed(map(str, pids))}, in which no step is "
                 f"marked, kept GPU {device} busy meanwhile: that is in no metric"
             )
 

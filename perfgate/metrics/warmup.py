@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -85,18 +87,19 @@ def unsettled(process: Process) -> str | None:
     operations = process.by_turn(totals.operations)
     typical = float(np.median(later))
     by_kernels = _beyond(kernel_ns[:half].astype(np.float64), kernel_ns[half:].astype(np.float64), BEYOND)
-    calls, lasted = _setup_calls(process.timeline, steps)
-    made, others = np.array([one.total() for one in calls.values()]), _beside_memory(calls)
-    loading = (others[:half] > others[half:].max()) & _beyond(period[:half], later, FAR_BEYOND, sparing=True)
+    setup = _setup_calls(process.timeline, steps)
+    made, others = setup.made, setup.beside_memory
     excess = period[:half] - typical
     longer = busy_ns[:half] - float(np.median(busy_ns[half:]))
     more = operations[:half] / max(float(np.median(operations[half:])), 1.0) - 1
     unexplained = excess - np.maximum(longer, more * typical)
-    loading &= np.maximum(lasted[:half], unexplained) >= EXPLAINED * excess
+    is_due = np.maximum(setup.lasted[:half], unexplained) >= EXPLAINED * excess
+    more_code = others[:half] > others[half:].max()
+    loading = more_code & _beyond(period[:half], later, FAR_BEYOND, sparing=True) & is_due
     slow = _beyond(period[:half], later, BEYOND) | loading
     suspects = slow | by_kernels
     if not suspects.any():
-        return _scattered(process, period, kernel_ns, calls, lasted)
+        return _scattered(process, period, kernel_ns, setup)
     far = _beyond(period[:half], later, FAR_BEYOND) & (unexplained >= EXPLAINED * excess)
     if not kernel_ns.any():
         far &= period[:half] > typical + OUT_OF_TURN_NS
@@ -105,25 +108,20 @@ def unsettled(process: Process) -> str | None:
     leading &= AT_LEAST <= leading.sum() <= max(AT_LEAST, len(steps) // 4) and not steps.resumes.any()
     with_calls = (made[:half] > made[half:].max()) & suspects
     trials = _beyond(operations[:half].astype(np.float64), operations[half:].astype(np.float64), FAR_BEYOND)
-    by_setup = slow & (np.maximum(lasted[:half], unexplained) >= EXPLAINED * excess)
-    with_calls &= by_setup | trials | (others[:half] > others[half:].max())
+    with_calls &= (slow & is_due) | trials | more_code
     with_calls |= loading
     if not (with_calls | leading).any():
-        return _scattered(process, period, kernel_ns, calls, lasted)
-    told = calls if with_calls.any() else {}
+        return _scattered(process, period, kernel_ns, setup)
+    told = setup.calls if with_calls.any() else {}
     return _told(np.flatnonzero(with_calls | leading), period, kernel_ns, slow, half, told, later="later half")
 
 
-def _scattered(
-    process: Process, period: NDArray[np.float64], kernel_ns: Ints, calls: dict[int, Counter[str]], lasted: Ints
-) -> str | None:
+def _scattered(process: Process, period: NDArray[np.float64], kernel_ns: Ints, setup: _Setup) -> str | None:
     """Say which steps load code where the first half shows none: most of the window, or a few anywhere in it."""
-    return _filled(process, period, kernel_ns, calls) or _anywhere(process, period, kernel_ns, calls, lasted)
+    return _filled(process, period, kernel_ns, setup) or _anywhere(process, period, kernel_ns, setup)
 
 
-def _anywhere(
-    process: Process, period: NDArray[np.float64], kernel_ns: Ints, calls: dict[int, Counter[str]], lasted: Ints
-) -> str | None:
+def _anywhere(process: Process, period: NDArray[np.float64], kernel_ns: Ints, setup: _Setup) -> str | None:
     """Say which steps load code and last `FAR_BEYOND` times the median of all, and take up `HARMFUL` of the window.
 
     None where more than `MOST_LOADING` of all load code.
@@ -133,23 +131,23 @@ def _anywhere(
     """
     counted = process.kept
     typical = float(np.median(period[counted]))
-    others = _beside_memory(calls)
+    others = setup.beside_memory
     excess = period - typical
     longer = kernel_ns - float(np.median(kernel_ns))
-    compiling = (lasted >= EXPLAINED * excess) | ((excess - longer >= EXPLAINED * excess) & (excess > OUT_OF_TURN_NS))
+    compiling = (setup.lasted >= EXPLAINED * excess) | (
+        (excess - longer >= EXPLAINED * excess) & (excess > OUT_OF_TURN_NS)
+    )
     slow = counted & (others > 0) & (period > FAR_BEYOND * typical) & compiling
     last = len(period) - len(period) // 4
     recurs = bool((others[:last] > 0).any() and (others[last:] > 0).any())
     if recurs or (others > 0).sum() > MOST_LOADING * len(period):
         return None
-    if (period[slow] - typical).sum() < HARMFUL * period[counted].sum() or not slow.any():
+    if excess[slow].sum() < HARMFUL * period[counted].sum() or not slow.any():
         return None
-    return _told(np.flatnonzero(slow), period, kernel_ns, slow, 0, calls, later="median of all")
+    return _told(np.flatnonzero(slow), period, kernel_ns, slow, 0, setup.calls, later="median of all")
 
 
-def _filled(
-    process: Process, period: NDArray[np.float64], kernel_ns: Ints, calls: dict[int, Counter[str]]
-) -> str | None:
+def _filled(process: Process, period: NDArray[np.float64], kernel_ns: Ints, setup: _Setup) -> str | None:
     """Say which steps before the last quarter load code, if they are `AT_LEAST`."""
     start = len(period) - len(period) // 4
     counted = process.kept
@@ -157,11 +155,10 @@ def _filled(
     if not len(later):
         return None
     slow = _beyond(period[:start], later, FAR_BEYOND) & counted[:start]
-    made = _beside_memory(calls)
-    slow &= made[:start] > made[start:].max()
+    slow &= setup.beside_memory[:start] > setup.beside_memory[start:].max()
     if slow.sum() < AT_LEAST:
         return None
-    return _told(np.flatnonzero(slow), period, kernel_ns, slow, start, calls, later="last quarter")
+    return _told(np.flatnonzero(slow), period, kernel_ns, slow, start, setup.calls, later="last quarter")
 
 
 def _beyond(first: NDArray[np.float64], later: NDArray[np.float64], factor: float, *, sparing: bool = False) -> Flags:
@@ -171,11 +168,22 @@ def _beyond(first: NDArray[np.float64], later: NDArray[np.float64], factor: floa
     return np.asarray(first > max(longest, factor * float(np.median(later))), np.bool_)
 
 
-def _setup_calls(timeline: Timeline, steps: Steps) -> tuple[dict[int, Counter[str]], Ints]:
-    """The setup calls begun in each step, or between it and the one before, by name; and their time in ns.
+@dataclass(frozen=True, kw_only=True)
+class _Setup:
+    """The setup calls of each step, on whichever thread of the process."""
 
-    On whichever thread of the process: both are in the period that the step's completion ends.
-    """
+    calls: Mapping[int, Counter[str]]
+    """By name."""
+    lasted: Ints
+    """Their time, ns."""
+    made: Ints
+    """How many."""
+    beside_memory: Ints
+    """How many that do not take memory."""
+
+
+def _setup_calls(timeline: Timeline, steps: Steps) -> _Setup:
+    """Those begun in each step, or between it and the one before: both are in the period that its completion ends."""
     found: dict[int, Counter[str]] = {index: Counter() for index in range(len(steps))}
     calls = timeline.calls
     keys = {key: base for key, name in timeline.names.items() if SETUP_CALLS.fullmatch(base := base_name(name))}
@@ -188,13 +196,13 @@ def _setup_calls(timeline: Timeline, steps: Steps) -> tuple[dict[int, Counter[st
     inside &= (begun >= steps.starts[nearest]) | ~steps.resumes[nearest]
     for step, key in zip(index[inside].tolist(), calls.name[rows][inside].tolist(), strict=True):
         found[step][keys[key]] += 1
-    return found, sum_by(index[inside], (calls.end - calls.start)[rows][inside], len(steps))
-
-
-def _beside_memory(calls: dict[int, Counter[str]]) -> Ints:
-    """How many setup calls each step makes that do not take memory."""
-    counts = [sum(n for name, n in one.items() if not _TAKES_MEMORY.match(name)) for one in calls.values()]
-    return np.array(counts, np.int64)
+    beside = [sum(n for name, n in one.items() if not _TAKES_MEMORY.match(name)) for one in found.values()]
+    return _Setup(
+        calls=found,
+        lasted=sum_by(index[inside], (calls.end - calls.start)[rows][inside], len(steps)),
+        made=np.array([one.total() for one in found.values()], np.int64),
+        beside_memory=np.array(beside, np.int64),
+    )
 
 
 def _told(
@@ -203,7 +211,7 @@ def _told(
     kernel_ns: Ints,
     slow: Flags,
     start: int,
-    calls: dict[int, Counter[str]],
+    calls: Mapping[int, Counter[str]],
     *,
     later: str,
 ) -> str:

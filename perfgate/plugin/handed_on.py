@@ -165,11 +165,14 @@ def compared_options(config: pytest.Config) -> dict[str, str]:
     return {name: _without_secrets(value) for name, value in values.items() if not Path(value).is_absolute()}
 
 
+def digest(text: str) -> str:
+    """What is told in place of a text: the first 12 hex digits of its SHA-256."""
+    return f"sha256:{hashlib.sha256(text.encode(errors='surrogateescape')).hexdigest()[:12]}"
+
+
 def _without_secrets(value: str) -> str:
-    """A number or a switch as it is, of anything else the first 12 hex digits of its SHA-256."""
-    if value in ("True", "False", "None") or _is_number(value):
-        return value
-    return f"sha256:{hashlib.sha256(value.encode(errors='surrogateescape')).hexdigest()[:12]}"
+    """A number or a switch as it is, of anything else its digest."""
+    return value if value in ("True", "False", "None") or _is_number(value) else digest(value)
 
 
 def _with_values(words: Iterable[str], own: frozenset[str], files: Iterable[object] = ()) -> list[str]:

@@ -7,7 +7,6 @@ import dataclasses
 import datetime
 import enum
 import functools
-import hashlib
 import inspect
 import itertools
 import numbers
@@ -24,6 +23,7 @@ import pytest
 from pydantic import BaseModel
 
 from perfgate.nsys.environment import looks_secret
+from perfgate.plugin.handed_on import digest
 
 PLAIN: Final = (str, bytes, bool, int, float, complex)
 CONTAINERS: Final = (dict, list, tuple, set, frozenset)
@@ -106,14 +106,14 @@ class _Teller:
 
     def _safe(self, name: str, text: str | None) -> str | None:
         """A text as it may be shown and kept."""
-        if text is None or _ADDRESS.search(text[:LONGEST]):
+        if text is None or _ADDRESS.search(text):
             return None
         for root in {str(self.root), str(self.root.resolve())} - {os.path.sep}:
             text = text.replace(f"{root}{os.path.sep}", "")
         is_secret = looks_secret(name, text[:LONGEST].strip("'\""))
         if not is_secret and len(text) <= LONGEST:
             return text
-        return f"sha256:{hashlib.sha256(text.encode(errors='surrogateescape')).hexdigest()[:12]}"
+        return digest(text)
 
     def _text(self, value: object, around: tuple[object, ...] = ()) -> str | None:
         """All of a value as text that is the same in every process; None where there is none."""
@@ -136,8 +136,10 @@ class _Teller:
             keys, held = each(values), each(values.values())
             if keys is None or held is None:
                 return None
-            told = [(key, self._safe(key.strip("'\""), text)) for key, text in zip(keys, held, strict=True)]
-            return f"{{{', '.join(f'{key}: {text}' for key, text in sorted(told, key=lambda pair: pair[0]))}}}"
+            told = {key: self._safe(key.strip("'\""), text) for key, text in zip(keys, held, strict=True)}
+            if None in told.values():
+                return None
+            return f"{{{', '.join(f'{key}: {text}' for key, text in sorted(told.items()))}}}"
 
         match value:
             case enum.Enum():

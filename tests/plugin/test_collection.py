@@ -171,6 +171,8 @@ class Raising:
 class Text(str):
     other: int = 1
 
+class device: pass
+
 def made(n):
     def inner(): return n
     return inner
@@ -181,10 +183,10 @@ TWICE = Config(1)
 for _ in range(30): TWICE = [TWICE, TWICE]
 """
     text = f"{KINDS_OF_VALUES.replace('import dataclass', 'import dataclass, field')}{made}{LOOP}"
-    names = ["odd", "mock", "raising", "text", "closure", "deep", "twice", "numbers", "bound", "pattern"]
+    names = ["odd", "mock", "raising", "text", "closure", "deep", "twice", "numbers", "bound", "pattern", "within"]
     values = (
         "Odd(), Mock(spec=dict), Raising(), Text(), made(1), DEEP, TWICE, list(range(5000)), [].append, "
-        "[re.compile('a'), slice(1, 2), Fraction(1, 2)]"
+        "[re.compile('a'), slice(1, 2), Fraction(1, 2)], {'kind': device()}"
     )
     text = text.replace("loop(steps", f"loop(steps, {', '.join(names)}")
     text = text.replace(
@@ -205,7 +207,7 @@ for _ in range(30): TWICE = [TWICE, TWICE]
         "odd.seven": "7",
         "pattern": "[re.compile('a', 32), slice(1, 2, None), Fraction(1/2)]",
     }
-    assert told.untold == ("bound", "closure", "deep", "mock", "raising", "text", "twice")
+    assert told.untold == ("bound", "closure", "deep", "mock", "raising", "text", "twice", "within")
     assert measured
 
 

@@ -192,12 +192,14 @@ def test_a_commit_without_the_workload_or_its_proof_stays_what_it_is(stand: Stan
         assert caught.value is error
 
 
-def test_a_candidate_that_fails_in_a_pair_is_told_as_if_alone(stand: Stand) -> None:
-    error = StoreFailed(subject="mlp", fact="it is broken", next_step="Mend it.")
+@pytest.mark.parametrize("kind", [WorkloadFailed, StoreFailed])
+def test_a_candidate_that_fails_in_a_pair_is_told_as_if_alone(stand: Stand, kind: type[PerfgateError]) -> None:
+    error = kind(subject="mlp", fact="it is broken", next_step="Mend it.")
     stand.pairs = [error]
-    with pytest.raises(StoreFailed) as caught:
+    with pytest.raises(kind) as caught:
         stand.interleaved().pair(0, 1)
     assert caught.value is error
+    assert caught.value.__cause__ is None
 
 
 @pytest.mark.parametrize("declared", [30, 500])
