@@ -60,13 +60,15 @@ IMAGES = 16 * BATCH
 AUTOTUNED: dict[str, str | int | bool | Callable[..., Any]] = {
     "max_autotune_gemm": True,
     "max_autotune_conv_backends": "ATEN",
+    "benchmark_epilogue_fusion": False,
     "triton.cudagraphs": True,
 }
-"""The mode max-autotune, but for its trials of convolutions, pointwise kernels and reductions, and its descent.
+"""The mode max-autotune without its trials of convolutions, fusions, pointwise kernels and reductions, and its descent.
 
 Convolutions stay cuDNN's, which has chosen them by trial since the rung cudnn_benchmark. With Triton's among the
-choices the first compilation was not at its end after 13 minutes on the 16 cores of an H200's host: too long for a gate
-on a fresh machine.
+choices the first compilation was not at its end after 13 minutes on the 16 cores of an H200's host, and without them,
+but with each product tried with and without what can be fused into it, not after 4: too long for a gate on a fresh
+machine.
 """
 STEADY: dict[str, str | int | bool | Callable[..., Any]] = {"triton.cudagraphs": True}
 """CUDA graphs alone. What cuDNN or inductor find fastest by trial differs from process to process.

@@ -138,7 +138,11 @@ def test_inductor_knows_the_options_of_the_search_and_of_the_exhaustive_one(load
         "max_autotune",
         "coordinate_descent_tuning",
     }
-    assert set(module.AUTOTUNED) - set(mode) == {"max_autotune_gemm", "max_autotune_conv_backends"}
+    assert {name: module.AUTOTUNED[name] for name in set(module.AUTOTUNED) - set(mode)} == {
+        "max_autotune_gemm": True,
+        "max_autotune_conv_backends": "ATEN",
+        "benchmark_epilogue_fusion": False,
+    }
     torch.compile(torch.nn.Identity(), options=module.AUTOTUNED)
     torch.compile(torch.nn.Identity(), options=module.STEADY)
     torch.compile(torch.nn.Identity(), options=options)
