@@ -25,7 +25,7 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 from perfgate import Steps, workload
 
 RUNGS = ("cpu", "gpu", "workers")
-ASKED = (os.environ.get("LADDER") or "workers").split(",")
+ASKED = os.environ.get("LADDER", "").replace(",", " ").split() or ["workers"]
 LADDER = [rung for rung in RUNGS if rung in ASKED or "all" in ASKED]
 if wrong := sorted(set(ASKED) - {*RUNGS, "all"}):
     raise ValueError(f"LADDER: data_load_lab has no rung {', '.join(wrong)}. It has {', '.join(RUNGS)}, or all.")

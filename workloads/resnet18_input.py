@@ -30,7 +30,7 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 from perfgate import Steps, workload
 
 RUNGS = ("serial", "workers", "pinned", "overlap", "prefetcher", "kept", "steady")
-ASKED = (os.environ.get("LADDER") or "steady").split(",")
+ASKED = os.environ.get("LADDER", "").replace(",", " ").split() or ["steady"]
 LADDER = [rung for rung in RUNGS if rung in ASKED or "all" in ASKED]
 if wrong := sorted(set(ASKED) - {*RUNGS, "all"}):
     raise ValueError(f"LADDER: resnet18_input has no rung {', '.join(wrong)}. It has {', '.join(RUNGS)}, or all.")

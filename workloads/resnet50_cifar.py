@@ -38,7 +38,7 @@ RUNGS = (
     *("naive", "detached", "pinned", "cudnn_benchmark", "compile", "max_autotune"),
     *("grad_scaler", "autocast", "channels_last", "steady", "exhaustive"),
 )
-ASKED = (os.environ.get("LADDER") or "steady").split(",")
+ASKED = os.environ.get("LADDER", "").replace(",", " ").split() or ["steady"]
 LADDER = [rung for rung in RUNGS if rung in ASKED or ("all" in ASKED and rung != "exhaustive")]
 if wrong := sorted(set(ASKED) - {*RUNGS, "all"}):
     raise ValueError(f"LADDER: resnet50_cifar has no rung {', '.join(wrong)}. It has {', '.join(RUNGS)}, or all.")

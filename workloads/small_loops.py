@@ -11,8 +11,11 @@ from perfgate import Steps, workload
 
 CUDA = torch.cuda.is_available()
 DEVICE = "cuda" if CUDA else "cpu"
-SLIPS = frozenset(os.environ.get("SMALL_SLIP", "").split(","))
-"""Slips to plant, so that the gate can be tried: item, pageable, kernel, sleep, stall; several joined by commas."""
+KNOWN = ("item", "pageable", "kernel", "sleep", "stall")
+SLIPS = frozenset(os.environ.get("SMALL_SLIP", "").replace(",", " ").split())
+"""Slips to plant, so that the gate can be tried; several joined by commas."""
+if wrong := sorted(SLIPS.difference(KNOWN)):
+    raise ValueError(f"SMALL_SLIP: there is no slip {', '.join(wrong)}. There are {', '.join(KNOWN)}.")
 SLEEP_CYCLES = int(os.environ.get("SLEEP_CYCLES", "120000"))
 """Clock cycles of the sleep slip: 3 % of a 2 ms step at 2 GHz."""
 

@@ -78,6 +78,24 @@ def test_named_rungs_are_collected_once_and_in_the_order_of_the_ladder(load: Loa
 
 
 @pytest.mark.parametrize("name", RUNGS)
+def test_spaces_around_rungs_are_no_part_of_their_names(load: Load, name: str) -> None:
+    first, second = RUNGS[name][:2]
+    assert collected(load, name, f" {second}, {first} ,") == (first, second)
+    assert collected(load, name, " ") == (DEFAULTS[name],)
+
+
+def test_a_wrong_slip_of_the_small_loops_is_refused_with_the_right_ones(
+    load: Load, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SMALL_SLIP", "item, stall")
+    slips = load("small_loops").SLIPS
+    assert slips == {"item", "stall"}
+    monkeypatch.setenv("SMALL_SLIP", "itme,stall")
+    with pytest.raises(ValueError, match=r"^SMALL_SLIP: there is no slip itme\. There are item, pageable, "):
+        load("small_loops")
+
+
+@pytest.mark.parametrize("name", RUNGS)
 def test_a_wrong_rung_is_refused_with_the_right_ones(load: Load, name: str) -> None:
     rungs = ", ".join(RUNGS[name])
     message = f"LADDER: {name} has no rung fastest, slowest. It has {rungs}, or all."
