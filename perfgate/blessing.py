@@ -28,6 +28,7 @@ from perfgate.model.baseline import (
     Result,
     code_digest,
     common_step_names,
+    common_step_ranges,
 )
 from perfgate.model.errors import BlessRefused
 from perfgate.model.metric import GATED_CLOCKS, METRICS, Basis, Kind, Metric
@@ -212,6 +213,10 @@ def why_not_alike(baseline: Baseline, result: Result) -> tuple[str, ...]:
     then_steps, now_steps = common_step_names(baseline.runs), common_step_names(map(BlessedRun.of, result.runs))
     if then_steps and now_steps and then_steps != now_steps:
         found.append(f"the steps' ranges were {', '.join(then_steps)}, are {', '.join(now_steps)}")
+    then_drawn = common_step_ranges(baseline.runs)
+    now_drawn = common_step_ranges(map(BlessedRun.of, result.runs))
+    if then_drawn is not None and now_drawn is not None and then_drawn != now_drawn:
+        found.append(f"{then_drawn} ranges matched the pattern of the steps, {now_drawn} do")
     return tuple(found)
 
 

@@ -17,7 +17,7 @@ from perfgate.explain.rules import recorded_unlike, rule_changes, why_blind
 from perfgate.explain.sides import side_of_result, side_of_samples
 from perfgate.metrics.measure import measure
 from perfgate.metrics.placing import place
-from perfgate.model.baseline import Result
+from perfgate.model.baseline import Baseline, Result
 from perfgate.model.errors import BaselineMissing, CaptureUnreadable, NsysNotFound, PerfgateError
 from perfgate.model.findings import Placing, RuleChanges
 from perfgate.model.metric import Metric
@@ -134,14 +134,13 @@ def compared_with(kept: KeptResult, store: Store) -> Subject:
             next_step='Bless one first: perfgate bless --reason "...", or name two things: perfgate explain A B',
         )
     label = os.path.relpath(store.baselines.path(slug, name))
-    return Subject(side=Side.of_baseline(label, baseline), capture=_first_capture(baseline_results(store, result)))
+    return Subject(
+        side=Side.of_baseline(label, baseline), capture=_first_capture(baseline_results(store, result, baseline))
+    )
 
 
-def baseline_results(store: Store, result: Result) -> list[KeptResult]:
+def baseline_results(store: Store, result: Result, baseline: Baseline) -> list[KeptResult]:
     """The kept results on the same machine that the workload's baseline was blessed from, newest first."""
-    baseline = store.baselines.load(result.machine.slug, result.workload.id)
-    if baseline is None:
-        return []
     occasions = {occasion.measured_at for occasion in baseline.occasions}
     listed = store.results.listed(result.workload.id, result.machine.slug)
     found = [KeptResult(folder=one.folder, result=one.found) for one in listed if isinstance(one.found, Result)]

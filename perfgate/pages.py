@@ -124,7 +124,8 @@ def _enriched(told: PageWorkload, document: GateDocument, shelf: Shelf) -> PageW
     if kept is not None:
         result = kept.result
         judged = result.interleaved_runs or result.runs
-        blessed = [(one, one.result.runs) for one in baseline_results(shelf.store, result)]
+        own = [] if baseline is None else baseline_results(shelf.store, result, baseline)
+        blessed = [(one, one.result.runs) for one in own]
         before = [(kept, result.reference_runs)] if result.reference_runs else blessed
         update |= {
             "candidate": side_of_result("candidate", result.model_copy(update={"runs": judged})),

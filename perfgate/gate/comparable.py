@@ -8,7 +8,7 @@ from typing import Final
 
 from perfgate.gate.terms import Expectation
 from perfgate.judge.words import bless_command
-from perfgate.model.baseline import Baseline, BlessedRun
+from perfgate.model.baseline import Baseline, BlessedRun, common_step_ranges
 from perfgate.model.errors import PerfgateError
 from perfgate.model.machine import Machine
 from perfgate.model.outcome import Outcome
@@ -83,7 +83,12 @@ def why_no_screen(baseline: Baseline, machine: Machine) -> str | None:
 
 
 def other_steps(then: Sequence[BlessedRun], run: Run, *, whose: str) -> str | None:
-    """Say that other ranges are steps of a run than were of `whose`; None where they are the same, or not known.
+    """Say that other ranges are steps of a run than were of `whose`; None where they are the same, or not known."""
+    return _other_names(then, run, whose) or _other_number(then, run, whose)
+
+
+def _other_names(then: Sequence[BlessedRun], run: Run, whose: str) -> str | None:
+    """By their names.
 
     A few of other names are work of another kind, now and then; `MOST_OTHERS` of them are another step. Names that
     differ as much among the runs of the other side are data, which one run alone does not show.
@@ -98,6 +103,22 @@ def other_steps(then: Sequence[BlessedRun], run: Run, *, whose: str) -> str | No
     return (
         f"the steps of {whose} are ranges named {_told_names(sorted(before))}, these are "
         f"{_told_names(BlessedRun.of(run).step_names)}. Their times are not comparable."
+    )
+
+
+def _other_number(then: Sequence[BlessedRun], run: Run, whose: str) -> str | None:
+    """By how many match: a script whose first steps are used may have put others in front of them, or made two of one.
+
+    Where the number differs among the runs of the other side, it tells nothing; one run alone does not show that.
+    """
+    if sum(one.step_ranges is not None for one in then) < FEWEST_TO_RECUR:
+        return None
+    before, now = common_step_ranges(then), BlessedRun.of(run).step_ranges
+    if before is None or now is None or before == now:
+        return None
+    return (
+        f"{plural(before, 'range matches', 'ranges match')} the pattern of the steps in {whose}, {now} here, and those "
+        "that are used may be other work than they were. Their times are not comparable."
     )
 
 

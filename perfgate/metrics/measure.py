@@ -103,6 +103,7 @@ def _measured(
         pid=process.pid,
         steps=0 if steps.whole else count,
         step_names=steps.names,
+        step_ranges=steps.drawn,
         values=values,
         absent={metric: absent[metric] for metric in METRICS if metric in absent},
         window_ms=process.windows.ns / 1e6 if process.windows is not None and placed else 0.0,

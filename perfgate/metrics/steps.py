@@ -81,6 +81,8 @@ class Steps:
     waits: tuple[Ints, Ints]
     """Starts and ends of the waits between two steps; in a whole window of all its waits, disjoint and in order."""
     whole: bool = False
+    drawn: int | None = None
+    """How many a pattern finds, with the warm-up and those behind the last that is used; None without a pattern."""
     names: Mapping[str, float] = field(default_factory=dict)
     """What share of them bears each name, with numbers and ids replaced; none where names are too many to tell."""
     remarks: tuple[str, ...] = ()
@@ -190,6 +192,7 @@ def find_steps(
                     rows=rows,
                     range_ends=ranges.end[rows],
                     waits=_between(ranges, rows, _waits(ranges, names, process)),
+                    drawn=matched if is_pattern else None,
                     names=_named(names, rows),
                     remarks=tuple(remarks),
                     complaints=tuple(complaints),

@@ -47,6 +47,8 @@ class BlessedRun(Record):
     """Of several processes, each one's counts, the highest first; `values` has the highest alone."""
     step_names: tuple[str, ...] = ()
     """Names of the ranges that were its steps, numbers replaced, sorted; empty where they were not noted."""
+    step_ranges: int | None = Field(default=None, ge=0)
+    """Ranges of all its processes that are steps by their pattern, used or not; None where it was not noted."""
 
     @classmethod
     def of(cls, run: Run) -> BlessedRun:
@@ -57,6 +59,7 @@ class BlessedRun(Record):
             processes=len(run.processes) or None,
             counts={metric: run.by_process(metric) for metric in run.counts()} if len(run.processes) > 1 else {},
             step_names=_step_names(run),
+            step_ranges=_step_ranges(run),
         )
 
 
@@ -67,6 +70,13 @@ def _step_names(run: Run) -> tuple[str, ...]:
     return tuple(names) if all(told) and sum(map(len, names)) <= LONGEST_STEP_NAMES else ()
 
 
+def _step_ranges(run: Run) -> int | None:
+    """Those of all its processes; None where one of them does not tell."""
+    told = [process.step_ranges for process in run.processes]
+    known = [number for number in told if number is not None]
+    return sum(known) if known and len(known) == len(told) else None
+
+
 def common_step_names(runs: Iterable[BlessedRun]) -> tuple[str, ...]:
     """What were the steps in every one of some runs; empty where they differ in that, or where one does not tell.
 
@@ -74,6 +84,15 @@ def common_step_names(runs: Iterable[BlessedRun]) -> tuple[str, ...]:
     """
     found = {run.step_names for run in runs}
     return found.pop() if len(found) == 1 else ()
+
+
+def common_step_ranges(runs: Iterable[BlessedRun]) -> int | None:
+    """How many ranges were steps by their pattern in every one of some runs; None where they differ in that.
+
+    Runs that do not tell are left out. A loop that ends by time, or by its loss, draws another number in each.
+    """
+    found = {run.step_ranges for run in runs if run.step_ranges is not None}
+    return found.pop() if len(found) == 1 else None
 
 
 class Blessing(Record):

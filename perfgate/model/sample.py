@@ -128,6 +128,8 @@ class ProcessSample(Breakdown):
     """Steps found in the capture and used; 0 where the whole captured window was measured as one."""
     step_names: Mapping[str, float] = {}
     """What share of the steps bears each name, 0-1, numbers as `#`; none where a whole window was measured."""
+    step_ranges: int | None = Field(default=None, ge=0)
+    """Ranges of the capture that are steps by their pattern, used or not; None without a pattern."""
     values: Mapping[Metric, float]
     """What could be measured. A metric that could not is absent here and in `absent`, never zero."""
     absent: Mapping[Metric, str] = {}

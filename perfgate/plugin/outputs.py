@@ -14,7 +14,7 @@ from typing import Final, Literal, Self, TextIO, assert_never
 import pytest
 
 from perfgate.gate import Closing
-from perfgate.model.errors import StoreFailed
+from perfgate.model.errors import PerfgateError, StoreFailed
 from perfgate.model.pagedata import PageData
 from perfgate.render.document import GateDocument, document_text
 from perfgate.render.html import page_data_text, page_html
@@ -41,6 +41,7 @@ HOLDS: Final[Mapping[Form, str]] = {
     Form.JUNIT: "a JUnit file",
 }
 """What a file may hold that is written over."""
+_PAGES: Final = frozenset({Form.HTML, Form.PAGE_DATA})
 LARGEST_REPLACED: Final = 256_000_000
 """Bytes of a file from which on it is not read to see whether it may be written over."""
 
@@ -128,7 +129,11 @@ class Outputs:
     ) -> Closing:
         """Write files until all that can be written say what the closing has become."""
         document = documented(closing)
-        page = gathered(document) if files.keys() & {Form.HTML, Form.PAGE_DATA} else None
+        try:
+            page = gathered(document) if files.keys() & _PAGES else None
+        except PerfgateError as refused:
+            others = {name: one for name, one in files.items() if name not in _PAGES}
+            return self._written(others, documented, _shut(closing, refused), gathered)
         for form, file in files.items():
             try:
                 self._write(form, file, _text(form, document, page), mode="w")
@@ -165,7 +170,7 @@ def _text(form: Form, document: GateDocument, page: PageData | None) -> str:
             assert_never(form)
 
 
-def _shut(closing: Closing, refused: StoreFailed) -> Closing:
+def _shut(closing: Closing, refused: PerfgateError) -> Closing:
     return Closing(opens=False, shut_by=(*closing.shut_by, str(refused).replace("\n", " ")))
 
 

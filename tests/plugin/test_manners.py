@@ -15,7 +15,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Literal, TextIO
+from typing import Literal, NoReturn, TextIO
 from xml.etree import ElementTree
 
 import psutil
@@ -23,12 +23,14 @@ import pytest
 from support import records
 from support.project import LOOP, Project
 
+from perfgate.gate import Closing
 from perfgate.machine import gpu_lock
 from perfgate.model.baseline import Commit
+from perfgate.model.errors import StoreFailed
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
 from perfgate.plugin import outputs
-from perfgate.render.document import read_document
+from perfgate.render.document import GateDocument, read_document
 from perfgate.render.html import page_data_text, page_html, read_page_data
 
 MORE_COPIES = records.run({Metric.H2D_COPIES: 3})
@@ -390,6 +392,38 @@ def test_a_file_that_cannot_be_written_shuts_the_gate_in_those_that_can(blessed:
     assert full in why
     others = [blessed.root / name for name in ("gate.html", "gate.md", "page.json") if name != full]
     assert all(full in re.sub(r"[\\\u200b]", "", file.read_text("utf-8")) for file in others)
+
+
+def test_a_baseline_that_cannot_be_read_is_told_in_every_file(blessed: Project) -> None:
+    file = blessed.store.baselines.path("nvidia-h200", "loop")
+    file.write_text(f"<<<<<<< HEAD\n{file.read_text('utf-8')}", "utf-8")
+    asked = ("--perfgate-json=gate.json", "--perfgate-html=gate.html", "--perfgate-markdown=gate.md")
+    assert blessed.gate(*asked, "--perfgate-page-data=page.json").status == 1
+    document = read_document((blessed.root / "gate.json").read_text("utf-8"))
+    (one,) = document.workloads
+    assert (one.verdict.outcome, document.opens_gate) == (Outcome.INCOMPARABLE, False)
+    assert all("INCOMPARABLE" in (blessed.root / name).read_text("utf-8") for name in ("gate.html", "gate.md"))
+    assert "INCOMPARABLE" in (blessed.root / "page.json").read_text("utf-8")
+
+
+def test_what_the_page_lacks_shuts_the_gate_in_the_other_files(blessed: Project) -> None:
+    assert blessed.gate("--perfgate-json=gate.json").status == 0
+    file, page = blessed.root / "gate.json", blessed.root / "gate.html"
+    open_gate = read_document(file.read_text("utf-8"))
+
+    def documented(closing: Closing) -> GateDocument:
+        told = {"opens_gate": closing.opens, "exit_status": closing.exit_status, "shut_by": closing.shut_by}
+        return open_gate.model_copy(update=told)
+
+    def gathered(_: GateDocument) -> NoReturn:
+        raise StoreFailed(subject="a.json", fact="it is gone", next_step="Bring it back.")
+
+    asked = outputs.Outputs(files={outputs.Form.JSON: file, outputs.Form.HTML: page}, flag="--perfgate-")
+    closing = asked.write(documented, Closing(opens=True), gathered)
+    assert closing == Closing(opens=False, shut_by=("a.json: it is gone. Bring it back.",))
+    document = read_document(file.read_text("utf-8"))
+    assert (document.opens_gate, document.exit_status, document.shut_by) == (False, 1, closing.shut_by)
+    assert not page.exists()
 
 
 def test_what_was_asked_for_is_written_where_another_hook_ends_pytest(blessed: Project) -> None:

@@ -448,6 +448,24 @@ def test_what_makes_a_baseline_unlike_is_named() -> None:
     assert blessing.why_not_alike(records.baseline(), records.result()) == ()
 
 
+def test_another_number_of_ranges_as_steps_makes_a_baseline_unlike() -> None:
+    def of_ranges(*numbers: int | None) -> Result:
+        made = records.result()
+        processes = [
+            tuple(one.model_copy(update={"step_ranges": number}) for one in run.processes)
+            for run, number in zip(made.runs, [*numbers, *[numbers[-1]] * len(made.runs)], strict=False)
+        ]
+        runs = [run.model_copy(update={"processes": of}) for run, of in zip(made.runs, processes, strict=True)]
+        return made.model_copy(update={"runs": tuple(runs)})
+
+    old = bless(of_ranges(30))
+    assert {run.step_ranges for run in old.runs} == {30}
+    assert blessing.why_not_alike(old, of_ranges(60)) == ("30 ranges matched the pattern of the steps, 60 do",)
+    assert blessing.why_not_alike(old, of_ranges(30)) == ()
+    assert blessing.why_not_alike(old, of_ranges(60, 61)) == ()
+    assert blessing.why_not_alike(old, records.result()) == ()
+
+
 def test_other_ranges_as_steps_make_a_baseline_unlike() -> None:
     def of_steps(*names: str) -> Result:
         made = records.result()

@@ -131,6 +131,17 @@ def test_a_result_that_is_gone_leaves_what_the_document_says(shelf: Shelf) -> No
     assert told.commands[0] == "pytest --perfgate -k mlp"
 
 
+def test_a_baseline_that_cannot_be_read_leaves_the_page_without_it(shelf: Shelf) -> None:
+    one = kept_result(shelf)
+    blessed(shelf, one.result)
+    file = shelf.store.baselines.path(one.result.machine.slug, one.result.workload.id)
+    file.write_text(f"<<<<<<< HEAD\n{file.read_text()}")
+    told = only(page(shelf, one))
+    assert (told.baseline, told.baseline_step, told.history) == (None, None, ())
+    assert told.candidate is not None
+    assert told.candidate_step is not None
+
+
 def test_a_capture_that_is_none_is_not_drawn(shelf: Shelf) -> None:
     one = kept_result(shelf)
     (one.folder / "run-1" / "capture-0.sqlite").write_bytes(b"SQLite format 3\0" + b"x" * 100)

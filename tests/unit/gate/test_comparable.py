@@ -8,10 +8,12 @@ from support.prepared import BLESS, Candidate, expect, stepping, told, with_step
 
 from perfgate import gate
 from perfgate.gate import Expectation, Policy, check
+from perfgate.model.baseline import Baseline, BlessedRun
 from perfgate.model.errors import NsysNotFound, WorkloadFailed
 from perfgate.model.machine import Machine
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
+from perfgate.model.sample import Run
 from perfgate.model.workload import CaptureMode, CaptureWindow
 
 # Other machines and parameters
@@ -160,6 +162,58 @@ def test_steps_of_many_and_long_names_are_told_shortly() -> None:
     reason = check(expect(with_steps(records.baseline(), ("step",))), Policy(), Candidate(many)).verdict.reason
     assert f"these are '{'a' * 77}...', '{'b' * 77}...', " in reason
     assert reason.endswith(f"'{'e' * 77}...' and 2 more. Their times are not comparable.")
+
+
+def drawing(run: Run, *ranges: int | None) -> Run:
+    """A run of as many processes, in which so many ranges match the pattern of the steps."""
+    (one,) = run.processes
+    return run.model_copy(
+        update={"processes": tuple(one.model_copy(update={"step_ranges": number}) for number in ranges)}
+    )
+
+
+def with_drawn(*numbers: int | None) -> Baseline:
+    """A baseline in whose runs so many ranges matched, one run after the other."""
+    baseline = records.baseline()
+    runs = zip(baseline.runs, [*numbers, *[numbers[-1]] * len(baseline.runs)], strict=False)
+    made = tuple(run.model_copy(update={"step_ranges": drawn}) for run, drawn in runs)
+    return baseline.model_copy(update={"occasions": (baseline.occasions[0].model_copy(update={"runs": made}),)})
+
+
+def test_a_script_that_draws_more_ranges_of_that_name_is_not_compared_by_the_first_of_them() -> None:
+    checked = check(expect(with_drawn(30)), Policy(), Candidate(*(drawing(run, 60) for run in records.runs())))
+    outcome, reason, next_step = told(checked)
+    assert outcome is Outcome.INCOMPARABLE
+    assert reason == (
+        "30 ranges match the pattern of the steps in the baseline, 60 here, and those that are used may be other work "
+        "than they were. Their times are not comparable."
+    )
+    assert next_step.startswith("Correct the pattern of the steps (")
+    # What a bless takes is measured all the same.
+    assert checked.verdict.runs == len(records.baseline().runs)
+
+
+@pytest.mark.parametrize(
+    ("then", "now"),
+    [
+        pytest.param((30,), 30, id="the same"),
+        pytest.param((None,), 60, id="the baseline does not know"),
+        pytest.param((30, None), 60, id="the baseline knows it of one run"),
+        pytest.param((30,), None, id="the run does not know"),
+        pytest.param((30, 31, 30), 60, id="the loop ends by time"),
+    ],
+)
+def test_as_many_ranges_as_before_or_a_number_that_is_not_known_are_compared(
+    then: tuple[int | None, ...], now: int | None
+) -> None:
+    runs = (drawing(run, now) for run in records.runs())
+    assert check(expect(with_drawn(*then)), Policy(), Candidate(*runs)).verdict.outcome is Outcome.PASSED
+
+
+def test_ranges_are_those_of_all_processes_where_each_tells() -> None:
+    run = records.run()
+    assert BlessedRun.of(drawing(run, 30, 20)).step_ranges == 50
+    assert BlessedRun.of(drawing(run, 30, None)).step_ranges is None
 
 
 @pytest.mark.parametrize(

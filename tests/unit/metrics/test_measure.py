@@ -189,6 +189,16 @@ def test_times_before_the_captures_zero_are_times_like_any_other() -> None:
     assert only(early).periods_ms == (14.0, 14.0)
 
 
+def test_a_sample_tells_how_many_ranges_match_the_pattern_of_its_steps() -> None:
+    ranges = [Range(start=t * 100, end=t * 100 + 50, name=f"step {t}") for t in range(9)]
+    ranges.append(Range(start=110, end=120, name="step within one"))
+    (sample,) = measure(build(ranges=ranges), step="step .*", is_pattern=True, warmup=2, steps=3)
+    assert (sample.steps, sample.step_ranges) == (3, 9)
+    (sample,) = measure(build(ranges=ranges), step="step 3", is_pattern=False, steps=1)
+    assert (sample.steps, sample.step_ranges) == (1, None)
+    assert only(build(ranges=ranges), step=None).step_ranges is None
+
+
 def test_a_sample_tells_the_names_of_its_steps() -> None:
     named = [
         "Batch 1 of 3f2b9c1, loss=-0.12",
