@@ -980,13 +980,13 @@ GATE SHUT: 1 INVALID of 1 workload
 __ train __
 train: INVALID (1 run)
   run 1 does not count: steps were lost: process 1 shows 5 of 9 measured steps; its capture holds 5, and
-      workloads/train.yaml asks for 9 (warmup and steps): the script takes fewer, or leaves by os._exit before
-      nsys has written its last.
+      workloads/train.yaml asks for 9 (warmup and steps): the script takes fewer, leaves by os._exit before
+      nsys has written its last, or has a launcher that does not wait for it.
   next        Remove the cause, and run again.
   files       .perfgate/results/no-gpu/train/TIME
 INVALID  train  run 1 does not count: steps were lost: process 1 shows 5 of 9 measured steps; its capture
-    holds 5, and workloads/train.yaml asks for 9 (warmup and steps): the script takes fewer, or leaves by
-    os._exit before nsys has written its last.
+    holds 5, and workloads/train.yaml asks for 9 (warmup and steps): the script takes fewer, leaves by
+    os._exit before nsys has written its last, or has a launcher that does not wait for it.
 GATE SHUT: 1 INVALID of 1 workload
 """,
     ),

@@ -29,6 +29,8 @@ CROSSED = (
 """What helps where ranges that match lie in one another."""
 FORKED = "A process that is forked and does not exec is not recorded: take the steps in the first one, or spawn it."
 """What may be so where a capture holds no range that comes more than once."""
+UNAWAITED = "If a launcher starts the process of the steps, it must wait for it: the capture ends with the launcher."
+"""What may be so where steps are missing at the end."""
 MOST_OVERLAP = 0.05
 """Share of a step by which the next may begin before it has ended, on another thread: they take turns."""
 MOST_LEFT_OUT = 0.05
@@ -549,7 +551,7 @@ def _not_found(
             subject=timeline.source,
             fact=f"no step is left after warm-up: {'; '.join(left_out)}",
             expectation="Measured steps come after the warm-up",
-            next_step=CROSSED if crossing else "Run more steps, or lower `warmup`.",
+            next_step=CROSSED if crossing else f"Run more steps, or lower `warmup`. {UNAWAITED}",
         )
     if not names.texts:
         why = timeline.missing.get("ranges")
@@ -557,8 +559,8 @@ def _not_found(
             subject=timeline.source,
             fact=f"the capture holds no NVTX range{f' ({why})' if why else ''}, so none {asked}",
             expectation="Each step is one NVTX range",
-            next_step="See that the loop draws a range around each step, and that nsys hears its NVTX: perfgate "
-            f"doctor. {FORKED}",
+            next_step="See that the loop draws a range around each step, that whatever starts its process hands its own "
+            f"environment on (`env=` and `env -i` do not), and that nsys hears its NVTX: perfgate doctor. {FORKED}",
         )
     if left_open:
         opened = f"{left_open} {'was' if left_open == 1 else 'were'} opened and not closed"

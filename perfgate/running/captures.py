@@ -139,7 +139,10 @@ def _after_warmup(workload: Workload, process: ProcessSample) -> str:
             "nvtx.end_range"
         )
     elif held < wanted:
-        why = ": the script takes fewer, or leaves by os._exit before nsys has written its last"
+        why = (
+            ": the script takes fewer, leaves by os._exit before nsys has written its last, or has a launcher that does "
+            "not wait for it"
+        )
     return f"; its capture holds {held}, and {workload.source} asks for {wanted} (warmup and steps){why}"
 
 

@@ -448,7 +448,8 @@ def test_a_capture_without_ranges_says_so_with_the_readers_reason() -> None:
     assert str(raised.value) == (
         "drawn.sqlite: the capture holds no NVTX range (the table NVTX_EVENTS is not there), so none is named 'step'. "
         "Each step is one NVTX range."
-        "\nSee that the loop draws a range around each step, and that nsys hears its NVTX: perfgate doctor. "
+        "\nSee that the loop draws a range around each step, that whatever starts its process hands its own "
+        "environment on (`env=` and `env -i` do not), and that nsys hears its NVTX: perfgate doctor. "
         f"{FORKED}"
     )
 
@@ -459,7 +460,8 @@ def test_a_capture_with_nothing_but_warm_up_holds_no_step() -> None:
     assert str(raised.value) == (
         "drawn.sqlite: no step is left after warm-up: process 100 holds step ranges, all of them warm-up (10). "
         "Measured steps come after the warm-up."
-        "\nRun more steps, or lower `warmup`."
+        "\nRun more steps, or lower `warmup`. If a launcher starts the process of the steps, it must wait for it: the "
+        "capture ends with the launcher."
     )
 
 
