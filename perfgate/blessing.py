@@ -36,7 +36,7 @@ from perfgate.model.outcome import Outcome
 from perfgate.model.sample import Run, why_absent
 from perfgate.model.verdict import MetricVerdict
 from perfgate.model.words import plural
-from perfgate.repeats import SAME_OCCASION, is_in, near_occasion, why_no_repeat
+from perfgate.repeats import SAME_OCCASION, is_in, near_occasion, once, why_no_repeat
 
 WANTED_RUNS: Final = 10
 WANTED_OCCASIONS: Final = 5
@@ -69,8 +69,8 @@ def bless(
     """Return the baseline that kept results make.
 
     The first result is the one that is blessed. Of the others, those of the same code, workload and machine that may be
-    blessed as well are joined to it, newest first, up to 30 runs; runs of results within 15 minutes of one another are
-    one occasion.
+    blessed as well are joined to it, each measurement once, newest first, up to 30 runs; runs of results within 15
+    minutes of one another are one occasion.
 
     Args:
         results: kept results of one workload, newest first; at least one.
@@ -472,9 +472,8 @@ def _joined(results: Sequence[Result], budgets: Mapping[Metric, float], *, accep
     """Return the newest result and those that may be joined to it, newest first, up to the most runs of a baseline."""
     newest = results[0]
     joined, runs = [newest], len(newest.runs)
-    for result in results[1:]:
-        if not _joins(result, newest, budgets, accept_regression=accept_regression):
-            continue
+    fitting = [one for one in results[1:] if _joins(one, newest, budgets, accept_regression=accept_regression)]
+    for result in once([newest, *fitting])[1:]:
         runs += len(result.runs)
         if runs > MOST_RUNS:
             break

@@ -47,20 +47,18 @@ class Repeats:
 def repeats(baseline: Baseline, results: Sequence[Result]) -> Repeats:
     """Collect the unchanged repeats of a baseline from itself and from kept results, in any order.
 
-    A result that was blessed into the baseline counts once, with the baseline. Results within 15 minutes of one
-    another are one occasion, as in blessing.
+    A result that was blessed into the baseline counts once, with the baseline; one whose folder was copied, once.
+    Results within 15 minutes of one another are one occasion, as in blessing.
     """
     found: list[tuple[datetime, tuple[Values, ...]]] = [
         (occasion.measured_at, tuple(run.values for run in occasion.runs)) for occasion in baseline.occasions
     ]
     unclaimed = _unclaimed(baseline)
-    left_out: Counter[str] = Counter()
+    whys = [why_no_repeat(baseline, result) for result in results]
+    left_out = Counter(why for why in whys if why is not None)
+    kept = [result for result, why in zip(results, whys, strict=True) if why is None]
     used = regressed = 0
-    for result in sorted(results, key=lambda result: result.measured_at):
-        why = why_no_repeat(baseline, result)
-        if why is not None:
-            left_out[why] += 1
-            continue
+    for result in sorted(once(kept), key=lambda result: result.measured_at):
         values = tuple(run.measured() for run in result.runs)
         if _claimed(baseline, result, unclaimed):
             values = ()  # but its time says how long the occasion lasted
@@ -83,6 +81,15 @@ def repeats(baseline: Baseline, results: Sequence[Result]) -> Repeats:
         regressed=regressed,
         left_out=dict(left_out),
     )
+
+
+def once(results: Sequence[Result]) -> list[Result]:
+    """Return results in their order, each measurement once: a copy of its folder says nothing more."""
+    kept: list[Result] = []
+    for result in results:
+        if not any((result.measured_at, result.runs) == (one.measured_at, one.runs) for one in kept):
+            kept.append(result)
+    return kept
 
 
 def why_no_repeat(baseline: Baseline, result: Result) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 from collections.abc import Sequence
 from datetime import timedelta
 
@@ -127,6 +128,19 @@ def test_workloads_that_cannot_be_collected_are_not_taken_for_gone(here: Project
     measure(here)
     here.workload("import nothing_of_that_name\n" + LOOP)
     assert "workloads/loops.py changed since it was measured" in here.perfgate("bless", "--reason", "x").err
+
+
+def test_a_kept_result_that_was_copied_is_blessed_once(here: Project) -> None:
+    measure(here)
+    kept = here.store.results.latest("loop")
+    assert kept is not None
+    folder = kept.folder
+    shutil.copytree(folder, folder.with_name(f"{folder.name[:-6]}abcdef"))
+    seen = here.perfgate("bless", "loop", "--reason", "copied")
+    assert "5 runs over 1 occasion:" in seen.out
+    new = blessed(here)
+    assert new is not None
+    assert len(new.runs) == 5
 
 
 def test_one_refusal_leaves_every_file_as_it_is(here: Project) -> None:

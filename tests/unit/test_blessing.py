@@ -242,6 +242,23 @@ def test_results_within_15_minutes_are_one_occasion() -> None:
     assert [len(occasion.runs) for occasion in bless(*at_hours(0, 0.25)).occasions] == [3, 3]
 
 
+def test_a_measurement_whose_folder_was_copied_is_taken_once() -> None:
+    newer, older = at_hours(0, 2)
+    judged_anew = older.model_copy(update={"verdict": records.verdict(Outcome.PASSED, measured=3)})
+    new = bless(newer, newer, older, judged_anew, older)
+    assert [len(occasion.runs) for occasion in new.occasions] == [3, 3]
+
+
+def test_other_runs_of_the_same_moment_are_joined() -> None:
+    results = [records.result(measured=records.runs(*times)) for times in ((12.34, 12.3, 12.4), (12.31, 12.3, 12.4))]
+    assert len(bless(*results).runs) == 6
+
+
+def test_copies_do_not_make_up_for_runs_that_are_wanting() -> None:
+    (one,) = at_hours(0)
+    assert refusal(one, one, one).startswith("mlp: 3 runs over 1 occasion can be blessed.")
+
+
 def test_at_most_30_runs_are_joined_and_the_newest_come_first() -> None:
     new = bless(*at_hours(*range(12), runs=5))
     assert len(new.runs) == 30
