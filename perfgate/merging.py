@@ -29,6 +29,7 @@ from perfgate.model.settings import Settings
 from perfgate.model.words import inflected, plural
 from perfgate.render.document import DocumentShard, DocumentWorkload, GateDocument, read_document, reasons_besides
 from perfgate.render.html import page_data, read_page_data
+from perfgate.render.text import PASSING
 
 DOCUMENT_FILE: Final = "perfgate.json"
 PAGE_FILE: Final = "page.json"
@@ -380,8 +381,12 @@ def _contradictions(gate: Found) -> Iterator[str]:
             continue
         verdict = told.verdict
         judged = [row for row in verdict.metrics if row.outcome is not None]
+        # No judge passes what one of its rows does not, whatever the settings let in.
+        passes = verdict.outcome in PASSING
         unlike = (
-            f"{row.metric} is {row.outcome}" for row in judged if not _opens_by(row.outcome, gate.document.settings)
+            f"{row.metric} is {row.outcome}"
+            for row in judged
+            if not _opens_by(row.outcome, gate.document.settings) or (passes and row.outcome not in PASSING)
         )
         whys = [
             *(["no run was made"] if not verdict.runs or not (told.runs or told.interleaved_runs) else []),

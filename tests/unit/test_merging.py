@@ -263,6 +263,24 @@ SHUT: Sequence[tuple[str, Sequence[GateDocument], int | None, tuple[str, ...]]] 
         ("mlp: gates/a/perfgate.json says PASSED where kernel_ms is INCONCLUSIVE",),
     ),
     (
+        "a pass of nothing but metrics that are open, which its settings let in",
+        [
+            gate("a", told_of(judged("mlp"), metrics=rows(Outcome.INCONCLUSIVE, Outcome.INCONCLUSIVE))),
+            gate("b", told_of(judged("lstm", Outcome.IMPROVED), metrics=rows(Outcome.IMPROVED, Outcome.INCONCLUSIVE))),
+            gate(
+                "c",
+                told_of(judged("gru"), metrics=rows(Outcome.NO_BASELINE, Outcome.PASSED)),
+                settings=Settings(new=OnNew.ALLOW),
+            ),
+        ],
+        None,
+        (
+            "mlp: gates/a/perfgate.json says PASSED where step_ms is INCONCLUSIVE and kernel_ms is INCONCLUSIVE",
+            "lstm: gates/b/perfgate.json says IMPROVED where kernel_ms is INCONCLUSIVE",
+            "gru: gates/c/perfgate.json says PASSED where step_ms is NO_BASELINE",
+        ),
+    ),
+    (
         "a loss without rows",
         [gate("a", told_of(judged("mlp", Outcome.NOT_MEASURED, runs=()), metrics=(), runs=0))],
         None,
