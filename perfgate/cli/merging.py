@@ -18,6 +18,7 @@ from perfgate.model.errors import EXIT_SHUT
 from perfgate.plugin.outputs import Form, Outputs
 from perfgate.render.document import GateDocument
 from perfgate.render.merged import merged_text
+from perfgate.render.page import uncommanding
 
 FILE = click.Path(path_type=Path)
 
@@ -47,7 +48,8 @@ def merge_gates(folders: tuple[Path, ...], *, expect: int | None, **files: Path 
     closing = outputs.write(partial(_closed, merged), closing, partial(merged_page, found=found))
     width, colour = screen()
     told = merged_text(_closed(merged, closing), width=width, colour=colour)
-    click.echo(printable(told), nl=False)
+    # What documents tell may be a stranger's, and this a job's log.
+    click.echo(printable(uncommanding(told)), nl=False)
     if not closing.opens:
         sys.exit(EXIT_SHUT)
 

@@ -25,7 +25,7 @@ from urllib3.exceptions import MaxRetryError
 
 from perfgate.github.asking import Ask, Patience
 from perfgate.model.errors import ArtifactUnreadable, GitHubRefused, GitHubUnreachable
-from perfgate.render.page import inert
+from perfgate.render.page import inert, uncommanding
 
 API_VERSION: Final = "2022-11-28"
 PER_PAGE: Final = 100
@@ -323,7 +323,7 @@ def _message(data: object) -> str:
         else:
             parts.append(one)
     told = ": ".join(str(part).strip().rstrip(".") for part in parts if part)
-    return inert(" ".join(told.split()) or "nothing more", longest=LONGEST_MESSAGE).replace("##[", "## [")
+    return uncommanding(inert(" ".join(told.split()) or "nothing more", longest=LONGEST_MESSAGE))
 
 
 def _unreachable(ask: Ask, fact: str) -> GitHubUnreachable:

@@ -20,7 +20,7 @@ from perfgate.model.verdict import MetricVerdict
 from perfgate.model.words import plural
 from perfgate.render import numbers
 from perfgate.render.markdown import LONGEST, LONGEST_SENTENCE, name, prose
-from perfgate.render.page import inert
+from perfgate.render.page import inert, uncommanding
 from perfgate.render.records import extent
 from perfgate.render.text import change_cell
 from perfgate.store import baseline_text, file_name
@@ -231,7 +231,7 @@ def harmless(error: PerfgateError) -> PerfgateError:
     """Return an error whose parts may be a stranger's text as one that gives a job's log no commands."""
 
     def part(text: str) -> str:
-        return inert(text, longest=LONGEST_SENTENCE).replace("##[", "## [")
+        return uncommanding(inert(text, longest=LONGEST_SENTENCE))
 
     return type(error)(
         subject=part(error.subject),

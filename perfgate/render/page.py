@@ -34,6 +34,8 @@ _COMMAND = re.compile(r"(?<=:) (?=(?:pytest|perfgate|git|nsys|pip|sudo) )")
 HELD: Final = "\xa0"
 """A space at which prose is not wrapped; it is written as a plain one."""
 _BEFORE_UNIT = re.compile(r"(?<=\d) (?=%|pp\b|ms\b)")
+_COMMAND_OF_CI = re.compile(r"^\s*:(?=:)|##(?=\[)", re.MULTILINE)
+"""Where a runner of GitHub Actions reads a command: `::` that begins a line and, of the older form, `##[` anywhere."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -77,6 +79,11 @@ def inert_line(line: str) -> str:
         return told
     tail = LONGEST_PROSE // 3
     return f"{told[: LONGEST_PROSE - tail - 3]}...{told[-tail:]}"
+
+
+def uncommanding(text: str) -> str:
+    """Return what is printed as one that gives a runner of GitHub Actions no command: each is broken by a space."""
+    return _COMMAND_OF_CI.sub(lambda found: f"{found[0]} ", text)
 
 
 def shortened(text: str, longest: int) -> str:

@@ -449,6 +449,24 @@ def test_a_pass_of_nothing_is_told_with_its_file_and_workload(three: Project, sh
     )
 
 
+@pytest.mark.parametrize("columns", [40, 60, 100, 400])
+def test_what_documents_tell_gives_a_job_no_command(three: Project, shard: Callable[..., int], columns: int) -> None:
+    assert shard(1, of=1) == 0
+    folder, evil = three.root / "gates" / "h200-1", "::error file=a::evil ##[error]evil ::add-mask::evil"
+    held = json.loads((folder / "perfgate.json").read_text("utf-8"))
+    sentences = [f"{'x' * length} ::stop-commands::evil {evil}" for length in range(15)]
+    held |= {"label": evil, "shut_by": [evil, *sentences], "opens_gate": False, "exit_status": 1}
+    held["workloads"][0]["verdict"] |= {"workload": evil, "outcome": "REGRESSED", "reason": evil}
+    (folder / "perfgate.json").write_text(json.dumps(held), encoding="utf-8")
+    (folder / "page.json").unlink()
+    three.patch.setenv("GITHUB_ACTIONS", "true")
+    seen = three.perfgate("merge", "gates", columns=columns)
+    assert (seen.status, seen.err) == (1, "")
+    assert seen.out.count("evil") >= 16
+    assert not any(line.lstrip().startswith("::") for line in seen.out.splitlines())
+    assert "##[" not in seen.out
+
+
 def test_where_nothing_can_be_read_the_files_say_so(three: Project, shard: Callable[..., int]) -> None:
     assert shard(1, of=1) == 0
     spoil_text(three.root / "gates" / "h200-1")

@@ -305,3 +305,4 @@ def test_an_error_gives_a_log_no_commands() -> None:
     )
     assert isinstance(error, BlessRefused)
     assert str(error) == "mlp\\n::error::a: b\\r\\n::warning::c. ## [error]d.\ne\\n::x::"
+    assert str(harmless(BlessRefused(subject="::a::", fact="b", next_step=" ::c::"))) == ": :a::: b.\n : :c::"

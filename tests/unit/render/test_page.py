@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from perfgate.render.page import Cell, Column, Page, cut, inert, inert_prose, shortened
+from perfgate.render.page import Cell, Column, Page, cut, inert, inert_prose, shortened, uncommanding
 
 
 def page(width: int = 80) -> Page:
@@ -96,3 +96,27 @@ def test_control_characters_of_prose_are_spelled_out() -> None:
 @pytest.mark.parametrize("text", ["a workload's name", "\u6a21" * 9])
 def test_a_name_without_any_room_is_shortened_all_the_same(text: str, longest: int) -> None:
     assert shortened(text, longest) == "..."
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("::error::a", ": :error::a"),
+        ("a\n \t::add-mask::b\n", "a\n \t: :add-mask::b\n"),
+        (":::", ": ::"),
+        ("a ##[error]b###[group]", "a ## [error]b### [group]"),
+        ("a::b ::c::", "a::b ::c::"),
+        ("# [a] ## b [c]", "# [a] ## b [c]"),
+    ],
+)
+def test_a_runner_reads_no_command_in_what_is_printed(text: str, told: str) -> None:
+    assert uncommanding(text) == told
+
+
+@given(st.text(st.sampled_from(":#[ \t\na\u2003")))
+def test_of_a_command_nothing_is_lost_but_that_it_is_one(text: str) -> None:
+    told = uncommanding(text)
+    assert not any(line.lstrip().startswith("::") for line in told.split("\n"))
+    assert "##[" not in told
+    assert uncommanding(told) == told
+    assert told.replace(" ", "") == text.replace(" ", "")
