@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
+import secrets
+import stat
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -117,7 +120,8 @@ class Outputs:
             try:
                 self._write(Form.MARKDOWN, appended, gate_markdown(documented(closing)), mode="a")
             except StoreFailed as refused:
-                closing = self._written(replaced, documented, _shut(closing, refused), gathered)
+                left = {form: file for form, file in replaced.items() if not _is_refused(file, closing)}
+                closing = self._written(left, documented, _shut(closing, refused), gathered)
         return closing
 
     def _written(
@@ -174,6 +178,11 @@ def _shut(closing: Closing, refused: PerfgateError) -> Closing:
     return Closing(opens=False, shut_by=(*closing.shut_by, str(refused).replace("\n", " ")))
 
 
+def _is_refused(file: Path, closing: Closing) -> bool:
+    """Whether it is told already that this file cannot be written."""
+    return any(sentence.startswith(f"{file}: ") for sentence in closing.shut_by)
+
+
 def _can_be_written(file: Path) -> bool:
     folder = next(parent for parent in file.parents if parent.exists())
     taken = file.exists() and not os.access(file, os.W_OK)
@@ -213,6 +222,70 @@ def _is_json_of_ours_or_empty(content: bytes) -> bool:
     return isinstance(held, dict) and "perfgate" in held
 
 
-def opened(file: Path, mode: Literal["w", "a"]) -> TextIO:
-    """Open a file to write text."""
-    return file.open(mode, encoding="utf-8")
+@contextmanager
+def opened(file: Path, mode: Literal["w", "a"]) -> Iterator[TextIO]:
+    """Open a file to write text: all of it is there in the end, or nothing of it.
+
+    What is replaced goes first: an older one is not left to be taken for this gate's, and its room may be needed. What
+    is no plain file of this user's alone, such as a device, a pipe or a link, is written as it is.
+    """
+    there = _status(file)
+    if mode == "a":
+        with _appended(file, there) as target:
+            yield target
+    elif there is not None and not (_is_own(there) and _is_removed(file)):
+        with file.open(mode, encoding="utf-8") as target:
+            yield target
+    else:
+        with _beside(file, there) as target:
+            yield target
+
+
+def _status(file: Path) -> os.stat_result | None:
+    try:
+        return file.lstat()
+    except FileNotFoundError:
+        return None
+
+
+def _is_own(there: os.stat_result) -> bool:
+    return stat.S_ISREG(there.st_mode) and there.st_nlink == 1 and there.st_uid == os.geteuid()
+
+
+def _is_removed(file: Path) -> bool:
+    """Remove a file, and say whether that may be: not where something is mounted."""
+    try:
+        file.unlink()
+    except OSError:
+        return False
+    return True
+
+
+@contextmanager
+def _beside(file: Path, there: os.stat_result | None) -> Iterator[TextIO]:
+    """Write beside a file's place, then put it there; with the mode of the one that was there."""
+    temporary = file.with_name(f".perfgate-{secrets.token_hex(6)}.tmp")
+    try:
+        with temporary.open("x", encoding="utf-8") as target:
+            if there is not None:
+                temporary.chmod(stat.S_IMODE(there.st_mode))
+            yield target
+        temporary.replace(file)
+    finally:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def _appended(file: Path, there: os.stat_result | None) -> Iterator[TextIO]:
+    """Append to a file; what came of it where that fails is taken back."""
+    try:
+        with file.open("a", encoding="utf-8") as target:
+            yield target
+    except OSError:
+        with suppress(OSError):
+            if there is None:
+                file.unlink()
+            elif stat.S_ISREG(there.st_mode):
+                os.truncate(file, there.st_size)
+        raise
