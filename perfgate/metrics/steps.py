@@ -559,7 +559,7 @@ def _not_found(
             subject=timeline.source,
             fact=f"the capture holds no NVTX range{f' ({why})' if why else ''}, so none {asked}",
             expectation="Each step is one NVTX range",
-            next_step="See that the loop draws a range around each step, that whatever starts its process hands its own "
+            next_step="See that the loop draws a range around each step, that what starts its process hands its own "
             f"environment on (`env=` and `env -i` do not), and that nsys hears its NVTX: perfgate doctor. {FORKED}",
         )
     if left_open:

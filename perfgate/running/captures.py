@@ -140,8 +140,8 @@ def _after_warmup(workload: Workload, process: ProcessSample) -> str:
         )
     elif held < wanted:
         why = (
-            ": the script takes fewer, leaves by os._exit before nsys has written its last, or has a launcher that does "
-            "not wait for it"
+            ": the script takes fewer, leaves by os._exit before nsys has written its last, or has a launcher that "
+            "does not wait for it"
         )
     return f"; its capture holds {held}, and {workload.source} asks for {wanted} (warmup and steps){why}"
 

@@ -56,8 +56,8 @@ def test_of_a_command_with_fewer_steps_than_its_file_asks_for_it_is_told_how_man
     assert steps_lost(asked, (records.process(pid=2, steps=10),)) == (
         (
             "steps were lost: process 2 shows 10 of 30 measured steps; its capture holds 20, and workloads/mlp.py asks "
-            "for 40 (warmup and steps): the script takes fewer, leaves by os._exit before nsys has written its last, or "
-            "has a launcher that does not wait for it"
+            "for 40 (warmup and steps): the script takes fewer, leaves by os._exit before nsys has written its last, "
+            "or has a launcher that does not wait for it"
         ),
     )
     (more,) = steps_lost(asked, (records.process(pid=2, steps=31),))
