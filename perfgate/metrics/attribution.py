@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from perfgate.metrics.intervals import sum_by
+from perfgate.metrics.intervals import FOREVER, sum_by
 from perfgate.metrics.steps import TORCH_SUFFIX, Names, Steps, kind_of
 from perfgate.model.sample import OUTSIDE_RANGES
 from perfgate.model.timeline import NO_CORRELATION, SHARE_AN_ID, Flags, Ints, Ranges, SmallInts
@@ -184,6 +184,27 @@ class Launches:
             return self.table.take(rows)
         known = (rows >= 0) & (rows < len(self.table))
         return np.where(known, self.table.take(rows, mode="clip"), np.int32(-1))
+
+
+@dataclass(frozen=True, slots=True)
+class Begins:
+    """When the call with a correlation id began; of several calls with one id the first counts."""
+
+    times: Ints
+    """Of all calls, in order, and `FOREVER` behind them."""
+    place: Launches
+
+    @classmethod
+    def from_calls(cls, correlation: Ints, begins: Ints) -> Begins:
+        if not bool((begins[1:] >= begins[:-1]).all()):
+            order = np.argsort(begins, kind="stable")
+            correlation, begins = correlation[order], begins[order]
+        place = Launches.from_calls(correlation, np.arange(len(begins), dtype=np.int32))
+        return cls(np.append(begins, FOREVER), place)
+
+    def of(self, correlation: Ints) -> Ints:
+        """The begin of each operation's call, `FOREVER` where no call has its id."""
+        return self.times[self.place.of(correlation)]  # -1, for none, is the last
 
 
 def _step_at(steps: Steps, times: Ints) -> SmallInts:

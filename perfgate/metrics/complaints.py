@@ -23,6 +23,8 @@ FEW_UNTIMED: Final = 2
 """So many GPU operations may lack their times, as long as they are no more than `MOST_UNTIMED` of all."""
 MOST_UNTIMED: Final = 0.005
 """Half of kernel time's default budget."""
+MOST_BEFORE_CALL: Final = 0.01
+"""Share of the steps' GPU operations that may begin before their calls; and of the steps' time, all together."""
 MOST_COPIES_LOST: Final = 0.05
 """Share of the steps' copying calls that may lack their copy: a call may copy nothing."""
 MOST_ELSEWHERE: Final = 0.01
@@ -49,6 +51,7 @@ def complaints(
         yield from _done_elsewhere(process, devices)
     if why_unplaced(process):
         return
+    yield from _before_their_calls(process)
     if (first := unsettled(process)) is not None:
         yield first
     yield from _lost(process)
@@ -114,6 +117,21 @@ def _done_elsewhere(process: Process, devices: Devices) -> Iterator[str]:
                 f"which no step is marked, kept GPU {device} busy for {busy:.1%} of the steps: it is in no metric; "
                 "mark the steps there too, or let the process with the steps do that work"
             )
+
+
+def _before_their_calls(process: Process) -> Iterator[str]:
+    """Say that GPU operations begin before the calls that launch them: one of two clocks is wrong."""
+    steps, totals = process.steps, process.totals
+    ahead = np.concatenate(totals.before_call)
+    held = int(totals.operations[process.segments.turn >= 0].sum())
+    span = int(steps.ends[-1] - steps.starts[0])
+    if len(ahead) > MOST_BEFORE_CALL * held or float(ahead.sum(dtype=np.float64)) > MOST_BEFORE_CALL * span:
+        yield (
+            f"of {held} GPU operations in the steps {plural(len(ahead), 'begins', 'begin')} before the call that "
+            f"launched {inflected(len(ahead), 'it', 'them')}, by {np.median(ahead) / 1e6:.4g} ms at the median: the "
+            "GPU's clock and the CPU's disagree in this capture, or those times are wrong; run it again, or with "
+            "another nsys or driver"
+        )
 
 
 def _lost(process: Process) -> Iterator[str]:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from perfgate.metrics.attribution import Launches, Segments
-from perfgate.metrics.intervals import FOREVER, Idle
+from perfgate.metrics.attribution import Begins, Segments
+from perfgate.metrics.intervals import Idle
 from perfgate.model.timeline import Flags, Ints, SmallInts, Timeline
 
 
@@ -71,9 +71,4 @@ def _launched(timeline: Timeline, process: int, correlation: Ints) -> Ints:
     """When the first call of the process with each id began; `FOREVER` where there is none, and for ids up to 0."""
     calls = timeline.calls
     rows = np.flatnonzero((calls.process == process) & (calls.correlation > 0))
-    begins = calls.start[rows]
-    if not bool((begins[1:] >= begins[:-1]).all()):
-        rows = rows[np.argsort(begins, kind="stable")]
-        begins = calls.start[rows]
-    place = Launches.from_calls(calls.correlation[rows], np.arange(len(rows), dtype=np.int32)).of(correlation)
-    return np.append(begins, FOREVER)[place]  # -1, for none, is the last
+    return Begins.from_calls(calls.correlation[rows], calls.start[rows]).of(correlation)

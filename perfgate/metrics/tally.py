@@ -9,7 +9,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from perfgate.metrics.attribution import Launches, Segments
+from perfgate.metrics.attribution import Begins, Segments
 from perfgate.metrics.calls import CallClass, base_name, classify, nested_in, of_driver
 from perfgate.metrics.intervals import FOREVER, max_by, sum_by
 from perfgate.metrics.nodes import lost_nodes
@@ -53,6 +53,8 @@ _COPIES = re.compile(r"cu(?:da)?Memcpy(?!.*Batch)")
 _RECORDS = re.compile(r"cu(?:da)?StreamBeginCapture")
 _KEYS = 1_000_000
 """Name keys may exceed the number of rows by this much before they are renumbered."""
+CLOCKS_APART_NS = 50_000
+"""An operation may begin this much before its call: two clocks are made one. On an H200 it is 10 us behind at least."""
 Operations = Kernels | Copies | Spans
 
 
@@ -147,6 +149,8 @@ class Tally:
     too."""
     without_times: int
     """Operations that begin and end at 0: CUPTI could not time them."""
+    before_call: list[Ints]
+    """How long before its call each of them began that did so by more than `CLOCKS_APART_NS`; ns, by table."""
     unknown_host: int
     """Copies between host and device in turns of which the capture does not say where the host's end lies."""
     launched: int
@@ -163,6 +167,22 @@ class Tally:
     """Copies of theirs that it should hold and does not."""
 
 
+@dataclass(frozen=True, slots=True)
+class Links:
+    """What the calls of a process tell of the operations that have their ids."""
+
+    begins: Begins
+    segment: SmallInts
+    """Of each of `begins.times`, -1 for that of no call."""
+
+    @classmethod
+    def of(cls, correlation: Ints, start: Ints, segments: Segments) -> Links:
+        begins = Begins.from_calls(correlation, start)
+        segment = segments.at(begins.times)
+        segment[-1] = -1
+        return cls(begins, segment)
+
+
 def tally(timeline: Timeline, process: int, segments: Segments) -> Tally:
     """Add up one process. Linear in operations and calls while these are nearly in order of time."""
     size = len(segments.step)
@@ -170,7 +190,7 @@ def tally(timeline: Timeline, process: int, segments: Segments) -> Tally:
     calls = timeline.calls
     call_rows = _rows(calls.process, process, alone=alone)
     call_segment = segments.at(calls.start[call_rows])
-    launches = Launches.from_calls(calls.correlation[call_rows], call_segment)
+    links = Links.of(calls.correlation[call_rows], calls.start[call_rows], segments)
     total = Tally(
         by_segment={},
         operations=np.zeros(size, np.int64),
@@ -188,6 +208,7 @@ def tally(timeline: Timeline, process: int, segments: Segments) -> Tally:
         before_capture=0,
         calls_lost=np.zeros(size, np.int64),
         without_times=0,
+        before_call=[],
         unknown_host=0,
         launched=0,
         lost=0,
@@ -201,12 +222,12 @@ def tally(timeline: Timeline, process: int, segments: Segments) -> Tally:
     launching = _count_calls(total, timeline, call_rows, call_segment, segments, (key, texts), at_once)
     kernel_rows = _rows(timeline.kernels.process, process, alone=alone)
     copy_rows = _rows(timeline.copies.process, process, alone=alone)
-    _add_kernels(total, timeline, kernel_rows, segments, launches)
-    _add_spans(total, timeline.graphs, process, segments, launches, words=GRAPH_WORDS, is_kernel=True)
+    _add_kernels(total, timeline, kernel_rows, segments, links)
+    _add_spans(total, timeline.graphs, process, segments, links, words=GRAPH_WORDS, is_kernel=True)
     # What ran since the first step and has no call may be of a launch of which nothing is found.
     unclaimed = int(total.without_call[Table.KERNELS][int(np.argmax(segments.step >= 0)) :].sum())
-    _add_spans(total, timeline.memsets, process, segments, launches, words=MEMSET_WORDS, is_kernel=False)
-    _add_copies(total, timeline.copies, copy_rows, segments, launches)
+    _add_spans(total, timeline.memsets, process, segments, links, words=MEMSET_WORDS, is_kernel=False)
+    _add_copies(total, timeline.copies, copy_rows, segments, links)
     copying = np.array([bool(_COPIES.match(text)) for text in texts], np.bool_)
     chosen = np.flatnonzero(copying.take(key) & at_once)
     asked = (key[chosen], calls.correlation[call_rows][chosen], segments.turn[call_segment[chosen]])
@@ -355,19 +376,20 @@ def _attribute(
     ops: Operations,
     rows: slice | Ints,
     segments: Segments,
-    launches: Launches,
+    links: Links,
     *,
     moved_alone: Flags | None = None,
 ) -> tuple[SmallInts, Flags]:
     """The segment of each operation and whether that lies in a turn; adds to what all operations have in common."""
     size = len(segments.step)
-    segment = launches.of(ops.correlation[rows])
+    place = links.begins.place.of(ops.correlation[rows])
+    segment = links.segment[place]
     if moved_alone is not None and moved_alone.any():
         segment[moved_alone] = -1
     unknown = np.flatnonzero(segment < 0)
     if total.calls_from_first and len(unknown) and segments.turn[0] < 0:
         ids = ops.correlation[rows][unknown]
-        is_earlier = (ids > 0) & (ids < launches.lowest)
+        is_earlier = (ids > 0) & (ids < links.begins.place.lowest)
         if moved_alone is not None:
             is_earlier &= ~moved_alone[unknown]
         segment[unknown[is_earlier]] = 0
@@ -392,7 +414,13 @@ def _attribute(
     total.launched_by_calls[table] += np.bincount(by_calls, minlength=size) if len(by_calls) < len(segment) else ran
     _note_devices(total, ops.device[rows], segment, ran)
     total.last_end = np.maximum(total.last_end, max_by(segment, end, size))
-    return segment, (segments.turn >= 0).take(segment)
+    in_turn = (segments.turn >= 0).take(segment)
+    ahead = links.begins.times[place] - ops.start[rows]
+    early = np.flatnonzero((ahead > CLOCKS_APART_NS) & in_turn & (place >= 0) & (end > -FOREVER))
+    if moved_alone is not None:
+        early = early[~moved_alone[early]]
+    total.before_call.append(ahead[early])
+    return segment, in_turn
 
 
 def _note_devices(total: Tally, device: SmallInts, segment: SmallInts, ran: Ints) -> None:
@@ -404,10 +432,10 @@ def _note_devices(total: Tally, device: SmallInts, segment: SmallInts, ran: Ints
         total.operations_on[one] = total.operations_on.get(one, 0) + here
 
 
-def _add_kernels(total: Tally, timeline: Timeline, rows: slice | Ints, segments: Segments, launches: Launches) -> None:
+def _add_kernels(total: Tally, timeline: Timeline, rows: slice | Ints, segments: Segments, links: Links) -> None:
     ops = timeline.kernels
     size = len(segments.step)
-    segment, in_turn = _attribute(total, Table.KERNELS, ops, rows, segments, launches)
+    segment, in_turn = _attribute(total, Table.KERNELS, ops, rows, segments, links)
     key, texts = _texts(ops.name[rows], timeline.names)
     device = ops.device[rows]
     length = ops.end[rows] - ops.start[rows]
@@ -443,11 +471,11 @@ def _add_kernels(total: Tally, timeline: Timeline, rows: slice | Ints, segments:
 
 
 def _add_spans(
-    total: Tally, ops: Spans, process: int, segments: Segments, launches: Launches, *, words: str, is_kernel: bool
+    total: Tally, ops: Spans, process: int, segments: Segments, links: Links, *, words: str, is_kernel: bool
 ) -> None:
     rows = _rows(ops.process, process, alone=False)
     table = Table.KERNELS if is_kernel else Table.MEMSETS
-    segment, in_turn = _attribute(total, table, ops, rows, segments, launches)
+    segment, in_turn = _attribute(total, table, ops, rows, segments, links)
     length = ops.end[rows] - ops.start[rows]
     if is_kernel:
         total.by_segment[Metric.KERNEL_MS] += sum_by(segment, length, len(segments.step))
@@ -464,12 +492,12 @@ def _add_spans(
         named[words] = Work(count=int(in_turn.sum()), gpu_ns=int(length[in_turn].sum()))
 
 
-def _add_copies(total: Tally, ops: Copies, rows: slice | Ints, segments: Segments, launches: Launches) -> None:
+def _add_copies(total: Tally, ops: Copies, rows: slice | Ints, segments: Segments, links: Links) -> None:
     size = len(segments.step)
     kind = ops.kind[rows]
     # Managed memory moves by page fault, not by call: it belongs to the step in which it began.
     alone = np.isin(kind, MANAGED_COPIES)
-    segment, in_turn = _attribute(total, Table.COPIES, ops, rows, segments, launches, moved_alone=alone)
+    segment, in_turn = _attribute(total, Table.COPIES, ops, rows, segments, links, moved_alone=alone)
     start, end, device = ops.start[rows], ops.end[rows], ops.device[rows]
     length, made = end - start, ops.count[rows]
     h2d, d2h = kind == CopyKind.H2D, kind == CopyKind.D2H

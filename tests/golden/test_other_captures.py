@@ -61,6 +61,18 @@ def test_the_same_graph_traced_by_node_is_as_busy(measured: ProcessSample) -> No
     assert [kernel.count for kernel in measured.kernels] == [8, 1]
 
 
+GPU_CLOCK_BEHIND = tuple(
+    f'UPDATE CUPTI_ACTIVITY_KIND_{table} SET start = start - 1000000000, "end" = "end" - 1000000000'
+    for table in ("KERNEL", "MEMCPY")
+)
+
+
+@pytest.mark.parametrize("samples", [("two-gpus", r"Step \d+ Start", 20, *GPU_CLOCK_BEHIND)], indirect=True)
+def test_a_gpu_clock_that_is_a_second_behind_is_no_measurement(measured: ProcessSample) -> None:
+    (told,) = measured.complaints
+    assert told.startswith("of 200 GPU operations in the steps 200 begin before the call that launched them, by ")
+
+
 COPIES_UNLINKED = "ALTER TABLE CUPTI_ACTIVITY_KIND_MEMCPY DROP COLUMN correlationId"
 A_THIRD_LOST = "DELETE FROM CUPTI_ACTIVITY_KIND_KERNEL WHERE rowid % 3 = 0"
 

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.timelines import Call, Op, Range, build, draw
 
-from perfgate.metrics.attribution import Launches, Segments, cut
+from perfgate.metrics.attribution import Begins, Launches, Segments, cut
+from perfgate.metrics.intervals import FOREVER
 from perfgate.metrics.measure import measure
 from perfgate.metrics.steps import Names, find_steps, whole_windows
 from perfgate.model.metric import Metric
@@ -303,3 +304,8 @@ def test_an_id_of_0_that_many_calls_have_stands_for_none() -> None:
     asked = np.array([0, 1], np.int64)
     assert Launches.from_calls(np.array([0, 0, 0, 1], np.int64), segments).of(asked).tolist() == [-1, 7]
     assert Launches.from_calls(np.array([0, 0, 1, 1], np.int64), segments).of(asked).tolist() == [4, 6]
+
+
+def test_a_launch_begins_with_the_first_of_the_calls_that_have_its_id() -> None:
+    begins = Begins.from_calls(np.array([7, 5, 7, -1], np.int64), np.array([40, 20, 30, 10], np.int64))
+    assert begins.of(np.array([5, 7, 6, -1], np.int64)).tolist() == [20, 30, FOREVER, FOREVER]

@@ -13,7 +13,7 @@ from support.timelines import Call, Op, Range, build, draw
 from perfgate.metrics.measure import measure
 from perfgate.model.metric import Metric
 from perfgate.model.sample import ProcessSample
-from perfgate.model.timeline import CopyKind
+from perfgate.model.timeline import CopyKind, MemoryKind
 from perfgate.model.words import plural
 
 AHEAD = """
@@ -202,6 +202,47 @@ def test_kernels_without_times_are_a_complaint_unless_they_are_all() -> None:
     )
     assert Metric.KERNEL_MS in untimed(40).absent
     assert not any("have no times" in told for told in untimed(40).complaints)
+
+
+def begun(*, before_call_ns: Callable[[int], int], steps: int = 200, managed: bool = False) -> ProcessSample:
+    """Steps of 1 ms with one operation each, which begins so long before its call."""
+    starts = {k: 1_000_000 * k for k in range(1, steps + 1)}
+    calls = {k: at + 500_000 for k, at in starts.items()}
+    ops = [Op(start=at - before_call_ns(k), end=at + 300_000, correlation=k) for k, at in calls.items()]
+    moved = [dataclasses.replace(op, kind=CopyKind.UVM_H2D, source=MemoryKind.MANAGED) for op in ops]
+    return only(
+        build(
+            ranges=[Range(start=at, end=at + 900_000) for at in starts.values()],
+            calls=[
+                *(Call(start=at, end=at + 9_000, correlation=k) for k, at in calls.items()),
+                *(Call(start=at + 99, end=at + 8_000, name="cuLaunchKernel", correlation=k) for k, at in calls.items()),
+            ],
+            kernels=[dataclasses.replace(op, start=op.end - 9) for op in ops] if managed else ops,
+            copies=moved if managed else [],
+        )
+    )
+
+
+def test_operations_that_begin_before_their_calls_are_no_measurement() -> None:
+    assert begun(before_call_ns=lambda _: 50_000).complaints == ()
+    assert begun(before_call_ns=lambda _: 60_000).complaints == (
+        (
+            "of 200 GPU operations in the steps 200 begin before the call that launched them, by 0.06 ms at the "
+            "median: the GPU's clock and the CPU's disagree in this capture, or those times are wrong; run it again, "
+            "or with another nsys or driver"
+        ),
+    )
+    assert begun(before_call_ns=lambda _: 60_000, managed=True).complaints == ()
+
+
+def test_few_operations_before_their_calls_are_a_complaint_once_they_take_a_share_of_the_steps() -> None:
+    assert begun(before_call_ns=lambda k: 60_000 if k <= 2 else 0).complaints == ()
+    assert begun(before_call_ns=lambda k: 60_000 if k <= 3 else 0).complaints != ()
+    assert begun(before_call_ns=lambda k: 1_000_000 if k == 150 else 0).complaints == ()
+    (told,) = begun(before_call_ns=lambda k: 150_000_000 if k == 150 else 0).complaints
+    assert told.startswith(
+        "of 200 GPU operations in the steps 1 begins before the call that launched it, by 150 ms at the median: "
+    )
 
 
 def offloading(*, every: int, lasts_ms: float) -> ProcessSample:
