@@ -50,6 +50,8 @@ def why_absent(process: Process, devices: Devices) -> dict[Metric, str]:
         absent[Metric.STEP_MS] = "the captured window was measured as one, without steps"
     elif process.windows is None:
         absent = dict.fromkeys((Metric.STEP_MS, Metric.GAP_MS), why_no_period(process.steps))
+    elif not np.median(process.periods_ms):
+        absent[Metric.GAP_MS] = "the median period is 0 ms, of which no share is idle"
     if why := why_unplaced(process):
         absent = dict.fromkeys((Metric.STEP_MS, *_FROM_OPERATIONS), why)
     else:

@@ -12,7 +12,6 @@ from perfgate.metrics.devices import Devices, devices_of
 from perfgate.metrics.process import Process
 from perfgate.metrics.steps import Steps
 from perfgate.metrics.warmup import unsettled
-from perfgate.metrics.windows import last_ends
 from perfgate.model.metric import Metric
 from perfgate.model.timeline import Timeline
 from perfgate.model.words import inflected, listed, plural
@@ -56,7 +55,7 @@ def complaints(
         yield first
     yield from _lost(process)
     yield from _without_times(process)
-    yield from _overtaken(process)
+    yield from _overtaken(process, values.get(Metric.STEP_MS))
     yield from _empty(process, values)
 
 
@@ -167,18 +166,17 @@ def _without_times(process: Process) -> Iterator[str]:
         yield f"of {held} GPU operations {lacking} no times in the capture, and would count as 0 ms: run it again"
 
 
-def _overtaken(process: Process) -> Iterator[str]:
+def _overtaken(process: Process, step_ms: float | None) -> Iterator[str]:
     """Say that steps are complete only when the work of earlier ones is."""
-    steps = process.steps
-    last = last_ends(steps, process.segments, process.totals)
-    overtaken = np.maximum(steps.ends, last) < process.done
+    overtaken = np.append(False, process.done[1:] == process.done[:-1])
     # The step behind those that an operation spans has a period that is too short as well.
     spans = int((overtaken[1:] & ~overtaken[:-1]).sum())
-    if int(overtaken.sum()) + spans > MOST_OVERTAKEN * len(steps):
+    count = int(overtaken.sum())
+    if process.totals.devices and (count + spans > MOST_OVERTAKEN * len(overtaken) or step_ms == 0):
         yield (
-            f"GPU work of earlier steps goes on beyond {int(overtaken.sum())} of the {len(steps)} steps: they are "
-            "complete in clumps, whose periods are no step's; wait in a step for what it starts, or mark the whole "
-            "cycle as one step"
+            f"GPU work of earlier steps goes on until the end of {count} of the {len(overtaken)} steps, or beyond: "
+            "they are complete in clumps, whose periods are no step's; wait in a step for what it starts, or mark the "
+            "whole cycle as one step"
         )
 
 

@@ -15,6 +15,7 @@ from perfgate.model.metric import Metric
 from perfgate.model.sample import ProcessSample
 from perfgate.model.timeline import CopyKind, MemoryKind
 from perfgate.model.words import plural
+from perfgate.model.workload import WAIT_RANGE
 
 AHEAD = """
     range   |step||step||step||step||step|
@@ -270,12 +271,53 @@ def test_steps_that_are_complete_in_clumps_have_no_period_to_judge() -> None:
     assert sample.values[Metric.STEP_MS] == pytest.approx(1.0, abs=0.01)
     assert sample.complaints == (
         (
-            "GPU work of earlier steps goes on beyond 10 of the 30 steps: they are complete in clumps, whose periods "
-            "are no step's; wait in a step for what it starts, or mark the whole cycle as one step"
+            "GPU work of earlier steps goes on until the end of 10 of the 30 steps, or beyond: they are complete in "
+            "clumps, whose periods are no step's; wait in a step for what it starts, or mark the whole cycle as one "
+            "step"
         ),
     )
     assert offloading(every=4, lasts_ms=10.0).complaints != ()
     assert offloading(every=30, lasts_ms=100.0).complaints != ()
+
+
+@pytest.mark.parametrize(
+    ("alike", "complains"), [pytest.param(2, True, id="pairs"), pytest.param(20, True, id="all"), (1, False)]
+)
+def test_steps_whose_work_ends_at_the_same_nanosecond_are_complete_in_clumps(alike: int, *, complains: bool) -> None:
+    starts = [1_000_000 * k for k in range(1, 21)]
+    ends = [starts[min(k // alike * alike + alike, 20) - 1] + 950_000 for k in range(20)]
+    sample = only(
+        build(
+            ranges=[Range(start=at, end=at + 900_000) for at in starts],
+            calls=[Call(start=at + 9, end=at + 99, correlation=at) for at in starts],
+            kernels=[Op(start=at + 5_000, end=end, correlation=at) for at, end in zip(starts, ends, strict=True)],
+        )
+    )
+    assert any("they are complete in clumps" in told for told in sample.complaints) == complains
+    assert (sample.values[Metric.STEP_MS] == 0) == (alike == 20)
+    idle_of_nothing = "the median period is 0 ms, of which no share is idle"
+    assert sample.absent.get(Metric.GAP_MS) == (idle_of_nothing if alike == 20 else None)
+
+
+def test_a_median_period_of_0_is_a_complaint_however_few_of_the_steps_make_it() -> None:
+    """Of nine bouts of two steps in flight, seven have a period that counts; it is 0 in four."""
+    bouts = [100_000_000 * k for k in range(1, 10)]
+    firsts = {at: at + (48_000_000 if 2 <= k <= 5 else 30_000_000) for k, at in enumerate(bouts, start=1)}
+    seconds = {at + 10_000_000: at + 48_000_000 for at in bouts}
+    runs = firsts | seconds
+    sample = only(
+        build(
+            ranges=[
+                *(Range(start=at, end=at + 30_000_000, push_pop=False) for at in runs),
+                *(Range(start=at + 50_000_000, end=at + 60_000_000, name=WAIT_RANGE) for at in bouts),
+            ],
+            calls=[Call(start=at + 9, end=at + 99, correlation=at) for at in runs],
+            kernels=[Op(start=at + 5_000, end=end, correlation=at) for at, end in runs.items()],
+        )
+    )
+    assert (len(sample.periods_ms), sample.values[Metric.STEP_MS]) == (7, 0)
+    (told,) = sample.complaints
+    assert told.startswith("GPU work of earlier steps goes on until the end of 4 of the 18 steps, or beyond: ")
 
 
 @pytest.mark.parametrize("steps", [30, 31])
