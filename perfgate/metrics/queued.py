@@ -8,7 +8,7 @@ import numpy as np
 
 from perfgate.metrics.attribution import Begins, Segments
 from perfgate.metrics.intervals import Idle
-from perfgate.model.timeline import Flags, Ints, SmallInts, Timeline
+from perfgate.model.timeline import MANAGED_COPIES, Copies, Flags, Ints, Kernels, SmallInts, Spans, Timeline
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ def _operations(timeline: Timeline, process: int, device: int) -> tuple[Ints, In
     """Start, correlation id and whether of the process, of all that ran on a device, by start."""
     here = [(ops, np.flatnonzero(ops.device == device)) for ops in timeline.operations]
     starts = np.concatenate([ops.start[rows] for ops, rows in here])
-    correlation = np.concatenate([ops.correlation[rows] for ops, rows in here])
+    correlation = np.concatenate([_launched_by(ops)[rows] for ops, rows in here])
     mine = np.concatenate([ops.process[rows] == process for ops, rows in here])
     order = np.argsort(starts, kind="stable")
     begun = starts[order]
@@ -65,6 +65,12 @@ def _operations(timeline: Timeline, process: int, device: int) -> tuple[Ints, In
         # Of those that start at once the process's own comes first, by its id: the order of rows changes nothing.
         order = np.lexsort((correlation, ~mine, starts))
     return begun, correlation[order], mine[order]
+
+
+def _launched_by(ops: Kernels | Copies | Spans) -> Ints:
+    """The correlation ids, 0 for what moves managed memory: no call launches that, whichever has its id."""
+    alone = np.isin(ops.kind, MANAGED_COPIES) if isinstance(ops, Copies) else np.False_
+    return np.where(alone, 0, ops.correlation) if alone.any() else ops.correlation
 
 
 def _launched(timeline: Timeline, process: int, correlation: Ints) -> Ints:
