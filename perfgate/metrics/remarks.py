@@ -38,7 +38,7 @@ def remarks(process: Process, values: Mapping[Metric, float]) -> Iterator[str]:
     if (graphs := totals.kernels.get(GRAPH_WORDS)) is not None:
         yield (
             "CUDA graphs were traced whole: what they copy or send with NCCL is part of their kernel time, and of no "
-            f"other metric ({graphs.count / len(steps):.4g} per step)"
+            f"other metric ({graphs.count / len(steps):.4g} {'in all' if steps.whole else 'per step'})"
         )
     if untold := _start_end_untold(process):
         yield (

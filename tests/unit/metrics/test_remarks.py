@@ -54,14 +54,14 @@ WHOLE = (
 
 
 def test_of_whole_graphs_it_is_said_that_their_copies_are_in_no_metric() -> None:
-    sample = only(
-        draw("""
+    timeline = draw("""
         range   |----step----|  |----step----|  |----step----|
         launch     ^a              ^b              ^c
         graph       |-a-|           |-b-|           |-c-|
         """)
-    )
+    sample = only(timeline)
     assert WHOLE in sample.remarks
+    assert WHOLE.replace("1 per step", "3 in all") in only(timeline, step=None).remarks
     assert sample.values[Metric.H2D_MS] == 0.0
 
 
