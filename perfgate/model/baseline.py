@@ -155,7 +155,7 @@ class Baseline(Record):
     """The blessed measurement of one workload on one machine: a file of record."""
 
     format: Literal[1] = BASELINE_FORMAT
-    workload: str
+    workload: str = Field(min_length=1)
     digest: str
     parameters: Mapping[str, str]
     has_options: bool = False

@@ -43,7 +43,7 @@ class CaptureWindow(Record):
 class Workload(Record):
     """One workload with its parameters resolved: one pytest item, one baseline."""
 
-    id: str
+    id: str = Field(min_length=1)
     """`function[parameters]` of a decorated function, the file's stem of a YAML workload. Unique in a project."""
     source: str
     """The file that declares it, POSIX, relative to the project's root."""

@@ -165,9 +165,15 @@ def test_unknown_keys_are_named(store: Store, sealed: bool) -> None:
     )
 
 
-def test_content_that_does_not_fit_is_named_with_its_place(store: Store) -> None:
-    written(store, edited(lambda content: content.update(occasions=[]), sealed=True))
-    assert refusal(store) == (
-        "baselines/nvidia-h200/mlp.json: the baseline does not fit: occasions: "
-        f"tuple should have at least 1 item after validation, not 0.\n{RESTORE}"
-    )
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"occasions": []}, "occasions: tuple should have at least 1 item after validation, not 0"),
+        ({"workload": ""}, "workload: string should have at least 1 character"),
+    ],
+)
+def test_content_that_does_not_fit_is_named_with_its_place(
+    store: Store, change: dict[str, object], complaint: str
+) -> None:
+    written(store, edited(lambda content: content.update(change), sealed=True))
+    assert refusal(store) == f"baselines/nvidia-h200/mlp.json: the baseline does not fit: {complaint}.\n{RESTORE}"
