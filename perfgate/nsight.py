@@ -117,10 +117,14 @@ class Program:
             if on_path is not None:
                 return Path(on_path)
         path = Path(named).expanduser()
-        if not path.is_file():
+        try:
+            fact = "" if path.is_file() else "is a folder" if path.is_dir() else "does not exist"
+        except OSError as refused:
+            fact = f"cannot be looked at ({refused.strerror or refused})"
+        if fact:
             raise self.not_found(
                 subject=f"{self.name} {named} (from {source})",
-                fact="is a folder" if path.is_dir() else "does not exist",
+                fact=fact,
                 expectation=f"Expected the {self.name} program",
                 next_step=f"Correct {source}, or leave it out to search PATH and NVIDIA's usual folders.",
             )

@@ -14,6 +14,7 @@ from typing import Final
 import click
 from click.core import ParameterSource
 
+from perfgate.cli.arguments import KEPT, PATH, subject_name, workload_name
 from perfgate.cli.common import Project, find_tool, latest, printable, printable_json, project, readable, screen
 from perfgate.explain.advice import advise, classify
 from perfgate.explain.kernels import limited_by
@@ -57,17 +58,18 @@ from perfgate.render.page import Column, Page, Row, inert
 from perfgate.render.records import baseline_text, comparison_text
 from perfgate.render.samples import sample_text
 from perfgate.running import Bench
-from perfgate.store import KeptResult, ListedBaseline, Store
+from perfgate.store import KeptResult, Kind, ListedBaseline, Store, kind_of
 
 TAKEN: Final = "It takes a baseline's file, a kept result, a capture, WORKLOAD or WORKLOAD:kept"
 SEE: Final = "See what there is: perfgate show"
 """What `compare` and `explain` compare, and where to look for it."""
+NOT_PLAIN: Final = "this is no plain file"
 SQLITE: Final = b"SQLite format 3\0"
 """How an export begins."""
 
 
 @click.command()
-@click.argument("workload", required=False)
+@click.argument("workload", required=False, type=workload_name)
 def show(workload: str | None) -> None:
     """Show the baselines of WORKLOAD, or list all."""
     here = project()
@@ -119,7 +121,7 @@ def _list(listed: Sequence[ListedBaseline], *, width: int, colour: bool) -> str:
 
 
 @click.command()
-@click.argument("workload")
+@click.argument("workload", type=workload_name)
 @click.option(
     "--metric",
     type=click.Choice([metric.value for metric in Metric]),
@@ -144,8 +146,8 @@ def history(workload: str, *, metric: str, as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("a")
-@click.argument("b")
+@click.argument("a", type=subject_name)
+@click.argument("b", type=subject_name)
 @click.option("--step", help="Of captures: the steps' range, a regular expression.")
 def compare(a: str, b: str, *, step: str | None) -> None:
     """Show how B differs from A, without judging.
@@ -175,7 +177,7 @@ def compare(a: str, b: str, *, step: str | None) -> None:
 
 
 @click.command()
-@click.argument("words", metavar="WORKLOAD | A B", nargs=-1, required=True)
+@click.argument("words", metavar="WORKLOAD | A B", nargs=-1, required=True, type=subject_name)
 @click.option("--step", help="Of captures: the steps' range, a regular expression.")
 @click.option("--full", is_flag=True, help="Leave nothing out: every part, and the whole names of kernels.")
 @click.option(
@@ -324,7 +326,7 @@ def _start(path: Path) -> bytes:
     Raises:
         OSError: it cannot be read.
     """
-    if not path.is_file():
+    if kind_of(path) is not Kind.FILE:
         return b""
     with path.open("rb") as file:
         return file.read(len(SQLITE))
@@ -345,25 +347,27 @@ def _subjects(store: Store, a: str, b: str, step: str | None, held: ExitStack) -
 
 
 def _subject(store: Store, word: str, step: str | None, held: ExitStack) -> Subject:
-    path = Path(word or "''")
+    path = Path(word)
     if _is_capture(word):
+        _refuse_unlike_capture(path)
         return of_capture(path, step=step, find_tool=find_tool, held=held)
-    if path.is_dir() and not os.path.lexists(path / "result.json"):
+    is_folder = kind_of(path) is Kind.FOLDER
+    if is_folder and not os.path.lexists(path / "result.json"):
         raise ResultMissing(
             subject=word,
             fact="no kept result is in this folder: there is no result.json",
             expectation=TAKEN,
             next_step=SEE,
         )
-    if path.is_dir() or path.name == "result.json":
-        folder = path if path.is_dir() else path.parent
+    if is_folder or path.name == "result.json":
+        folder = path if is_folder else path.parent
         kept = KeptResult(folder=folder, result=store.results.load(path))
         return of_result(kept, runs=kept.result.runs, label=word)
     if path.suffix == ".json":
         _refuse_document(path)
         return Subject(side=Side.of_baseline(word, store.baselines.read(path)))
-    if word.endswith(":kept"):
-        kept = latest(store, word.removesuffix(":kept"))
+    if word.endswith(KEPT):
+        kept = latest(store, word.removesuffix(KEPT))
         return of_result(kept, runs=kept.result.runs, label=word)
     listed = store.baselines.listed()
     found = [one for one in listed if one.workload == word]
@@ -378,13 +382,34 @@ def _subject(store: Store, word: str, step: str | None, held: ExitStack) -> Subj
             expectation="One of them can be compared",
             next_step="Name its file: " + ", ".join(os.path.relpath(one.path) for one in found),
         )
-    if path.exists():
+    if kind_of(path) is not Kind.NOTHING:
         raise _foreign(path)
     raise BaselineMissing(
         subject=str(path),
         fact="there is neither such a file nor such a workload with a baseline",
         expectation=TAKEN,
         next_step=SEE,
+    )
+
+
+def _refuse_unlike_capture(path: Path) -> None:
+    """Refuse what no capture can be before it is opened, where a folder has its own words.
+
+    Raises:
+        CaptureUnreadable: there is nothing, or a pipe, a device or a socket.
+    """
+    match kind_of(path):
+        case Kind.FILE | Kind.FOLDER:
+            return
+        case Kind.OTHER:
+            fact = NOT_PLAIN
+        case Kind.NOTHING:
+            fact = "there is no such file"
+    raise CaptureUnreadable(
+        subject=str(path),
+        fact=fact,
+        expectation="It takes a .nsys-rep or .sqlite file",
+        next_step="Check the path.",
     )
 
 
@@ -409,7 +434,7 @@ def _refuse_document(path: Path) -> None:
 
 def _foreign(path: Path) -> CaptureUnreadable:
     """What is said of a file that is there, and is neither a workload's name nor anything to be compared."""
-    fact = "this is none of the files that can be compared" if path.is_file() else "this is no plain file"
+    fact = "this is none of the files that can be compared" if kind_of(path) is Kind.FILE else NOT_PLAIN
     try:
         _start(path)
     except OSError as refused:
@@ -423,7 +448,7 @@ def _foreign(path: Path) -> CaptureUnreadable:
 
 
 @click.command()
-@click.argument("capture", type=click.Path(path_type=Path))
+@click.argument("capture", type=PATH)
 @click.option("--step", help="The steps' NVTX range, a regular expression. Without: the whole captured window.")
 @click.option("--warmup", type=click.IntRange(min=0), default=0, show_default=True, help="Steps to leave out at first.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -431,6 +456,7 @@ def inspect(capture: Path, *, step: str | None, warmup: int, as_json: bool) -> N
     """Measure any CAPTURE, a .nsys-rep or .sqlite file, whoever made it."""
     if warmup and step is None:
         raise click.UsageError("--warmup leaves out steps: name them with --step.")
+    _refuse_unlike_capture(capture)
     with ExitStack() as held:
         _, timeline = opened(capture, find_tool, held)
     samples = measure(timeline, step=step, is_pattern=True, warmup=warmup)
@@ -442,8 +468,8 @@ def inspect(capture: Path, *, step: str | None, warmup: int, as_json: bool) -> N
 
 
 @click.command()
-@click.argument("out", type=click.Path(path_type=Path))
-@click.argument("workloads", nargs=-1)
+@click.argument("out", type=PATH)
+@click.argument("workloads", nargs=-1, type=workload_name)
 def page(out: Path, workloads: tuple[str, ...]) -> None:
     """Write a page with plots and timelines of each WORKLOAD's newest kept result (default: of all)."""
     here = project()

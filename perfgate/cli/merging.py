@@ -11,6 +11,7 @@ from tempfile import TemporaryFile
 
 import click
 
+from perfgate.cli.arguments import PATH
 from perfgate.cli.common import printable, screen
 from perfgate.gate import Closing
 from perfgate.merging import find_gates, is_read, merge, merged_page
@@ -21,10 +22,11 @@ from perfgate.render.merged import merged_text
 from perfgate.render.page import uncommanding
 
 FILE = click.Path(path_type=Path)
+"""To write to; what is wrong with it is told with its form."""
 
 
 @click.command("merge")
-@click.argument("folders", metavar="FOLDER...", nargs=-1, required=True, type=FILE)
+@click.argument("folders", metavar="FOLDER...", nargs=-1, required=True, type=PATH)
 @click.option("--expect", type=click.IntRange(min=1), metavar="N", help="How many gates there should be.")
 @click.option("--json", type=FILE, metavar="FILE", help="Write verdicts and measurements to FILE as JSON.")
 @click.option("--html", type=FILE, metavar="FILE", help="Write a page with plots and timelines to FILE.")

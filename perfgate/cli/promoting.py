@@ -11,6 +11,7 @@ from functools import cached_property
 import click
 
 from perfgate import blessing, git
+from perfgate.cli.arguments import workload_name
 from perfgate.cli.common import Project, latest, project, screen
 from perfgate.model.baseline import Baseline, Result
 from perfgate.model.errors import BlessRefused, ConfigInvalid, PerfgateError, ResultMissing, ResultUnreadable
@@ -22,7 +23,7 @@ from perfgate.store import Store
 
 
 @click.command()
-@click.argument("workloads", nargs=-1)
+@click.argument("workloads", nargs=-1, type=workload_name)
 @click.option("--reason", required=True, help="Why this is to be the baseline; kept in it.")
 @click.option("--accept-regression", is_flag=True, help="Bless a loss beyond budget.")
 @click.option(

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 import click
 
 from perfgate import calibration, git
+from perfgate.cli.arguments import workload_name
 from perfgate.cli.common import Project, kept_results, project, screen
 from perfgate.judge.stages import STORED_PLAN
 from perfgate.machine import read_machine
@@ -44,7 +45,7 @@ class Target:
 
 
 @click.command()
-@click.argument("workloads", nargs=-1)
+@click.argument("workloads", nargs=-1, type=workload_name)
 @click.option("--runs", type=click.IntRange(1, 10), help=f"Runs to measure of each WORKLOAD.  [default: {REPEATS}]")
 @click.option("--kept", is_flag=True, help="Measure nothing: take the repeats that are kept.")
 def calibrate(workloads: tuple[str, ...], *, runs: int | None, kept: bool) -> None:

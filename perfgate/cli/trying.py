@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from perfgate.cli.arguments import PATH
 from perfgate.cli.common import screen
 from perfgate.demo.replay import play
 from perfgate.doctor import examine
@@ -74,7 +75,7 @@ def _orphans(root: Path, settings: Settings) -> list[str]:
 
 
 @click.command()
-@click.option("--keep", type=click.Path(path_type=Path), help="Keep the demo's folder here, which must not exist.")
+@click.option("--keep", type=PATH, help="Keep the demo's folder here, which must not exist.")
 def demo(keep: Path | None) -> None:
     """Replay a gate on captures recorded on an NVIDIA H200. Needs neither a GPU nor nsys."""
     width, colour = screen()
@@ -83,7 +84,7 @@ def demo(keep: Path | None) -> None:
 
 @click.command()
 @click.option("--nsys", help="The nsys program (default: search for it).")
-@click.option("--keep", type=click.Path(path_type=Path), help="Keep the folder here, which must not exist.")
+@click.option("--keep", type=PATH, help="Keep the folder here, which must not exist.")
 @click.option("--cpu", is_flag=True, help="Try only the path from nsys to a verdict, without a GPU.")
 def selftest(*, nsys: str | None, keep: Path | None, cpu: bool) -> None:
     """Try the gate on this runner: an unchanged loop must pass, planted slips must fail.

@@ -12,7 +12,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from perfgate.store.baselines import Baselines, ListedBaseline
-from perfgate.store.disk import Disk
+from perfgate.store.disk import Disk, Kind, kind_of
 from perfgate.store.names import file_name, workload_of
 from perfgate.store.results import RESULT_FILE, KeptResult, ListedResult, Results
 from perfgate.store.sealed import baseline_content, baseline_text, seal_of
@@ -21,6 +21,7 @@ __all__ = [
     "RESULT_FILE",
     "Baselines",
     "KeptResult",
+    "Kind",
     "ListedBaseline",
     "ListedResult",
     "Results",
@@ -28,6 +29,7 @@ __all__ = [
     "baseline_content",
     "baseline_text",
     "file_name",
+    "kind_of",
     "seal_of",
     "workload_of",
 ]

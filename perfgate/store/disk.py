@@ -10,6 +10,7 @@ import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from enum import Enum, auto
 from pathlib import Path
 
 from perfgate.model.errors import StoreFailed
@@ -27,6 +28,16 @@ _CAUSES: Mapping[int, tuple[str, str]] = {
     errno.EEXIST: _IN_THE_WAY,
     errno.EISDIR: ("a folder stands where the file must be", "Move it away, then run again."),
 }
+
+
+class Kind(Enum):
+    """What is at a path."""
+
+    FILE = auto()
+    FOLDER = auto()
+    OTHER = auto()
+    """A pipe, a device or a socket."""
+    NOTHING = auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,14 +114,22 @@ class Disk:
         )
 
 
+def kind_of(path: Path) -> Kind:
+    """What is at a path, or where it leads to; nothing where that cannot be looked for, as of too long a name."""
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return Kind.NOTHING
+    return Kind.FILE if stat.S_ISREG(mode) else Kind.FOLDER if stat.S_ISDIR(mode) else Kind.OTHER
+
+
 def bytes_of(path: Path) -> bytes:
     """A file's content; of a pipe or a device nobody knows when it ends.
 
     Raises:
         OSError: it cannot be read, or is none.
     """
-    mode = path.stat().st_mode
-    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+    if kind_of(path) is Kind.OTHER:
         raise OSError(errno.EINVAL, "It is no plain file", str(path))
     return path.read_bytes()
 

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from perfgate.model.baseline import RESULT_FORMAT, Result
 from perfgate.model.errors import ResultMissing, ResultUnreadable
 from perfgate.model.verdict import Verdict
-from perfgate.store.disk import Disk, bytes_of
+from perfgate.store.disk import Disk, Kind, bytes_of, kind_of
 from perfgate.store.names import file_name, workload_of
 from perfgate.store.strict_json import first_complaint, format_of, json_complaint, parsed
 
@@ -110,7 +110,7 @@ class Results:
             ResultMissing: there is no such file.
             ResultUnreadable: the file is not a whole result of a format that this perfgate reads.
         """
-        file = path / RESULT_FILE if path.is_dir() else path
+        file = path / RESULT_FILE if kind_of(path) is Kind.FOLDER else path
         told = self._disk.told(file)
         try:
             raw = bytes_of(file)

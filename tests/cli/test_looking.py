@@ -212,15 +212,6 @@ def test_compare_of_two_captures_says_where_they_differ_nowhere(project: Project
             18,
         ),
         (
-            "",
-            (
-                "perfgate: '': there is neither such a file nor such a workload with a baseline. It takes a "
-                "baseline's file, a kept result, a capture, WORKLOAD or WORKLOAD:kept.\n"
-                "See what there is: perfgate show\n"
-            ),
-            18,
-        ),
-        (
             "workloads",
             (
                 "perfgate: workloads: no kept result is in this folder: there is no result.json. It takes a "

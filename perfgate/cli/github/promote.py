@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from perfgate.cli.arguments import PATH
 from perfgate.cli.common import printable, project
 from perfgate.github import kept, occasions, promote
 from perfgate.github.api import Repository
@@ -63,7 +64,7 @@ def _promoted(context: Context, repository: Repository, request: Request) -> pro
 
 
 @click.command("occasions")
-@click.argument("folder", type=click.Path(path_type=Path))
+@click.argument("folder", type=PATH)
 def github_occasions(folder: Path) -> None:
     """Add what this run's gate has kept to the baselines, as occasions, by one pull request.
 

@@ -129,6 +129,16 @@ def test_a_named_nsys_that_is_not_there_is_an_error_whatever_is_on_path(tmp_path
     )
 
 
+def test_a_named_nsys_that_no_file_can_be_called_is_an_error() -> None:
+    name = f"/{'a' * 300}"
+    with pytest.raises(NsysNotFound) as caught:
+        find_nsys(name, {}, places=NOWHERE)
+    assert str(caught.value) == (
+        f"nsys {name} (from --perfgate-nsys): cannot be looked at (File name too long). Expected the nsys program.\n"
+        "Correct --perfgate-nsys, or leave it out to search PATH and NVIDIA's usual folders."
+    )
+
+
 def test_a_named_folder_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(NsysNotFound) as caught:
         find_nsys(None, {"PERFGATE_NSYS": str(tmp_path)}, places=NOWHERE)

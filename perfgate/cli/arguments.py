@@ -1,0 +1,53 @@
+"""What the words of a command may be: a name that a workload can have, a path that a file can have."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final
+
+import click
+from click import Context, Parameter
+
+KEPT: Final = ":kept"
+"""Behind a workload's name: its newest kept result."""
+
+
+def workload_name(word: str) -> str:
+    """A workload's id as it was typed.
+
+    Raises:
+        click.BadParameter: it is empty.
+    """
+    if not word:
+        raise click.BadParameter("it is empty, and every workload has a name. See what there is: perfgate show")
+    return word
+
+
+def subject_name(word: str) -> str:
+    """What is to be compared, as it was typed: a path, a workload's id, or that with `:kept` behind it.
+
+    Raises:
+        click.BadParameter: it is empty, or names no workload.
+    """
+    workload_name(word.removesuffix(KEPT))
+    return word
+
+
+class FilePath(click.Path):
+    """A path of a file or folder, whether or not that is there."""
+
+    def convert(self, value: str | os.PathLike[str], param: Parameter | None, ctx: Context | None) -> Path:
+        """Refuse what no file is called, and what this user cannot even look for."""
+        path = Path(value)
+        try:
+            os.lstat(value)
+        except (FileNotFoundError, NotADirectoryError):
+            if not os.fspath(value):
+                self.fail("it is empty, and every file has a name.", param, ctx)
+        except OSError as refused:
+            self.fail(f"{path} cannot be looked at ({refused.strerror or refused}).", param, ctx)
+        return path
+
+
+PATH: Final = FilePath(path_type=Path)
