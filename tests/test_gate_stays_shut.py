@@ -901,12 +901,12 @@ GATE SHUT: 1 NOT_MEASURED of 1 workload
         says="""
 __ loop __
 loop: NOT_MEASURED
-  the steps were iterated in a process that the workload forked, and only the workload's own is measured step
-      by step. Iterate over them in the function that they are given to.
+  the steps were taken to another process, and only the workload's own is measured step by step. Iterate over
+      them in the function that they are given to.
   next        See /project/.perfgate/results/no-gpu/loop/TIME/run-1/workload.log. It printed nothing.
   files       .perfgate/results/no-gpu/loop/TIME
-NOT_MEASURED  loop  the steps were iterated in a process that the workload forked, and only the workload's own
-    is measured step by step. Iterate over them in the function that they are given to.
+NOT_MEASURED  loop  the steps were taken to another process, and only the workload's own is measured step by
+    step. Iterate over them in the function that they are given to.
 GATE SHUT: 1 NOT_MEASURED of 1 workload
 """,
     ),

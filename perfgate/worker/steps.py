@@ -9,13 +9,13 @@ import sys
 import weakref
 from collections.abc import Callable, Generator, Iterator
 from types import ModuleType
-from typing import Final
+from typing import Final, NoReturn, Self
 
 from perfgate.model.order import Bouts
 from perfgate.model.workload import START_RANGE, STEP_RANGE, WAIT_RANGE, WARMUP_RANGE
 from perfgate.worker.busy import Busy
 from perfgate.worker.capturing import Capture, choose_capture
-from perfgate.worker.endings import Abandoned, StepsMisused
+from perfgate.worker.endings import Abandoned, StepsMisused, StepsStrayed
 from perfgate.worker.marking import Marker, choose_marker, import_nvtx
 from perfgate.worker.pinning import Pinned
 from perfgate.worker.turns import Turns
@@ -23,11 +23,6 @@ from perfgate.worker.turns import Turns
 SETTLING_TURNS: Final = 5
 """Warm-up turns that are taken on the one core of an interleaved duet (as many as where its spread was measured,
 `benchmarks/moods`). What comes before needs all cores: imports, compiling, and the other side's start beside it."""
-
-_STRAYED: Final = (
-    "the steps were iterated in a process that the workload forked, and only the workload's own is measured step by "
-    "step. Iterate over them in the function that they are given to."
-)
 
 
 class MeasuredSteps:
@@ -89,7 +84,7 @@ class MeasuredSteps:
         """Start the loop.
 
         Raises:
-            StepsMisused: the loop was started before, or in a process that the workload forked.
+            StepsMisused: the loop was started before, or in a process that the workload forked (StepsStrayed).
             Deaf: no step can be marked; at the first turn.
             NotPinned: it may not run on its one core; at a turn of the warm-up, or the first after it.
             Abandoned: the other side of the duet is gone; at any turn.
@@ -105,6 +100,22 @@ class MeasuredSteps:
         # Held weakly: a loop that is left drops its iterator, which then closes the range and the capture at once.
         self._running = weakref.ref(loop)
         return loop
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be pickled, which takes them to a process that was not forked.
+
+        Raises:
+            StepsStrayed: always.
+        """
+        raise StepsStrayed
+
+    def __copy__(self) -> Self:
+        """There is one loop, whatever holds it and is copied."""
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        """As `__copy__`."""
+        return self
 
     @property
     def is_here(self) -> bool:
@@ -127,7 +138,7 @@ class MeasuredSteps:
     def _refuse_strayed(self) -> None:
         if not self.is_here:
             self._strayed[0] = True
-            raise StepsMisused(_STRAYED)
+            raise StepsStrayed
 
     @property
     def abandoned(self) -> str | None:
@@ -221,7 +232,7 @@ class MeasuredSteps:
             )
         if not self.turns:
             if self._strayed[0]:
-                raise StepsMisused(_STRAYED)
+                raise StepsStrayed
             raise StepsMisused(
                 f"the loop took 0 of {declared}. "
                 "Write for _ in steps: around a step, and look for a return before it, or data that are empty."

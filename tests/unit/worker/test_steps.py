@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import os
+import pickle
 import sys
 from collections.abc import Callable
 from types import ModuleType
@@ -12,7 +14,7 @@ import pytest
 from support.sides import CLOSING, OPENING, START, STEP, WARM, FakeNvtx, FakeTorch, made
 
 from perfgate.worker import MeasuredSteps, StepsMisused
-from perfgate.worker.endings import Deaf
+from perfgate.worker.endings import Deaf, StepsStrayed
 from perfgate.workload import Steps
 
 
@@ -212,8 +214,8 @@ def test_a_loop_in_a_forked_process_is_misused_there_and_told_of_here(
 ) -> None:
     steps = made(calls)
     told = (
-        "the steps were iterated in a process that the workload forked, and only the workload's own is measured step "
-        "by step. Iterate over them in the function that they are given to."
+        "the steps were taken to another process, and only the workload's own is measured step by step. "
+        "Iterate over them in the function that they are given to."
     )
     with monkeypatch.context() as in_the_child:
         in_the_child.setattr(os, "getpid", lambda: 4711)
@@ -225,6 +227,27 @@ def test_a_loop_in_a_forked_process_is_misused_there_and_told_of_here(
     assert calls == []
 
 
+def test_steps_are_not_pickled_and_what_only_tries_is_told_in_its_own_way(calls: list[str]) -> None:
+    steps = made(calls)
+    for error in (StepsMisused, TypeError):
+        with pytest.raises(error, match=r"^the steps were taken to another process, and only the workload's own "):
+            pickle.dumps({"data": steps})
+    assert list(steps) == [0, 1, 2, 3, 4]
+    steps.check()
+
+
+def test_strayed_steps_are_told_alike_whatever_carried_the_error() -> None:
+    told = str(StepsStrayed())
+    carried = StepsStrayed("Caught StepsStrayed in DataLoader worker process 0.\nOriginal Traceback: ...")
+    assert (str(carried), str(pickle.loads(pickle.dumps(carried)))) == (told, told)
+
+
+def test_a_copy_of_what_holds_the_steps_holds_the_same_loop(calls: list[str]) -> None:
+    steps = made(calls)
+    assert copy.copy(steps) is steps
+    assert copy.deepcopy([steps])[0] is steps
+
+
 def test_an_iterator_that_was_made_before_a_fork_begins_no_loop_there(
     calls: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -233,9 +256,9 @@ def test_an_iterator_that_was_made_before_a_fork_begins_no_loop_there(
     with monkeypatch.context() as in_the_child:
         in_the_child.setattr(os, "getpid", lambda: 4711)
         assert not steps.is_here
-        with pytest.raises(StepsMisused, match=r"^the steps were iterated in a process that the workload forked"):
+        with pytest.raises(StepsMisused, match=r"^the steps were taken to another process"):
             next(loop)
-    with pytest.raises(StepsMisused, match=r"^the steps were iterated in a process that the workload forked"):
+    with pytest.raises(StepsMisused, match=r"^the steps were taken to another process"):
         steps.check()
     assert calls == []
 
