@@ -68,6 +68,8 @@ class Ending(StrEnum):
 
     FINISHED = "finished"
     RAISED = "raised"
+    FAILED = "failed"
+    """Its loop came to its end; what came with it or after it failed: a subtest, a fixture's teardown."""
     EXITED = "exited"
     SKIPPED = "skipped"
     WRONG_STEPS = "wrong steps"

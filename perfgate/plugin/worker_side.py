@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Generator, Mapping
+import threading
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,8 @@ ORDER = pytest.StashKey[Order]()
 STEPS = pytest.StashKey[worker.MeasuredSteps]()
 CODE = pytest.StashKey[Mapping[str, str]]()
 """Digests of the project's files as they were loaded, by path."""
+SUBTESTS = pytest.StashKey[list[str]]()
+"""What failed subtests raised, which the workload itself never sees."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -28,6 +32,7 @@ def pytest_configure(config: pytest.Config) -> None:
         steps=order.steps, warmup=order.warmup, profiled=worker.profiled(os.environ), bouts=order.bouts
     )
     config.stash[ORDER], config.stash[STEPS] = order, steps
+    config.stash[SUBTESTS] = []
     config.stash[CODE] = _before_it_is_loaded(config, Path(order.root))
     if order.bouts is not None and order.bouts.core is not None:
         worker.stay_near(order.bouts.core)
@@ -64,12 +69,17 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
     """Run the workload and tell how it ended."""
     order, steps = pyfuncitem.config.stash[ORDER], pyfuncitem.config.stash[STEPS]
-    own = pyfuncitem.config.stash[CODE]
+    own, subtests = pyfuncitem.config.stash[CODE], pyfuncitem.config.stash[SUBTESTS]
     before = {**worker.loaded_code(Path(order.root)), **own}
     try:
-        result = yield
+        with _noting_threads() as threads:
+            result = yield
         _refuse_other_steps(pyfuncitem, steps)
         steps.check()
+    except worker.StepsMisused as misused:
+        message = f"{misused}{_aside('thread', threads)}{_aside('subtest', subtests)}"
+        worker.tell(order, steps, misused.ending, message=message, before=before)
+        raise
     except worker.ToldWhole as told:
         worker.tell(order, steps, told.ending, message=str(told), before=before)
         raise
@@ -84,10 +94,34 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
         )
         raise
     except BaseException as raised:
-        worker.tell(order, steps, Ending.RAISED, message=f"{type(raised).__name__}: {_said(raised)}", before=before)
+        worker.tell(order, steps, Ending.RAISED, message=_named(raised), before=before)
         raise
     worker.tell(order, steps, Ending.FINISHED, before=before)
+    if subtests:
+        failed = "a subtest failed" if len(subtests) == 1 else f"{len(subtests)} subtests failed, the first"
+        worker.tell_failed(order, steps, f"{failed} with {subtests[0]}")
     return result
+
+
+@contextmanager
+def _noting_threads() -> Iterator[list[str]]:
+    """What threads raise meanwhile, as text: an exception that is held would hold the loop that it left open."""
+    raised: list[str] = []
+    before = threading.excepthook
+
+    def note(seen: threading.ExceptHookArgs) -> None:
+        raised.append(_named(seen.exc_value) if seen.exc_value is not None else seen.exc_type.__name__)
+        if before is not threading.__excepthook__:
+            # pytest's own says it in a summary, which is off.
+            threading.__excepthook__(seen)
+        before(seen)
+
+    threading.excepthook = note
+    try:
+        yield raised
+    finally:
+        if threading.excepthook is note:
+            threading.excepthook = before
 
 
 def _refuse_other_steps(item: pytest.Function, steps: worker.MeasuredSteps) -> None:
@@ -104,6 +138,18 @@ def _refuse_other_steps(item: pytest.Function, steps: worker.MeasuredSteps) -> N
         )
 
 
+def _aside(what: str, raised: Sequence[str]) -> str:
+    """A sentence on the first that one of its threads or subtests raised, which may be why it left the loop."""
+    if not raised:
+        return ""
+    first = next(iter(raised[0].splitlines()), "").rstrip(".: ")
+    return f" A {what} of it raised {first}; its traceback is in the log."
+
+
+def _named(raised: BaseException) -> str:
+    return f"{type(raised).__name__}: {_said(raised)}"
+
+
 def _said(raised: BaseException) -> str:
     try:
         return str(raised)
@@ -111,8 +157,10 @@ def _said(raised: BaseException) -> str:
         return "(its text cannot be told: its __str__ raises)"
 
 
-def pytest_report_teststatus() -> tuple[str, str, str]:
-    """Print no letter: what a workload printed is to be the last that its log shows."""
+@pytest.hookimpl(wrapper=True)
+def pytest_report_teststatus() -> Generator[None, object, tuple[str, str, str]]:
+    """Print no letter, nor a subtest's: what a workload printed is to be the last that its log shows."""
+    yield
     return "", "", ""
 
 
@@ -126,17 +174,38 @@ def pytest_collectreport(report: pytest.CollectReport) -> None:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Tell of fixtures that fail or skip: then the workload itself never ran."""
+    """Tell of what fails or skips besides the workload's own function."""
     report = yield
-    order, steps = item.config.stash[ORDER], item.config.stash[STEPS]
-    if report.failed and call.excinfo is not None and not isinstance(call.excinfo.value, worker.ToldWhole):
-        sys.stderr.write(f"{report.longreprtext}\n")
-    if call.when == "setup" and call.excinfo is not None and not Path(order.account).exists():
-        skipped = call.excinfo.errisinstance(pytest.skip.Exception)
-        worker.tell(
-            order,
-            steps,
-            Ending.SKIPPED if skipped else Ending.RAISED,
-            message=str(call.excinfo.value) if skipped else f"in a fixture: {call.excinfo.exconly()}",
-        )
+    if call.excinfo is not None:
+        raised = call.excinfo.value
+        if report.failed and not isinstance(raised, worker.ToldWhole):
+            sys.stderr.write(f"{report.longreprtext}\n")
+        _tell_of(item, call.when, raised, failed=report.failed)
     return report
+
+
+def _tell_of(item: pytest.Item, when: str, raised: BaseException, *, failed: bool) -> None:
+    """Tell of fixtures before the workload, which then never ran, of subtests, and of what fails after it."""
+    order, steps = item.config.stash[ORDER], item.config.stash[STEPS]
+    is_told = Path(order.account).exists()
+    match when:
+        case "setup" if not is_told:
+            skipped = isinstance(raised, pytest.skip.Exception)
+            ending, message = (Ending.SKIPPED, str(raised)) if skipped else (Ending.RAISED, _of_fixture(raised))
+            worker.tell(order, steps, ending, message=message)
+        case "call" if failed and not is_told:
+            # A subtest's: the workload's own comes after its account.
+            item.config.stash[SUBTESTS].append(_named(raised))
+        case "call" if failed:
+            worker.tell_failed(order, steps, f"then it raised {_named(raised)}")
+        case "teardown" if failed:
+            worker.tell_failed(order, steps, f"a fixture's teardown raised {_named(raised)}")
+        case _:
+            return
+
+
+def _of_fixture(raised: BaseException) -> str:
+    if isinstance(raised, pytest.FixtureLookupError):
+        missing, *known = [line.strip() for line in raised.formatrepr().errorstring.splitlines()[:2]]
+        return f"FixtureLookupError: {missing}{''.join(f' ({line})' for line in known)}"
+    return f"in a fixture: {_named(raised)}"

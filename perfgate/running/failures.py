@@ -16,6 +16,13 @@ from perfgate.nsys.profile import ProfileOutcome
 
 NOT_THERE = re.compile(r"^ERROR: (?:not found|file or directory not found): ", re.MULTILINE)
 """What pytest prints where a file that it could import holds no such function or parameters."""
+CARRIED = re.compile(
+    r"(?P<before>(?:[^\n]*? )??)[\w.]+: Caught [\w.]+ (?P<where>[^\n]+?)\.?\nOriginal (?P<traceback>Traceback .*)",
+    re.DOTALL,
+)
+"""The message of an exception that torch carries from a worker of a DataLoader, or a thread of its own, as text."""
+FRAME = '  File "'
+"""How a line of a traceback begins that names a place."""
 
 
 def refuse_missing(
@@ -110,7 +117,9 @@ def _worker_failure(outcome: ProfileOutcome, account: Account | None) -> str | N
         case Ending.FINISHED:
             return None
         case Ending.RAISED:
-            return f"it raised {_first_line(account.message)}"
+            return f"it raised {_first_line(_cause(account.message))}"
+        case Ending.FAILED:
+            return f"its loop came to its end, and {_first_line(_cause(account.message))}"
         case Ending.EXITED:
             return f"{account.message} (exit status {account.exit_status})"
         case Ending.SKIPPED:
@@ -119,6 +128,17 @@ def _worker_failure(outcome: ProfileOutcome, account: Account | None) -> str | N
             return account.message.removesuffix(".")
         case _:
             assert_never(account.ending)
+
+
+def _cause(message: str) -> str:
+    """The exception in an exception's message, with where it was raised, if that only carries it."""
+    carried = CARRIED.match(message)
+    if carried is None:
+        return message
+    lines = carried["traceback"].splitlines()
+    last = max((number for number, line in enumerate(lines) if line.startswith(FRAME)), default=len(lines))
+    cause = next((line for line in lines[last:] if line.strip() and not line.startswith(" ")), None)
+    return message if cause is None else f"{carried['before']}{cause.rstrip('.: ')} ({carried['where']})"
 
 
 def _first_line(message: str) -> str:

@@ -12,7 +12,7 @@ pinning.py    on one core, and near it         family.py   what it has started
 ```
 """
 
-from perfgate.worker.account import tell
+from perfgate.worker.account import tell, tell_failed
 from perfgate.worker.code import ProjectFiles, digest_of, loaded_code
 from perfgate.worker.endings import StepsMisused, ToldWhole
 from perfgate.worker.marking import profiled
@@ -29,4 +29,5 @@ __all__ = [
     "profiled",
     "stay_near",
     "tell",
+    "tell_failed",
 ]

@@ -41,7 +41,7 @@ def tell(
     torch_version = getattr(torch, "__version__", None)
     account = Account(
         ending=ending,
-        message=message.encode(errors="backslashreplace").decode(),
+        message=_writable(message),
         exit_status=exit_status,
         turns=steps.turns,
         pid=os.getpid(),
@@ -57,6 +57,21 @@ def tell(
     if order.witnesses is not None:
         _tell_modules(Path(order.witnesses))
     Path(order.account).write_text(account.model_dump_json(indent=2), encoding="utf-8")
+
+
+def tell_failed(order: Order, steps: MeasuredSteps, message: str) -> None:
+    """Say in the account of a workload that came to its end well what failed after that."""
+    file = Path(order.account)
+    if not steps.is_here or not file.exists():
+        return
+    account = Account.model_validate_json(file.read_text(encoding="utf-8"))
+    if account.ending is Ending.FINISHED:
+        update = {"ending": Ending.FAILED, "message": _writable(message)}
+        file.write_text(account.model_copy(update=update).model_dump_json(indent=2), encoding="utf-8")
+
+
+def _writable(message: str) -> str:
+    return message.encode(errors="backslashreplace").decode()
 
 
 def _tell_modules(folder: Path) -> None:

@@ -19,6 +19,13 @@ def failure(workload: Workload, outcome: ProfileOutcome, told: Account | None = 
     return failed.value
 
 
+def carried(cause: str, *, where: str = "in DataLoader worker process 0") -> str:
+    """An exception's message as torch carries it to the process that waits for the data."""
+    frames = '  File "torch/utils/data/worker.py", line 6, in fetch\n    data = dataset[6]\n           ~~~~~~~^^^\n'
+    named = cause.partition(":")[0].rpartition(".")[2]
+    return f"{named}: Caught {named} {where}.\nOriginal Traceback (most recent call last):\n{frames}{cause}\n"
+
+
 FUNCTION = [
     (ended(exit_status=1), account(Ending.RAISED, "ValueError: no data"), "it raised ValueError: no data"),
     (ended(exit_status=1), account(Ending.RAISED, "AssertionError: "), "it raised AssertionError"),
@@ -26,6 +33,31 @@ FUNCTION = [
         ended(exit_status=1),
         account(Ending.RAISED, "AcceleratorError: CUDA error: unknown error\nCompile with TORCH_USE_CUDA_DSA.\n"),
         "it raised AcceleratorError: CUDA error: unknown error",
+    ),
+    (
+        ended(exit_status=1),
+        account(Ending.FAILED, "a fixture's teardown raised OSError: gone\nwith a second line"),
+        "its loop came to its end, and a fixture's teardown raised OSError: gone",
+    ),
+    (
+        ended(exit_status=1),
+        account(Ending.RAISED, carried("ValueError: bad sample 6\nits second line: no")),
+        "it raised ValueError: bad sample 6 (in DataLoader worker process 0)",
+    ),
+    (
+        ended(exit_status=1),
+        account(Ending.RAISED, f"in a fixture: {carried('data.Torn: shard 3.')}"),
+        "it raised in a fixture: data.Torn: shard 3 (in DataLoader worker process 0)",
+    ),
+    (
+        ended(exit_status=1),
+        account(Ending.RAISED, carried(carried("KeyError: 'x'", where="in pin memory thread for device 0"))),
+        "it raised KeyError: 'x' (in DataLoader worker process 0)",
+    ),
+    (
+        ended(exit_status=1),
+        account(Ending.RAISED, "ValueError: Caught ValueError in it.\nOriginal Traceback was lost"),
+        "it raised ValueError: Caught ValueError in it",
     ),
     (ended(exit_status=3), account(Ending.EXITED, "it called sys.exit(3)", 3), "it called sys.exit(3) (exit status 3)"),
     (

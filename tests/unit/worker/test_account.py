@@ -13,7 +13,7 @@ from support.sides import WARM, FakeTorch, account_of, made
 
 from perfgate.duet.proof import read_witnesses
 from perfgate.model.order import Account, Ending, Order
-from perfgate.worker import account, tell
+from perfgate.worker import account, tell, tell_failed
 
 
 def test_the_account_tells_how_it_ended_and_with_what(
@@ -53,6 +53,25 @@ def test_a_process_that_the_workload_forked_has_no_say_in_it(
     list(loop)
     tell(order, steps, Ending.FINISHED)
     assert (account_of(order).ending, account_of(order).turns) == (Ending.FINISHED, 5)
+
+
+def test_what_fails_after_a_good_end_is_told_in_its_place_and_after_a_bad_one_not(
+    order: Order, calls: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = made(calls)
+    tell_failed(order, steps, "a fixture's teardown raised OSError: gone")
+    assert not Path(order.account).exists()
+    list(steps)
+    tell(order, steps, Ending.FINISHED)
+    good = account_of(order)
+    with monkeypatch.context() as in_the_child:
+        in_the_child.setattr(os, "getpid", lambda: 4711)
+        tell_failed(order, steps, "a fixture's teardown raised OSError: in the child")
+    assert account_of(order) == good
+    for message in ("a subtest failed with OSError: \udcff", "a fixture's teardown raised OSError: gone"):
+        tell_failed(order, steps, message)
+    said = "a subtest failed with OSError: \\udcff"
+    assert account_of(order) == good.model_copy(update={"ending": Ending.FAILED, "message": said})
 
 
 def test_it_says_which_files_its_modules_came_from_where_that_is_asked(
