@@ -179,7 +179,7 @@ def compare(a: str, b: str, *, step: str | None) -> None:
 @click.command()
 @click.argument("words", metavar="WORKLOAD | A B", nargs=-1, required=True, type=subject_name)
 @click.option("--step", help="Of captures: the steps' range, a regular expression.")
-@click.option("--full", is_flag=True, help="Leave nothing out: every part, and the whole names of kernels.")
+@click.option("--full", is_flag=True, help="Show every row that is kept, and the whole names of kernels.")
 @click.option(
     "--rules/--no-rules", default=None, help="Let nsys apply its expert rules, however large the captures; or not."
 )
