@@ -109,12 +109,13 @@ def _other_names(then: Sequence[BlessedRun], run: Run, whose: str) -> str | None
 def _other_number(then: Sequence[BlessedRun], run: Run, whose: str) -> str | None:
     """By how many match: a script whose first steps are used may have put others in front of them, or made two of one.
 
-    Where the number differs among the runs of the other side, it tells nothing; one run alone does not show that.
+    Where the number differs among the runs of the other side, it tells nothing; one run alone does not show that. One
+    more or less in a process may be the end of the capture, and moves the steps by no more than that.
     """
     if sum(one.step_ranges is not None for one in then) < FEWEST_TO_RECUR:
         return None
     before, now = common_step_ranges(then), BlessedRun.of(run).step_ranges
-    if before is None or now is None or before == now:
+    if before is None or now is None or abs(now - before) <= len(run.processes):
         return None
     return (
         f"{plural(before, 'range matches', 'ranges match')} the pattern of the steps in {whose}, {now} here, and those "

@@ -479,6 +479,7 @@ def test_another_number_of_ranges_as_steps_makes_a_baseline_unlike() -> None:
     assert {run.step_ranges for run in old.runs} == {30}
     assert blessing.why_not_alike(old, of_ranges(60)) == ("30 ranges matched the pattern of the steps, 60 do",)
     assert blessing.why_not_alike(old, of_ranges(30)) == ()
+    assert blessing.why_not_alike(old, of_ranges(31)) == ()
     assert blessing.why_not_alike(old, of_ranges(60, 61)) == ()
     assert blessing.why_not_alike(old, records.result()) == ()
 

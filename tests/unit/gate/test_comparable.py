@@ -197,6 +197,7 @@ def test_a_script_that_draws_more_ranges_of_that_name_is_not_compared_by_the_fir
     ("then", "now"),
     [
         pytest.param((30,), 30, id="the same"),
+        pytest.param((30,), 31, id="one more, cut or not by the end of the capture"),
         pytest.param((None,), 60, id="the baseline does not know"),
         pytest.param((30, None), 60, id="the baseline knows it of one run"),
         pytest.param((30,), None, id="the run does not know"),
@@ -208,6 +209,12 @@ def test_as_many_ranges_as_before_or_a_number_that_is_not_known_are_compared(
 ) -> None:
     runs = (drawing(run, now) for run in records.runs())
     assert check(expect(with_drawn(*then)), Policy(), Candidate(*runs)).verdict.outcome is Outcome.PASSED
+
+
+@pytest.mark.parametrize("now", [28, 32])
+def test_two_ranges_more_or_less_are_other_steps(now: int) -> None:
+    runs = (drawing(run, now) for run in records.runs())
+    assert check(expect(with_drawn(30)), Policy(), Candidate(*runs)).verdict.outcome is Outcome.INCOMPARABLE
 
 
 def test_ranges_are_those_of_all_processes_where_each_tells() -> None:
