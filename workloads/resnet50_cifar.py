@@ -66,11 +66,14 @@ AUTOTUNED: dict[str, str | int | bool | Callable[..., Any]] = {
 }
 """The mode max-autotune without its trials of convolutions, fusions, pointwise kernels and reductions, and its descent.
 
-Convolutions stay cuDNN's, which has chosen them by trial since the rung cudnn_benchmark. With Triton's among the
-choices the first compilation was not at its end after 13 minutes on the 16 cores of an H200's host, and without them,
-but with each product tried with and without what can be fused into it, not after 4: too long for a gate on a fresh
-machine.
+Convolutions stay cuDNN's, which has chosen them by trial since the rung cudnn_benchmark. What is left out was too long
+for a gate on a fresh machine: with Triton's convolutions among the choices the first compilation was not at its end
+after 13 minutes on the 16 cores of an H200's host, and with each product tried with and without what can be fused into
+it not after 4, though both were tried before one_ptxas was there. With it the first run took 183 s, a later one of the
+rungs above 34 to 37.
 """
+CACHE_KEY_TAG = os.environ.get("TORCH_COMPILE_CACHE_KEY_TAG", "")
+"""What torch adds to the keys of inductor's caches for whoever asks."""
 STEADY: dict[str, str | int | bool | Callable[..., Any]] = {"triton.cudagraphs": True}
 """CUDA graphs alone. What cuDNN or inductor find fastest by trial differs from process to process.
 
@@ -99,6 +102,7 @@ def resnet50_cifar(steps: Steps, rung: str) -> None:
     """
     torch.manual_seed(0)
     torch.backends.cudnn.benchmark = reached(rung, "cudnn_benchmark") and rung != "steady"
+    torch.backends.cuda.matmul.allow_tf32 = tried(rung)
     layout = torch.channels_last if reached(rung, "channels_last") else torch.contiguous_format
     eager = network().to(device=DEVICE, memory_format=layout)  # type: ignore[call-overload]
     model = compiled(eager, rung)
@@ -194,14 +198,24 @@ def reached(rung: str, other: str) -> bool:
     return RUNGS.index(rung) >= RUNGS.index(other)
 
 
+def tried(rung: str) -> bool:
+    """Whether inductor chooses products by trial, and has convolutions of 1x1 among them.
+
+    Convolutions are computed in TF32 unless that is forbidden, products only where it is allowed: without, the rung
+    max_autotune took 39.7 ms a step on an H200, and compile 35.6 on another.
+    """
+    return reached(rung, "max_autotune") and rung != "steady"
+
+
 def compiled(model: nn.Module, rung: str) -> Callable[[Tensor], Tensor]:
     """The model as a rung runs it."""
     if not reached(rung, "compile"):
         return model
     if SMALL:
         return torch.compile(model, backend="eager")
-    if reached(rung, "max_autotune") and rung != "steady":
+    if tried(rung):
         one_ptxas()
+    keep_apart(rung)
     own = {"exhaustive": EXHAUSTIVE, "steady": STEADY}
     return torch.compile(model, options=own.get(rung, AUTOTUNED if reached(rung, "max_autotune") else None))
 
@@ -217,6 +231,18 @@ def one_ptxas() -> None:
     own = Path(torch.__file__).parent / "bin" / "ptxas"
     if own.is_file():
         os.environ.setdefault("TRITON_PTXAS_PATH", str(own))
+
+
+def keep_apart(rung: str) -> None:
+    """Give what is compiled for float16 a place of its own in inductor's caches.
+
+    In torch 2.11 the key of a compiled graph has it that there is autocast, and not to which type: with the caches of
+    grad_scaler the rung autocast trained in float16 without a scaler, and the names of its kernels alone showed it
+    (pytorch pull request 181564).
+    """
+    settings = getattr(torch.compiler, "config", None)
+    if settings is not None and hasattr(settings, "cache_key_tag"):
+        settings.cache_key_tag = f"{CACHE_KEY_TAG}float16" if rung == "grad_scaler" else CACHE_KEY_TAG
 
 
 class Residual(nn.Module):

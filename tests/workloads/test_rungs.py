@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -166,6 +167,47 @@ def test_inductor_knows_the_options_of_the_search_and_of_the_exhaustive_one(load
     torch.compile(torch.nn.Identity(), options=options)
     with pytest.raises(RuntimeError, match="Unexpected optimization option no_such_option"):
         torch.compile(torch.nn.Identity(), options={"no_such_option": True})
+
+
+def test_kernels_on_trial_are_built_with_the_ptxas_of_torch_unless_another_is_asked_for(
+    load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one_ptxas = load("resnet50_cifar").one_ptxas
+    monkeypatch.setattr(torch, "__file__", str(tmp_path / "__init__.py"))
+    monkeypatch.setenv("TRITON_PTXAS_PATH", "of the caller")
+    monkeypatch.delenv("TRITON_PTXAS_PATH")
+    one_ptxas()
+    assert "TRITON_PTXAS_PATH" not in os.environ
+
+    ptxas = tmp_path / "bin" / "ptxas"
+    ptxas.parent.mkdir()
+    ptxas.touch()
+    one_ptxas()
+    assert os.environ["TRITON_PTXAS_PATH"] == str(ptxas)
+
+    monkeypatch.setenv("TRITON_PTXAS_PATH", "of the caller")
+    one_ptxas()
+    assert os.environ["TRITON_PTXAS_PATH"] == "of the caller"
+
+
+@pytest.mark.parametrize("asked", [None, "of the caller"])
+def test_graphs_for_float16_are_kept_apart_from_those_for_bfloat16(
+    load: Load, asked: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = getattr(torch.compiler, "config", None)
+    if settings is None or not hasattr(settings, "cache_key_tag"):
+        pytest.skip(f"torch {torch.__version__} has no tag for its caches' keys")
+    if asked is not None:
+        monkeypatch.setenv("TORCH_COMPILE_CACHE_KEY_TAG", asked)
+    keep_apart = load("resnet50_cifar").keep_apart
+    tags = {}
+    with settings.patch(cache_key_tag=asked or ""):
+        for rung in RUNGS["resnet50_cifar"]:
+            keep_apart(rung)
+            tags[rung] = settings.cache_key_tag
+
+    assert tags.pop("grad_scaler") == f"{asked or ''}float16"
+    assert set(tags.values()) == {asked or ""}
 
 
 @pytest.mark.parametrize(
