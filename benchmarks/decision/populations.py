@@ -10,6 +10,7 @@ an outlier:
 | mix | 0.3-2 %, log-uniform by workload | 0.5 % | 3 % of runs, +5 to +50 % | a third of the workloads |
 | two speeds | 0.5 % | 0.5 % | none | all, and far apart |
 | noisy | 2-5 %, log-uniform by workload | 0.5 % | none | none |
+| noisier host | 0.3 % when it was blessed, 3 % in the gate | 0.2 % | none | none |
 
 A baseline is 10 runs, 2 on each of 5 occasions. A gate is one new occasion, with a slow drift: linear in the number of
 processes started, SD 0.1 % per 10 of them. Candidate and reference runs of a duet share that occasion and that drift.
@@ -76,6 +77,8 @@ class Population:
     """Share of workloads."""
     mode_distance: tuple[float, float] = MODE_DISTANCE
     """Of the two modes, in logs; uniform, one for each workload."""
+    noisier: float = 1.0
+    """What the run SD of blessed runs is multiplied by in the gate, in both sides of a duet."""
 
 
 POPULATIONS: Final = (
@@ -104,6 +107,13 @@ POPULATIONS: Final = (
         mode_distance=(0.1, 0.6),
     ),
     Population(name="noisy", told="run SD 2-5 %, occasion SD 0.5 %", run_sd=(0.02, 0.05), occasion_sd=0.005),
+    Population(
+        name="noisier host",
+        told="as quiet when it was blessed, run SD 3 % in the gate",
+        run_sd=(0.003, 0.003),
+        occasion_sd=0.002,
+        noisier=10.0,
+    ),
 )
 
 
@@ -168,18 +178,18 @@ def draw(population: Population, gate: int) -> World:
     shifts = rng.normal(size=(len(specs), OCCASIONS + 1)) * (by_occasion * population.occasion_sd)[:, None]
     slope = rng.normal(size=len(specs)) * by_occasion * DRIFT_SD
 
-    def side(shift: NDArray[np.float64]) -> _Runs:
+    def side(shift: NDArray[np.float64], *, noisier: float) -> _Runs:
         runs = shift.shape[1]
-        noise = shift + rng.normal(size=shift.shape) * run_sds[:, None]
+        noise = shift + rng.normal(size=shift.shape) * run_sds[:, None] * noisier
         noise[SIMULATED.index(Metric.STEP_MS)] += distance * (rng.random(runs) < slow_chance)
         is_outlier = rng.random(runs) < population.outliers
         return _Runs(noise=noise, loss=np.where(is_outlier, rng.uniform(*OUTLIER_LOSS, size=runs), 0.0))
 
     here = np.repeat(shifts[:, -1:], MOST_RUNS, axis=1)
     return World(
-        blessed=side(np.repeat(shifts[:, :-1], RUNS_AN_OCCASION, axis=1)),
-        candidate=side(here),
-        reference=side(here),
+        blessed=side(np.repeat(shifts[:, :-1], RUNS_AN_OCCASION, axis=1), noisier=1.0),
+        candidate=side(here, noisier=population.noisier),
+        reference=side(here, noisier=population.noisier),
         slope=slope,
     )
 

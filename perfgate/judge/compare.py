@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import chdtrc, stdtr, stdtrit
+from scipy.special import chdtrc, fdtrc, stdtr, stdtrit
 
 Floats = NDArray[np.float64]
 
@@ -25,6 +25,8 @@ _FEWEST_OCCASIONS = 3
 """Over fewer, a baseline tells next to nothing of what they differ by."""
 _OCCASIONS_ALPHA = 0.05
 """How improbable its occasions must be for what is believed of them to be given up."""
+_UNLIKE_ALPHA = 0.05
+"""How improbable it must be that both sides' runs differ alike for each to have a variance of its own."""
 _MOST_DF = 1e9
 """Student's t is the normal distribution long before this; beyond it the quantile functions lose their footing."""
 
@@ -56,6 +58,8 @@ class Comparison:
     """SD between occasions; 0 where both sets were measured on the same ones, as in a duet."""
     occasions: int
     """Occasions that the baseline spans."""
+    lost_df: float = 0.0
+    """Degrees of freedom that `run_sd` lacks because the side of fewer runs differs more, and speaks for itself."""
     in_pairs: bool = False
     """Whether each candidate run was compared with the baseline run of its own pair."""
 
@@ -98,7 +102,7 @@ class Comparison:
         """Degrees of freedom that `run_sd` rests on."""
         if self.in_pairs:
             return self.prior_df + self.candidate_runs - 1
-        return self.prior_df + self.baseline_runs + self.candidate_runs - 2
+        return self.prior_df + self.baseline_runs + self.candidate_runs - 2 - self.lost_df
 
     def margin(self, confidence: float) -> float:
         """Half a width: a one-sided bound at `confidence` (0.5-1) lies this far from the estimate."""
@@ -167,12 +171,23 @@ def compare(
     """Compare kept runs of both sides, shape (n,) each and at least one run.
 
     The estimate is the difference of their means, v of `run_sd_of` pooled within both: nb + nc - 2 degrees of freedom.
-    Numbers must be below `LARGEST` in size. The order of runs changes nothing, to the last bit.
+    Where the side of fewer runs, at most half, differs improbably more than the other, each has a v of its own (Welch
+    1947): a host that is noisier than on the day of the blessing is not taken for a quiet one. Numbers must be below
+    `LARGEST` in size. The order of runs changes nothing, to the last bit.
     """
     both = (np.sort(baseline), np.sort(candidate))
     means = [float(np.mean(side)) for side in both]
-    within = sum(float(np.sum(np.square(side - mean))) for side, mean in zip(both, means, strict=True))
-    run_sd, prior_df = run_sd_of(within, df=len(baseline) + len(candidate) - 2, prior=prior)
+    within = [float(np.sum(np.square(side - mean))) for side, mean in zip(both, means, strict=True)]
+    runs = [len(side) for side in both]
+    run_sd, prior_df = run_sd_of(sum(within), df=sum(runs) - 2, prior=prior)
+    lost_df = 0.0
+    if _unlike(within, runs, prior=prior):
+        own = [run_sd_of(squares, df=n - 1, prior=prior) for squares, n in zip(within, runs, strict=True)]
+        parts = [sd * sd / n for (sd, _), n in zip(own, runs, strict=True)]
+        told = [believed + n - 1 for (_, believed), n in zip(own, runs, strict=True)]
+        run_sd = math.sqrt(sum(parts) / sum(1 / n for n in runs))
+        df = sum(parts) ** 2 / sum(part * part / one for part, one in zip(parts, told, strict=True))
+        lost_df = prior_df + sum(runs) - 2 - df
     return Comparison(
         estimate=means[1] - means[0],
         run_sd=run_sd,
@@ -181,7 +196,25 @@ def compare(
         candidate_runs=len(candidate),
         occasion_sd=occasion_sd,
         occasions=occasions,
+        lost_df=lost_df,
     )
+
+
+def _unlike(within: Sequence[float], runs: Sequence[int], *, prior: Prior) -> bool:
+    """Whether the side of fewer runs differs more than was believed, and improbably more than the other (F, one-sided).
+
+    Where it is the side of more, or the other has less than twice as many, v pooled within both is next to what each of
+    its own would come to, and has more degrees of freedom.
+    """
+    few = runs.index(min(runs))
+    many = 1 - few
+    if runs[few] == 1 or runs[many] < 2 * runs[few]:
+        return False
+    variances = [squares / (n - 1) for squares, n in zip(within, runs, strict=True)]
+    if variances[few] <= prior.sd * prior.sd:
+        return False
+    ratio = variances[few] / max(variances[many], FLOOR_SD * FLOOR_SD)
+    return float(fdtrc(runs[few] - 1, runs[many] - 1, ratio)) <= _UNLIKE_ALPHA
 
 
 def compare_pairs(differences: Floats, *, prior: Prior) -> Comparison:

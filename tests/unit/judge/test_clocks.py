@@ -66,7 +66,7 @@ def test_a_clock_never_fails_before_three_runs(runs: int) -> None:
 
 def test_within_budget_comes_before_a_loss_that_is_shown_but_small() -> None:
     # kernel time repeats so well that +0.6 % is certain (p < 1e-5): it is a loss, and shown to be within budget
-    row = judged(times(1.006), rule=KERNEL, blessed=[10.0, 10.001, 9.999, 10.0, 10.0] * 2).row
+    row = judged([10.06, 10.061, 10.059], rule=KERNEL, blessed=[10.0, 10.001, 9.999, 10.0, 10.0] * 2).row
     assert row.outcome is Outcome.PASSED
     assert row.p_value is not None
     assert row.p_value < 1e-5

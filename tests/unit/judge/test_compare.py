@@ -53,6 +53,54 @@ def test_a_stronger_prior_weighs_more() -> None:
     assert c.run_sd == pytest.approx(((4 * 0.01**2 + 1e-4) / 6) ** 0.5)
 
 
+QUIET, NOISY = np.array([0.0, 0.001, -0.001, 0.0005, -0.0005, 0.0002]), np.array([0.03, 0.06, 0.0])
+
+
+@pytest.mark.parametrize(("before", "after"), [(QUIET, NOISY), (NOISY, QUIET)])
+def test_where_the_side_of_fewer_runs_is_noisier_each_has_its_own_variance(before: Floats, after: Floats) -> None:
+    c = compare(before, after, prior=Prior(sd=1e-5), occasion_sd=0.0, occasions=1)
+    welch = stats.ttest_ind(after, before, equal_var=False, alternative="greater")
+    assert c.p_slower == pytest.approx(welch.pvalue)
+    assert c.df == pytest.approx(welch.df)
+    assert c.estimate / c.standard_error == pytest.approx(welch.statistic)
+
+
+def test_each_variance_is_moderated_by_the_prior_on_its_own() -> None:
+    # Both of NOISY's degrees of freedom say 9e-4, 4 times the prior's variance: 1/16 of its weight is left
+    c = compare(QUIET, NOISY, prior=Prior(sd=0.015), occasion_sd=0.0, occasions=1)
+    left = 2 / 16
+    noisy = (left * 2.25e-4 + 1.8e-3) / (left + 2)
+    quiet = (2 * 2.25e-4 + float(np.sum(np.square(QUIET - QUIET.mean())))) / (2 + 5)
+    assert c.standard_error**2 == pytest.approx(quiet / 6 + noisy / 3)
+    parts = (quiet / 6) ** 2 / (2 + 5) + (noisy / 3) ** 2 / (left + 2)
+    assert c.run_df == pytest.approx((quiet / 6 + noisy / 3) ** 2 / parts)
+
+
+def test_a_side_is_only_noisier_where_chance_would_not_make_it_so() -> None:
+    # F(2, 5) is 5.79 at 5 %
+    for times, pooled in ((5.7, True), (5.9, False)):
+        scale = (times * float(np.var(QUIET, ddof=1)) / float(np.var(NOISY, ddof=1))) ** 0.5
+        c = compare(QUIET, NOISY * scale, prior=Prior(sd=1e-5), occasion_sd=0.0, occasions=1)
+        assert (c.lost_df == 0) is pooled
+        assert stats.f(2, 5).sf(times) == pytest.approx(0.05, abs=0.002)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "sd"),
+    [
+        pytest.param(QUIET, NOISY, 0.03, id="no more than was believed"),
+        pytest.param(np.zeros(6), np.array([0.0, 0.0004, -0.0004]), 0.0001, id="both below the floor"),
+        pytest.param(QUIET, np.array([0.03]), 0.0001, id="one run"),
+        pytest.param(QUIET[:5], NOISY, 0.0001, id="fewer than twice as many on the quiet side"),
+        pytest.param(QUIET[:3], np.tile(NOISY, 2), 0.0001, id="the noisy side has more runs"),
+    ],
+)
+def test_both_sides_are_pooled(before: Floats, after: Floats, sd: float) -> None:
+    c = compare(before, after, prior=Prior(sd=sd), occasion_sd=0.0, occasions=1)
+    assert c.lost_df == 0
+    assert c.run_df == pytest.approx(c.prior_df + len(before) + len(after) - 2)
+
+
 @pytest.mark.parametrize("df", [2.0, 4.0])
 def test_a_prior_below_what_runs_differ_by_weighs_less(df: float) -> None:
     # SS / 2 = 5e-5, twice the prior's 2.5e-5: a quarter of its weight is left
@@ -84,10 +132,11 @@ def test_where_runs_begin_to_belie_the_prior_nothing_jumps(runs: list[float]) ->
 
 
 def test_the_order_of_runs_changes_no_bit() -> None:
-    runs = np.array([0.1, 0.7, 0.30000000000000004, 1e-17, 0.2])
-    one = compare(runs, runs[:3], prior=Prior(sd=0.005), occasion_sd=0.005, occasions=3)
-    other = compare(runs[::-1], runs[2::-1], prior=Prior(sd=0.005), occasion_sd=0.005, occasions=3)
-    assert one == other
+    runs = np.array([0.1, 0.7, 0.30000000000000004, 1e-17, 0.2, 0.6])
+    for before in (runs, runs * 0.01):
+        one = compare(before, runs[:3], prior=Prior(sd=0.005), occasion_sd=0.005, occasions=3)
+        other = compare(before[::-1], runs[2::-1], prior=Prior(sd=0.005), occasion_sd=0.005, occasions=3)
+        assert one == other
 
 
 def test_an_occasion_sd_far_above_the_run_sd_leaves_df_finite() -> None:

@@ -663,12 +663,12 @@ def test_a_budget_beyond_the_anchors_does_not_hide_a_creep() -> None:
 
 def test_medians_that_a_step_was_reckoned_by_are_in_its_distance_from_the_anchor() -> None:
     """Of 10 and of 3 runs: what is shown to be beyond the budget is not, where those may be off."""
-    baseline = blessed({M.STEP_MS: [10.4 * j for j in JITTER]}, anchor_ms=10.0)
+    baseline = blessed({M.STEP_MS: [10.4 * (1 + 4 * (j - 1)) for j in JITTER]}, anchor_ms=10.0)
     found = [
-        creep(baseline, [10.76, 10.62, 10.84], Terms(), anchor_budget=0.05, medians=of) for of in ((), (10,), (10, 3))
+        creep(baseline, [10.80, 10.66, 10.88], Terms(), anchor_budget=0.05, medians=of) for of in ((), (10,), (10, 3))
     ]
     assert [one.shown for one in found if one is not None] == [True, True, False]
-    assert [round(100 * (one.high - one.low), 1) for one in found if one is not None] == [4.2, 4.4, 4.8]
+    assert [round(100 * (one.high - one.low), 1) for one in found if one is not None] == [4.8, 5.0, 5.8]
 
 
 def test_occasions_that_belie_what_is_believed_of_them_do_so_before_the_anchor_as_well() -> None:
