@@ -106,8 +106,8 @@ def _simulated(simulated: Simulated) -> list[str]:
             "5 occasions; the gate is a new occasion. A false alarm is REGRESSED where nothing got slower; power is "
             "the share of REGRESSED where step_ms got slower. Runs are all processes started, a duet's baseline runs "
             "included. The budget of step_ms is 2 %: a slowdown of 1 % is within it, and none of it need be found. "
-            "Duets are alternate ones, also of `noisy` and `noisier host`, which a gate would interleave: that form has no "
-            "part in this. `against a revision` is a duet alone, of code without a baseline."
+            "Duets are alternate ones, also of `noisy` and `noisier host`, which a gate would interleave: that form "
+            "has no part in this. `against a revision` is a duet alone, of code without a baseline."
         ),
         "",
         " ".join(_missed(simulated)),

@@ -7,7 +7,7 @@ occasions. The step back is the same with the sides exchanged. Nothing is measur
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from statistics import median
@@ -114,7 +114,7 @@ def _lesson(ladder: Ladder | None, name: str) -> Lesson | None:
 
 def _judge_step(recording: Recording, loop: str, name: str, before_name: str) -> Step:
     ladder = LADDERS.get(loop)
-    now, before = recording.of(loop, name), recording.of(loop, before_name)
+    now, before = _met(recording.of(loop, name), recording.of(loop, before_name))
     published = None if ladder is None else _published_ratio(ladder, name, before_name)
 
     def not_judged(why: str, *, ratio: float | None = None) -> Step:
@@ -143,6 +143,22 @@ def _judge_step(recording: Recording, loop: str, name: str, before_name: str) ->
         published=published,
         where={} if lesson is None else _where(lesson, before, now),
     )
+
+
+def _met(now: RecordedRung | None, before: RecordedRung | None) -> tuple[RecordedRung | None, RecordedRung | None]:
+    """Their runs on GPUs that both ran on, if a duet can be looked at with them; all, if not.
+
+    What another host launches slower, or another GPU computes slower, is no part of what a rung adds.
+    """
+    if now is None or before is None:
+        return now, before
+    there = {run.machine for run in now.sound} & {run.machine for run in before.sound}
+    met = _on(now, there), _on(before, there)
+    return met if all(len(rung.sound) >= FIRST_LOOK for rung in met) else (now, before)
+
+
+def _on(rung: RecordedRung, machines: Container[int]) -> RecordedRung:
+    return rung.model_copy(update={"runs": tuple(run for run in rung.runs if run.machine in machines)})
 
 
 def verdict_of(reference: RecordedRung, candidate: RecordedRung, machines: Sequence[Machine]) -> Verdict:
@@ -291,10 +307,17 @@ def _is_open(metric: Metric, up: Verdict, down: Verdict) -> bool:
     """Whether it may yet have moved as it should: neither way has shown anything else."""
     there, back = _outcome(up, metric), _outcome(down, metric)
     return (
-        there in (Outcome.IMPROVED, Outcome.INCONCLUSIVE)
+        (there in (Outcome.IMPROVED, Outcome.INCONCLUSIVE) or _fell_by_chance(up.of(metric)))
         and back in (Outcome.REGRESSED, Outcome.INCONCLUSIVE)
         and Outcome.INCONCLUSIVE in (there, back)
     )
+
+
+def _fell_by_chance(row: MetricVerdict | None) -> bool:
+    """Whether a count that varies fell, and too few runs tell it from chance: a gate has no other word for it."""
+    if row is None or row.outcome is not Outcome.PASSED or row.exact is not False:
+        return False
+    return (row.now or 0.0) < (row.baseline or 0.0)
 
 
 def _not_there(lesson: Lesson, before: RecordedRung, now: RecordedRung) -> list[str]:

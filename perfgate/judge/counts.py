@@ -18,7 +18,7 @@ _CONFIRMED = 2
 _CHANCE = 0.005
 """What a look may spend of alpha, 1 %, on counts that vary: there are up to four, of the same runs and more."""
 _FAR = 2.0
-"""Spreads of the blessed runs, lowest to highest, beyond which a rise of a count that varies is no chance.
+"""Spreads of the blessed runs, lowest to highest, beyond which a change of a count that varies is no chance.
 
 Where three runs all lie so far above five blessed ones: 0.11 % of 200 000 simulated draws from a log-normal
 distribution (sigma 1), fewer from an exponential, a uniform or a normal one.
@@ -56,10 +56,10 @@ def judge_count(
     above all of `blessed` by chance; `varying` such counts are judged together. `in_pairs` says that each further run
     brings one more of `blessed`.
     """
-    limit = max(blessed)
+    limit, least = max(blessed), min(blessed)
     risen = [value for value in now if value > limit and not same((value, limit))]
-    fallen = [value for value in now if exact and value < limit and not same((value, limit))]
-    bound = "exact" if exact else f"not exact: {amount(min(blessed))} to {amount(limit)} in the baseline"
+    fallen = [value for value in now if value < least and not same((value, least))]
+    bound = "exact" if exact else f"not exact: {amount(least)} to {amount(limit)} in the baseline"
     runs = len(now)
 
     def row(outcome: Outcome, reason: str, values: Sequence[float] = now) -> MetricVerdict:
@@ -88,7 +88,7 @@ def judge_count(
         return CountJudgement(row=row(Outcome.PASSED, once), remark=f"{metric} {once}")
     if risen:
         chance = _chance(len(risen), of=runs, blessed=len(blessed))
-        if chance * varying <= _CHANCE or _is_far(now, blessed):
+        if chance * varying <= _CHANCE or _is_above(now, blessed):
             return CountJudgement(row=row(Outcome.REGRESSED, rise, risen))
         told = (
             f"{rise} in {len(risen)} of {plural(runs, 'run')}, as chance alone has it in {percent(chance)} % of gates"
@@ -98,10 +98,12 @@ def judge_count(
             return CountJudgement(row=row(Outcome.INCONCLUSIVE, told, risen), shown_by=shown_by)
         return CountJudgement(row=row(Outcome.PASSED, told), remark=f"{metric} {told}")
     if len(fallen) == runs:
-        fall = f"fell from {amount(limit)} to {amount(middle(fallen))} per step ({bound})"
-        return CountJudgement(row=row(Outcome.IMPROVED, fall))
-    if fallen:
-        some = f"fell from {amount(limit)} in {len(fallen)} of {plural(runs, 'run')}"
+        shown = exact or _chance(runs, of=runs, blessed=len(blessed)) * varying <= _CHANCE
+        if shown or _is_above(_negative(now), _negative(blessed)):
+            fall = f"fell from {amount(least)} to {amount(middle(fallen))} per step ({bound})"
+            return CountJudgement(row=row(Outcome.IMPROVED, fall))
+    elif fallen and exact:
+        some = f"fell from {amount(least)} in {len(fallen)} of {plural(runs, 'run')}"
         return CountJudgement(row=row(Outcome.PASSED, some), remark=f"{metric} {some}")
     return CountJudgement(row=row(Outcome.PASSED, "unchanged (exact)" if exact else f"within its maximum ({bound})"))
 
@@ -111,8 +113,13 @@ def same(values: Sequence[float]) -> bool:
     return all(math.isclose(value, values[0], rel_tol=1e-9, abs_tol=1e-9) for value in values)
 
 
-def _is_far(now: Sequence[float], blessed: Sequence[float]) -> bool:
-    """Whether every run lies beyond what the blessed ones leave room for."""
+def _negative(values: Sequence[float]) -> Sequence[float]:
+    """A fall of these is a rise."""
+    return [-value for value in values]
+
+
+def _is_above(now: Sequence[float], blessed: Sequence[float]) -> bool:
+    """Whether every run lies above what the blessed ones leave room for."""
     spread = max(blessed) - min(blessed)
     enough = len(now) >= _FAR_RUNS and len(blessed) >= _FAR_BLESSED
     return enough and spread > 0 and min(now) > max(blessed) + _FAR * spread

@@ -558,12 +558,12 @@ def test_a_named_metric_that_stays_is_what_differs_though_the_rung_is_faster() -
 
 
 def test_a_count_that_rises_beside_the_gain_is_its_price() -> None:
-    graphs = {**OVERLAP, Metric.KERNEL_MS: 40.0, Metric.STEP_MS: 50.0, Metric.LAUNCHES: 4, Metric.GRAPH_LAUNCHES: 3}
-    step = only_step(measured("resnet50_cifar", {"compile": OVERLAP, "max_autotune": graphs}), "max_autotune")
+    scaled = {**OVERLAP, Metric.KERNEL_MS: 40.0, Metric.STEP_MS: 50.0, Metric.LAUNCHES: 390, Metric.SYNCS: 1}
+    step = only_step(measured("resnet50_cifar", {"max_autotune": OVERLAP, "grad_scaler": scaled}), "grad_scaler")
     assert step.up is not None
     assert step.up.outcome is Outcome.REGRESSED
-    assert (step.finding, step.why) == (Finding.AT_A_PRICE, ("graph_launches worse",))
-    assert step.counts() == ("launches 400 -> 4", "graph_launches 0 -> 3")
+    assert (step.finding, step.why) == (Finding.AT_A_PRICE, ("syncs worse",))
+    assert step.counts() == ("launches 400 -> 390", "syncs 0 -> 1")
 
 
 def test_of_either_metric_one_is_enough() -> None:
@@ -582,7 +582,8 @@ def test_of_either_metric_one_is_enough() -> None:
 def test_graphs_in_which_no_kernel_is_faster_are_as_taught_and_so_is_a_scaler_that_is_gone() -> None:
     graphs = {**OVERLAP, Metric.STEP_MS: 50.0, Metric.LAUNCHES: 4, Metric.GRAPH_LAUNCHES: 3}
     step = only_step(measured("resnet50_cifar", {"compile": OVERLAP, "max_autotune": graphs}), "max_autotune")
-    assert (step.finding, step.why) == (Finding.AT_A_PRICE, ("graph_launches worse",))
+    assert step.finding is Finding.AS_TAUGHT
+    assert step.counts() == ("launches 400 -> 4", "graph_launches 0 -> 3")
     scaled = {**graphs, Metric.STEP_MS: 55.0, Metric.SYNCS: 1, Metric.D2H_COPIES: 1}
     step = only_step(measured("resnet50_cifar", {"grad_scaler": scaled, "autocast": graphs}), "autocast")
     assert step.finding is Finding.AS_TAUGHT
@@ -706,6 +707,42 @@ def test_a_gain_beside_a_clock_that_is_open_is_not_settled() -> None:
     )
     step = only_step(recording, "pinned")
     assert (step.finding, step.why) == (Finding.NOT_SETTLED, ("kernel_ms open after 3 runs",))
+
+
+def test_a_count_that_varies_and_fell_in_too_few_runs_leaves_a_lesson_open() -> None:
+    launches = [738.0, 739.0, 739.0]
+    compiled = [run_of({**OVERLAP, Metric.LAUNCHES: of}, number=n) for n, of in enumerate(launches)]
+    with_graphs = {**OVERLAP, Metric.STEP_MS: 60.0, Metric.LAUNCHES: 37, Metric.GRAPH_LAUNCHES: 2}
+    recording = Recording(
+        perfgate="0.1.0",
+        machines=(H200,),
+        rungs=(
+            rung_with("resnet50_cifar", "compile", compiled),
+            rung_with("resnet50_cifar", "max_autotune", [run_of(with_graphs, number=n) for n in range(3)]),
+        ),
+    )
+    step = only_step(recording, "max_autotune")
+    assert step.finding is Finding.NOT_SETTLED
+    assert step.why == ("launches is PASSED; kernel_ms is PASSED",)
+
+
+def test_runs_of_gpus_that_only_one_rung_ran_on_are_not_compared() -> None:
+    slow = {metric: 2 * value if metric.endswith("_ms") else value for metric, value in WORKERS.items()}
+
+    def on(machine: int, values: Values, runs: int) -> list[RecordedRun]:
+        return [run_of(values, number=n).model_copy(update={"machine": machine}) for n in range(runs)]
+
+    def step_of(serial: list[RecordedRun], workers: list[RecordedRun]) -> Step:
+        rungs = rung_with("resnet18_input", "serial", serial), rung_with("resnet18_input", "workers", workers)
+        other = H200.model_copy(update={"gpus": (H200.gpus[0].model_copy(update={"uuid": "GPU-9"}),)})
+        return only_step(Recording(perfgate="0.1.0", machines=(H200, other), rungs=rungs), "workers")
+
+    met = step_of(on(0, SERIAL, 3), on(0, WORKERS, 3) + on(1, slow, 4))
+    assert met.ratio == pytest.approx(3.0)
+    assert met.up is not None
+    assert met.up.runs == 3
+    too_few_met = step_of(on(0, SERIAL, 3), on(0, WORKERS, 2) + on(1, slow, 5))
+    assert too_few_met.ratio == pytest.approx(1.5, rel=0.01)
 
 
 # What is shown

@@ -38,6 +38,22 @@ VARYING = [4.0, 6.0, 5.0, 4.0, 5.0]
         (VARYING * 2, [7] * 3, Outcome.REGRESSED, "rose from 6 to 7 per step (not exact: 4 to 6 in the baseline)"),
         ([4, 6], [6, 5], Outcome.PASSED, "within its maximum (not exact: 4 to 6 in the baseline)"),
         ([4, 6], [1, 1], Outcome.PASSED, "within its maximum (not exact: 4 to 6 in the baseline)"),
+        (VARYING, [3, 2] * 3, Outcome.IMPROVED, "fell from 4 to 2.5 per step (not exact: 4 to 6 in the baseline)"),
+        (VARYING * 2, [3] * 3, Outcome.IMPROVED, "fell from 4 to 3 per step (not exact: 4 to 6 in the baseline)"),
+        (VARYING, [3] * 4, Outcome.PASSED, "within its maximum (not exact: 4 to 6 in the baseline)"),
+        (VARYING * 2, [3] * 9 + [4], Outcome.PASSED, "within its maximum (not exact: 4 to 6 in the baseline)"),
+        (
+            [739, 738, 738, 739, 739],
+            [37] * 3,
+            Outcome.IMPROVED,
+            "fell from 738 to 37 per step (not exact: 738 to 739 in the baseline)",
+        ),
+        (
+            [739, 738, 738, 739, 739],
+            [736] * 3,
+            Outcome.PASSED,
+            "within its maximum (not exact: 738 to 739 in the baseline)",
+        ),
     ],
 )
 def test_a_count_is_judged(blessed: list[float], now: list[float], outcome: Outcome, reason: str) -> None:
