@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from perfgate.judge.clocks import ClockJudgement, ClockRule, judge_clock
 from perfgate.judge.compare import Prior, middle
 from perfgate.judge.counts import CountJudgement, judge_count, same
+from perfgate.judge.graphs import IN_GRAPHS, GraphsForLaunches, graphs_for_launches, with_idle_time
 from perfgate.judge.stages import STORED_PLAN, Plan
-from perfgate.judge.words import amount
 from perfgate.model.baseline import Baseline, BlessedRun
 from perfgate.model.metric import COUNTS, GATED_CLOCKS, METRICS, Basis, ClockSpec, Metric
 from perfgate.model.outcome import Outcome
@@ -120,24 +120,27 @@ def _judge_count(metric: Metric, places: Sequence[_Place], terms: Terms, *, vary
     return judged[0]
 
 
-def _excused(graphs: CountJudgement, baseline: Baseline, runs: Sequence[Run]) -> CountJudgement:
-    """Let CUDA graphs pass where there were none, and they take the place of more kernels launched one by one.
+def _excused(count: CountJudgement, came: GraphsForLaunches) -> CountJudgement:
+    """Let graphs pass that took the place of launches: a host that launches less does less for the same work."""
+    if count.row.outcome not in (Outcome.REGRESSED, Outcome.INCONCLUSIVE):
+        return count
+    row = count.row.model_copy(update={"outcome": Outcome.PASSED, "reason": came.told})
+    return CountJudgement(row=row, remark=f"{count.row.metric} {came.told}")
 
-    A host that launches less in every run than in any blessed one does less for the same work. Of graphs that were
-    there before a rise may be a graph that broke in two, whatever else fell.
+
+def _kernels_in_graphs(clock: ClockJudgement, baseline: Baseline, runs: Sequence[Run]) -> ClockJudgement:
+    """Judge kernel time together with idle time, where graphs that were traced whole hold both.
+
+    What was idle between two launches is within a graph's span now, and no kernel is slower for it.
     """
-    before, after = baseline.values(Metric.LAUNCHES), [run.value(Metric.LAUNCHES) for run in runs]
-    now = [run.value(Metric.GRAPH_LAUNCHES) for run in runs]
-    rose = graphs.row.outcome in (Outcome.REGRESSED, Outcome.INCONCLUSIVE)
-    if not rose or any(baseline.values(Metric.GRAPH_LAUNCHES)) or not before:
-        return graphs
-    both = [kernels + of for kernels, of in zip(after, now, strict=True) if kernels is not None and of is not None]
-    if len(both) < len(runs) or max(both) >= min(before):
-        return graphs
-    fewer = middle(before) - middle([kernels for kernels in after if kernels is not None])
-    told = f"rose from 0 to {amount(graphs.row.now or 0.0)} per step in place of {amount(fewer)} launches"
-    row = graphs.row.model_copy(update={"outcome": Outcome.PASSED, "reason": told})
-    return CountJudgement(row=row, remark=f"{Metric.GRAPH_LAUNCHES} {told}")
+    sums = with_idle_time(baseline, runs)
+    if clock.row.outcome not in (Outcome.REGRESSED, Outcome.INCONCLUSIVE) or sums is None:
+        return clock
+    together = judge_clock(clock.rule, *sums, step_ms=None)
+    if together.row.outcome not in (Outcome.PASSED, Outcome.IMPROVED):
+        return clock
+    reason = f"{clock.row.reason}; within it together with gap_ms: {IN_GRAPHS}"
+    return replace(together, row=clock.row.model_copy(update={"outcome": Outcome.PASSED, "reason": reason}))
 
 
 def judge_rows(baseline: Baseline, runs: Sequence[Run], terms: Terms) -> Rows:
@@ -154,6 +157,7 @@ def judge_rows(baseline: Baseline, runs: Sequence[Run], terms: Terms) -> Rows:
         if baseline.values(metric) and all(run.value(metric) is not None for run in runs)
     }
     varying = sum(not place.exact for places in counted.values() for place in places)
+    came = graphs_for_launches(baseline, runs)
     # Of a loop that is known to use no GPU, or whose GPU was not traced, each row would say the same.
     on_gpu = any(one.values.keys() - {Metric.STEP_MS, *_CALLS} for run in runs for one in run.processes)
     for metric, spec in METRICS.items():
@@ -175,14 +179,16 @@ def judge_rows(baseline: Baseline, runs: Sequence[Run], terms: Terms) -> Rows:
             judged.rows.append(row)
         elif spec.clock is None:
             count = _judge_count(metric, counted[metric], terms, varying=varying)
-            if metric is Metric.GRAPH_LAUNCHES:
-                count = _excused(count, baseline, runs)
+            if metric is Metric.GRAPH_LAUNCHES and came is not None:
+                count = _excused(count, came)
             judged.counts.append(count)
             judged.rows.append(count.row)
         else:
             rule = rule_of(metric, spec.clock, baseline, terms, clocks=sharing)
             why_no_step = why_absent(runs, Metric.STEP_MS)
             clock = judge_clock(rule, blessed, found, step_ms=step_ms, why_no_step=why_no_step)
+            if metric is Metric.KERNEL_MS and came is not None and came.traced_whole:
+                clock = _kernels_in_graphs(clock, baseline, runs)
             judged.clocks.append(clock)
             judged.rows.append(clock.row)
     return judged

@@ -723,7 +723,7 @@ def test_a_count_that_varies_and_fell_in_too_few_runs_leaves_a_lesson_open() -> 
     )
     step = only_step(recording, "max_autotune")
     assert step.finding is Finding.NOT_SETTLED
-    assert step.why == ("launches is PASSED; kernel_ms is PASSED",)
+    assert step.why == ("launches is PASSED; gap_ms is PASSED; kernel_ms is PASSED",)
 
 
 def test_runs_of_gpus_that_only_one_rung_ran_on_are_not_compared() -> None:

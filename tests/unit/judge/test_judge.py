@@ -424,55 +424,6 @@ def test_a_varying_count_of_one_rank_does_not_hide_an_exact_one_of_another() -> 
     assert (row.outcome, row.reason) == (Outcome.REGRESSED, told)
 
 
-GRAPHS_FOR_KERNELS = "rose from 0 to 2 per step in place of 701 launches"
-
-
-@pytest.mark.parametrize(
-    ("before", "now", "outcome", "reason"),
-    [
-        pytest.param((738, 0), [(37, 2)] * 3, Outcome.PASSED, GRAPHS_FOR_KERNELS, id="fewer launches"),
-        pytest.param((738, 0), [(37, 2)], Outcome.PASSED, GRAPHS_FOR_KERNELS, id="in the only run so far"),
-        pytest.param((3, 0), [(1, 2)] * 3, Outcome.REGRESSED, "rose from 0 to 2 per step (exact)", id="as many calls"),
-        pytest.param(
-            (738, 0), [(37, 2), (738, 2)], Outcome.REGRESSED, "rose from 0 to 2 per step (exact)", id="not in every run"
-        ),
-        pytest.param(
-            (738, 1), [(37, 2)] * 3, Outcome.REGRESSED, "rose from 1 to 2 per step (exact)", id="a graph that broke"
-        ),
-    ],
-)
-def test_cuda_graphs_in_place_of_launches_are_no_loss(
-    before: tuple[float, float], now: list[tuple[float, float]], outcome: Outcome, reason: str
-) -> None:
-    def counts(pairs: list[tuple[float, float]]) -> Columns:
-        launches, graphs = zip(*pairs, strict=True)
-        return {M.LAUNCHES: list(launches), M.GRAPH_LAUNCHES: list(graphs)}
-
-    runs = {**columns(len(now)), **counts(now)}
-    verdict = judge(blessed({**BASE, **counts([before] * 10)}), measured(runs), Terms()).verdict
-    row = verdict.of(M.GRAPH_LAUNCHES)
-    assert row is not None
-    assert (row.outcome, row.reason) == (outcome, reason)
-    excused = outcome is Outcome.PASSED
-    assert (f"graph_launches {reason}" in verdict.remarks) is excused
-    if excused:
-        assert verdict.outcome is Outcome.IMPROVED
-
-
-def test_cuda_graphs_are_no_gain_where_nobody_counted_launches() -> None:
-    runs = {**columns(3), M.GRAPH_LAUNCHES: [2.0] * 3}
-    row = judge(blessed({**BASE, M.GRAPH_LAUNCHES: [0.0] * 10}), measured(runs), Terms()).verdict.of(M.GRAPH_LAUNCHES)
-    assert row is not None
-    assert row.outcome is Outcome.REGRESSED
-
-
-def test_cuda_graphs_are_no_gain_where_a_run_lacks_its_launches() -> None:
-    then = blessed({**BASE, M.GRAPH_LAUNCHES: [0.0] * 10, M.LAUNCHES: [738.0] * 10})
-    row = judge(then, measured({**columns(3), M.GRAPH_LAUNCHES: [2.0] * 3}), Terms()).verdict.of(M.GRAPH_LAUNCHES)
-    assert row is not None
-    assert row.outcome is Outcome.REGRESSED
-
-
 VARYING: Columns = {**BASE, M.SYNCS: [4.0, 5.0] * 5}
 
 

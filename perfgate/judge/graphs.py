@@ -1,0 +1,69 @@
+"""CUDA graphs that came in place of kernels launched one by one: what of that is no loss; judges nothing itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from perfgate.judge.compare import middle
+from perfgate.judge.words import amount
+from perfgate.model.baseline import Baseline
+from perfgate.model.metric import Metric
+from perfgate.model.sample import WHOLE_GRAPHS, Run
+
+IN_GRAPHS: Final = "CUDA graphs that are traced whole hold the time between their kernels"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GraphsForLaunches:
+    """In every run the host launched graphs, of which there were none, and less in all than in any blessed run."""
+
+    graphs: float
+    launches: float
+    """Fewer per step: the difference of the medians."""
+    traced_whole: bool
+    """Whether in every run a graph is one span, idle time between its kernels included."""
+
+    @property
+    def told(self) -> str:
+        """What became of the count."""
+        return f"rose from 0 to {amount(self.graphs)} per step in place of {amount(self.launches)} launches"
+
+
+def graphs_for_launches(baseline: Baseline, runs: Sequence[Run]) -> GraphsForLaunches | None:
+    """Return the graphs that took the place of launches; None where some run launched none, or as much as before.
+
+    Of graphs that were there before, a rise may be a graph that broke in two, whatever else fell.
+    """
+    before, after = baseline.values(Metric.LAUNCHES), [run.value(Metric.LAUNCHES) for run in runs]
+    then, now = baseline.values(Metric.GRAPH_LAUNCHES), [run.value(Metric.GRAPH_LAUNCHES) for run in runs]
+    known = [(kernels, graphs) for kernels, graphs in zip(after, now, strict=True) if kernels is not None and graphs]
+    if not (before and then and known) or any(then) or len(known) < len(runs):
+        return None
+    if max(kernels + graphs for kernels, graphs in known) >= min(before):
+        return None
+    return GraphsForLaunches(
+        graphs=middle([graphs for _, graphs in known]),
+        launches=middle(before) - middle([kernels for kernels, _ in known]),
+        traced_whole=all(map(_has_whole_graphs, runs)),
+    )
+
+
+def with_idle_time(baseline: Baseline, runs: Sequence[Run]) -> tuple[Sequence[float], Sequence[float]] | None:
+    """Return `kernel_ms` and `gap_ms` together, of each blessed run and of each run; None where one lacks either.
+
+    Idle time that went into a graph's span is in both sums, once.
+    """
+    then = [_together(run.values.get(Metric.KERNEL_MS), run.values.get(Metric.GAP_MS)) for run in baseline.runs]
+    now = [_together(run.value(Metric.KERNEL_MS), run.value(Metric.GAP_MS)) for run in runs]
+    blessed, found = ([value for value in side if value is not None] for side in (then, now))
+    return (blessed, found) if (len(blessed), len(found)) == (len(then), len(now)) else None
+
+
+def _together(kernel_ms: float | None, gap_ms: float | None) -> float | None:
+    return None if kernel_ms is None or gap_ms is None else kernel_ms + gap_ms
+
+
+def _has_whole_graphs(run: Run) -> bool:
+    return any(row.name == WHOLE_GRAPHS and row.kind == "kernel" for one in run.processes for row in one.kernels)

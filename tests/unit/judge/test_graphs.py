@@ -1,0 +1,127 @@
+"""CUDA graphs in place of launches: no loss of a count, and no loss of kernel time where they hold what was idle."""
+
+from __future__ import annotations
+
+import pytest
+from support.judging import Columns, blessed, measured
+
+from perfgate.judge.graphs import IN_GRAPHS
+from perfgate.judge.judge import judge
+from perfgate.judge.rows import Terms
+from perfgate.model.metric import Metric
+from perfgate.model.outcome import Outcome
+from perfgate.model.sample import WHOLE_GRAPHS, KernelSample, ProcessSample, Run
+from perfgate.model.verdict import MetricVerdict, Verdict
+
+M = Metric
+EAGER: Columns = {
+    M.STEP_MS: [10.0, 10.01, 9.99, 10.0, 10.0] * 2,
+    M.KERNEL_MS: [8.0, 8.002, 7.998, 8.001, 7.999] * 2,
+    M.GAP_MS: [2.0, 2.01, 1.99, 2.0, 2.0] * 2,
+    M.LAUNCHES: [738.0] * 10,
+    M.GRAPH_LAUNCHES: [0.0] * 10,
+}
+
+
+def graphed(
+    *, kernel_ms: float = 8.0, gap_ms: float = 0.1, launches: float = 37.0, graphs: float = 2.0, runs: int = 3
+) -> Columns:
+    wobble = [1.0, 1.0003, 0.9997][:runs]
+    return {
+        M.STEP_MS: [(kernel_ms + gap_ms) * by for by in wobble],
+        M.KERNEL_MS: [kernel_ms * by for by in wobble],
+        M.GAP_MS: [gap_ms * by for by in wobble],
+        M.LAUNCHES: [launches] * runs,
+        M.GRAPH_LAUNCHES: [graphs] * runs,
+    }
+
+
+def traced_whole(runs: list[Run]) -> list[Run]:
+    span = KernelSample(name=WHOLE_GRAPHS, count=2.0, gpu_ms=7.9)
+
+    def of(process: ProcessSample) -> ProcessSample:
+        return process.model_copy(update={"kernels": (span,)})
+
+    return [run.model_copy(update={"processes": tuple(map(of, run.processes))}) for run in runs]
+
+
+def without(columns: Columns, metric: Metric) -> Columns:
+    return {name: values for name, values in columns.items() if name is not metric}
+
+
+def row_of(verdict: Verdict, metric: Metric) -> MetricVerdict:
+    row = verdict.of(metric)
+    assert row is not None
+    return row
+
+
+TOOK_THE_PLACE = "rose from 0 to 2 per step in place of 701 launches"
+
+
+@pytest.mark.parametrize("runs", [1, 3])
+def test_graphs_in_place_of_more_launches_are_no_loss(runs: int) -> None:
+    verdict = judge(blessed(EAGER), measured(graphed(runs=runs)), Terms()).verdict
+    row = row_of(verdict, M.GRAPH_LAUNCHES)
+    assert (row.outcome, row.reason) == (Outcome.PASSED, TOOK_THE_PLACE)
+    assert verdict.remarks == (f"graph_launches {TOOK_THE_PLACE}",)
+    assert verdict.outcome is Outcome.IMPROVED
+
+
+@pytest.mark.parametrize(
+    ("there", "here"),
+    [
+        pytest.param((3.0, 0.0), [(1.0, 2.0)] * 3, id="as many calls"),
+        pytest.param((738.0, 0.0), [(37.0, 2.0), (37.0, 2.0), (738.0, 2.0)], id="not in every run"),
+        pytest.param((738.0, 1.0), [(37.0, 2.0)] * 3, id="graphs were there before"),
+    ],
+)
+def test_other_graphs_are_a_rise(there: tuple[float, float], here: list[tuple[float, float]]) -> None:
+    then = {**EAGER, M.LAUNCHES: [there[0]] * 10, M.GRAPH_LAUNCHES: [there[1]] * 10}
+    now = {**graphed(), M.LAUNCHES: [one[0] for one in here], M.GRAPH_LAUNCHES: [one[1] for one in here]}
+    row = row_of(judge(blessed(then), measured(now), Terms()).verdict, M.GRAPH_LAUNCHES)
+    assert (row.outcome, row.reason) == (Outcome.REGRESSED, f"rose from {there[1]:g} to 2 per step (exact)")
+
+
+def test_where_nobody_counted_launches_graphs_are_a_rise() -> None:
+    row = row_of(judge(blessed(without(EAGER, M.LAUNCHES)), measured(graphed()), Terms()).verdict, M.GRAPH_LAUNCHES)
+    assert row.outcome is Outcome.REGRESSED
+
+
+def test_a_run_that_lacks_its_launches_excuses_no_graphs() -> None:
+    row = row_of(judge(blessed(EAGER), measured(without(graphed(), M.LAUNCHES)), Terms()).verdict, M.GRAPH_LAUNCHES)
+    assert row.outcome is Outcome.REGRESSED
+
+
+@pytest.mark.parametrize("runs", [1, 3])
+def test_idle_time_that_graphs_hold_makes_no_kernel_slower(runs: int) -> None:
+    now = graphed(kernel_ms=8.9, gap_ms=0.1, runs=runs)
+    whole = judge(blessed(EAGER), traced_whole(measured(now)), Terms()).verdict
+    row = row_of(whole, M.KERNEL_MS)
+    assert row.outcome is Outcome.PASSED
+    assert row.reason.endswith(f"; within it together with gap_ms: {IN_GRAPHS}")
+    assert row.baseline == pytest.approx(8.0)
+    assert row.now == pytest.approx(8.9)
+    assert whole.outcome is Outcome.IMPROVED
+    by_node = judge(blessed(EAGER), measured(now), Terms()).verdict
+    assert row_of(by_node, M.KERNEL_MS).outcome in (Outcome.REGRESSED, Outcome.INCONCLUSIVE)
+
+
+def test_kernels_that_are_slower_than_all_idle_time_would_make_them_regress() -> None:
+    verdict = judge(blessed(EAGER), traced_whole(measured(graphed(kernel_ms=10.4, gap_ms=0.1))), Terms()).verdict
+    row = row_of(verdict, M.KERNEL_MS)
+    assert row.outcome is Outcome.REGRESSED
+    assert IN_GRAPHS not in row.reason
+
+
+def test_kernels_that_are_faster_are_so_by_themselves() -> None:
+    row = row_of(judge(blessed(EAGER), traced_whole(measured(graphed(kernel_ms=7.5))), Terms()).verdict, M.KERNEL_MS)
+    assert row.outcome is Outcome.IMPROVED
+    assert IN_GRAPHS not in row.reason
+
+
+@pytest.mark.parametrize("lacking", ["baseline", "a run"])
+def test_where_idle_time_is_not_known_of_every_run_kernels_are_judged_alone(lacking: str) -> None:
+    now = graphed(kernel_ms=8.9)
+    then = without(EAGER, M.GAP_MS) if lacking == "baseline" else EAGER
+    runs = traced_whole(measured(without(now, M.GAP_MS) if lacking == "a run" else now))
+    assert row_of(judge(blessed(then), runs, Terms()).verdict, M.KERNEL_MS).outcome is Outcome.REGRESSED
