@@ -17,7 +17,8 @@ _CLOCK_CHANGE = 0.005
 
 def remarks(judged: Rows, baseline: Baseline, runs: Sequence[Run]) -> tuple[str, ...]:
     """Return what is worth knowing beside the verdict, as sentences without full stop."""
-    told = [count.remark for count in judged.counts if count.remark is not None]
+    beside = [*(clock.remark for clock in judged.clocks), *(count.remark for count in judged.counts)]
+    told = [remark for remark in beside if remark is not None]
     moved = clock_moved(baseline, runs)
     if moved is not None:
         told.append(f"{moved}: kernel time follows it")

@@ -139,8 +139,10 @@ def _kernels_in_graphs(clock: ClockJudgement, baseline: Baseline, runs: Sequence
     together = judge_clock(clock.rule, *sums, step_ms=None)
     if together.row.outcome not in (Outcome.PASSED, Outcome.IMPROVED):
         return clock
-    reason = f"{clock.row.reason}; within it together with gap_ms: {IN_GRAPHS}"
-    return replace(together, row=clock.row.model_copy(update={"outcome": Outcome.PASSED, "reason": reason}))
+    row = clock.row.model_copy(
+        update={"outcome": Outcome.PASSED, "reason": f"{clock.row.reason}; within it together with gap_ms: {IN_GRAPHS}"}
+    )
+    return replace(together, row=row, remark=f"{row.metric} is within budget together with gap_ms: {IN_GRAPHS}")
 
 
 def judge_rows(baseline: Baseline, runs: Sequence[Run], terms: Terms) -> Rows:
