@@ -4,8 +4,8 @@
 
 `simulate` draws workloads and gates them, `measured` judges the gates in h200.json; each replaces its own part of
 results.json. RESULTS.md, results.csv and power.svg are then written anew from it, which is all that `render` does.
-Needs no GPU, but `pip install -e '.[bench]'`; 2000 gates a cell took 65 minutes of two cores. Exits 1 where
-a full simulation misses a target.
+Needs no GPU, but `pip install -e '.[bench]'`; 2000 gates a cell of five populations took 65 minutes of two cores (there
+are six now). Exits 1 where a full simulation misses a target.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ AGAINST: Final[Mapping[Kind, frozenset[float]]] = {
 }
 """Slowdowns whose gates are a duet and nothing else (`--perfgate-against`).
 
-2 % of a GPU-bound step are 2.4 % of its kernel time, which ends a gate at the screen: nobody would then know whether
+2 % of a GPU-bound step are 2.5 % of its kernel time, which ends a gate at the screen: nobody would then know whether
 step_ms would have shown them too. Where a run alone says nothing, because the CPU's mood spreads them by a tenth, a
 screen does not either: its three runs are saved. Unchanged loops are gated as users gate them, screen and all.
 """

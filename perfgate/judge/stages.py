@@ -143,7 +143,7 @@ INTERLEAVED_SDS: Final[Mapping[Metric, float]] = {
 }
 """Run-to-run SD in such pairs, of step and idle time as a fraction of a step: 1.0 % of their difference (ibid.).
 
-Kernels take longer or shorter by up to 1.2 % for the whole of a process where two share a GPU by turns: 0.42 % over 184
-pairs of `benchmarks/decision`, whose runs alone repeat within 0.05 %. By the prior of runs alone, three pairs of which
-each fell the same way were a loss of 0.8 % with p < 0.0001.
+Kernels take longer or shorter by up to 1.3 % for the whole of a process where two share a GPU by turns: 0.41 % over the
+358 pairs of `benchmarks/decision`'s CPU-bound loop, whose runs alone repeat within 0.05 %. By the prior of runs alone,
+three pairs of which each fell the same way were a loss of 0.8 % with p < 0.0001.
 """

@@ -1,10 +1,11 @@
-"""The figures that the README and the page on statistics give of the evidence, held to the committed results."""
+"""The figures that the README and the pages behind it give of the evidence, held to the committed results."""
 
 from __future__ import annotations
 
 import json
 import re
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 TOP = Path(__file__).parents[3]
@@ -12,6 +13,7 @@ RESULTS: Any = json.loads((TOP / "benchmarks" / "decision" / "results.json").rea
 README = (TOP / "README.md").read_text(encoding="utf-8")
 CLOCK, ALL_CLOCKS = "step_ms alone", "all five clocks"
 LOOPS = ("gpu_bound", "cpu_bound")
+NUMBERS = {8: "eight", 9: "nine"}
 WITH_DUET, STORED, AGAINST = "perfgate", "perfgate, stored baseline only", "perfgate, against a revision"
 
 
@@ -28,8 +30,8 @@ def share(cell: dict[str, Any]) -> float:
     return float(100 * cell["regressed"] / cell["gates"])
 
 
-def rows_behind(text: str) -> list[list[str]]:
-    table = README.partition(text)[2].partition("\n|---")[2].partition("\n\n")[0]
+def rows_behind(text: str, page: str = README) -> list[list[str]]:
+    table = page.partition(text)[2].partition("\n|---")[2].partition("\n\n")[0]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()[1:]]
 
 
@@ -91,3 +93,21 @@ def test_how_often_unchanged_code_is_regressed_at_most() -> None:
     clocks, kinds = (CLOCK, ALL_CLOCKS), (("quiet", "typical", "mix"), ("two speeds",), ("noisy",))
     expected = [most(clocks, (rule,), kind) for rule in (WITH_DUET, STORED, AGAINST) for kind in kinds]
     assert [float(figure) for figure in told.groups()] == [float(f"{figure:.2g}") for figure in expected]
+
+
+def test_how_far_runs_in_a_row_lie_apart() -> None:
+    def apart(values: list[float]) -> float:
+        return 100 * (max(values) - min(values)) / median(values)
+
+    recorded = json.loads((TOP / "benchmarks" / "decision" / "h200.json").read_text(encoding="utf-8"))["loops"]
+    loops = [[loop["baseline"] for loop in recorded if loop["name"] == name] for name in LOOPS]
+    page = (TOP / ".github" / "docs" / "numbers.md").read_text(encoding="utf-8")
+    rows = rows_behind("| loop | runs |", page)[1:]
+    for (named, runs, *columns), baselines in zip(rows, loops, strict=True):
+        assert NUMBERS[len(baselines)] in named.split()
+        assert {len(baseline) for baseline in baselines} == {int(runs)}
+        for metric, column in zip(("step_ms", "kernel_ms"), columns, strict=True):
+            found = [apart([run["values"][metric] for run in baseline]) for baseline in baselines]
+            for told, exact in zip(column.removesuffix(" %").split(" to "), (min(found), max(found)), strict=True):
+                digits = len(told.partition(".")[2])
+                assert abs(float(told) - exact) <= 0.5 / 10**digits + 1e-9
