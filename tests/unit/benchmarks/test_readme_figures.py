@@ -111,3 +111,16 @@ def test_how_far_runs_in_a_row_lie_apart() -> None:
             for told, exact in zip(column.removesuffix(" %").split(" to "), (min(found), max(found)), strict=True):
                 digits = len(told.partition(".")[2])
                 assert abs(float(told) - exact) <= 0.5 / 10**digits + 1e-9
+
+
+def test_how_often_it_is_on_a_host_that_became_noisier() -> None:
+    page = " ".join((TOP / ".github" / "docs" / "decision.md").read_text(encoding="utf-8").split())
+    told = re.search(
+        r"ten times as much in the gate as when they were blessed, 0.3 % and 3 %, it is ([\d.]+) %, and without a duet "
+        r"([\d.]+) % by `step_ms` alone and ([\d.]+) % by five clocks",
+        page,
+    )
+    assert told is not None
+    rules = ((ALL_CLOCKS, WITH_DUET), (CLOCK, STORED), (ALL_CLOCKS, STORED))
+    expected = [share(simulated(clocks, rule)["noisier host", 0.0]) for clocks, rule in rules]
+    assert [float(figure) for figure in told.groups()] == [float(f"{figure:.2g}") for figure in expected]
