@@ -55,8 +55,8 @@ def markdown(recording: Recording, *, picture: bool) -> str:
             "exchanged, each as a gate of its own. It is as taught where every metric that the tutorial names got "
             "better on the way up and REGRESSED on the way back; at a price where another metric got worse besides, "
             "since a gate then calls the way up REGRESSED. A rung that is taught to change nothing must be PASSED "
-            "both ways. Runs are compared on the GPUs that both rungs ran on, if each has three there or more. Metrics "
-            "that the tutorial names are in bold."
+            "both ways. Runs are compared on the GPUs that both rungs ran on, if each has three there or more; if not, "
+            "all are. Metrics that the tutorial names are in bold."
         ),
         "",
         *_circumstances(recording),
