@@ -1,4 +1,4 @@
-"""Judges one count: exactly where the baseline was exact, by how many runs rose where not; knows no clock."""
+"""Judges one count: exactly where the baseline was exact, by how many runs rose or fell where not; knows no clock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Remarks beside a verdict: unconfirmed counts, another SM clock, a change of pace; they decide nothing."""
+"""Remarks beside a verdict: of counts, another SM clock, a change of pace; they decide nothing."""
 
 from __future__ import annotations
 
