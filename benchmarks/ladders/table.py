@@ -126,6 +126,7 @@ def _loop(recording: Recording, loop: str, steps: Sequence[Step]) -> Iterator[st
         yield ""
         yield from _steps(ladder, steps, small=recording.small)
         yield from _places(steps)
+        yield from _remarked(steps)
         if not recording.small:
             yield from _unlike_published(recording, loop, steps)
 
@@ -205,6 +206,14 @@ def _places(steps: Sequence[Step]) -> Iterator[str]:
     ]
     if told:
         yield from ("", "What changed in the named metrics on the way up, per step, by innermost range:", "")
+        yield from told
+
+
+def _remarked(steps: Sequence[Step]) -> Iterator[str]:
+    """What a gate says beside its table of a way up, a line each."""
+    told = [f"- {step.rung}: {remark}" for step in steps if step.up is not None for remark in step.up.remarks]
+    if told:
+        yield from ("", "What the gate remarks on, on the way up:", "")
         yield from told
 
 

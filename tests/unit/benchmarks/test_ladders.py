@@ -748,6 +748,14 @@ def test_runs_of_gpus_that_only_one_rung_ran_on_are_not_compared() -> None:
 # What is shown
 
 
+def test_what_a_gate_remarks_on_is_told_of_each_rung() -> None:
+    graphs = {**OVERLAP, Metric.STEP_MS: 50.0, Metric.LAUNCHES: 4, Metric.GRAPH_LAUNCHES: 3}
+    text = markdown(measured("resnet50_cifar", {"compile": OVERLAP, "max_autotune": graphs}), picture=False)
+    told = text.partition("What the gate remarks on, on the way up:\n\n")[2].partition("\n\n")[0]
+    assert told == "- max_autotune: graph_launches rose from 0 to 3 per step in place of 396 launches"
+    assert "What the gate remarks on" not in markdown(LADDER, picture=False)
+
+
 def test_speed_is_of_the_median_run() -> None:
     assert speed(LADDER.rungs[0]) == pytest.approx(1000 / 300)
     assert speed(rung_with("a", "x", [])) is None
