@@ -22,8 +22,11 @@ class GraphsForLaunches:
     graphs: float
     launches: float
     """Fewer per step: the difference of the medians."""
-    traced_whole: bool
-    """Whether in every run a graph is one span, idle time between its kernels included."""
+    held_ms: float
+    """What graphs that were traced whole take per step, each one span from end to end: no more idle time is in them.
+
+    0 where in some run none was traced so.
+    """
 
     @property
     def told(self) -> str:
@@ -46,7 +49,7 @@ def graphs_for_launches(baseline: Baseline, runs: Sequence[Run]) -> GraphsForLau
     return GraphsForLaunches(
         graphs=middle([graphs for _, graphs in known]),
         launches=middle(before) - middle([kernels for kernels, _ in known]),
-        traced_whole=all(map(_has_whole_graphs, runs)),
+        held_ms=middle(spans) if all(spans := [_spans_ms(run) for run in runs]) else 0.0,
     )
 
 
@@ -65,5 +68,10 @@ def _together(kernel_ms: float | None, gap_ms: float | None) -> float | None:
     return None if kernel_ms is None or gap_ms is None else kernel_ms + gap_ms
 
 
-def _has_whole_graphs(run: Run) -> bool:
-    return any(row.name == WHOLE_GRAPHS and row.kind == "kernel" for one in run.processes for row in one.kernels)
+def _spans_ms(run: Run) -> float:
+    """What whole graphs take in the process in which they take most."""
+    spans = (
+        sum(row.gpu_ms for row in one.kernels if row.name == WHOLE_GRAPHS and row.kind == "kernel")
+        for one in run.processes
+    )
+    return max(spans, default=0.0)

@@ -128,13 +128,19 @@ def _excused(count: CountJudgement, came: GraphsForLaunches) -> CountJudgement:
     return CountJudgement(row=row, remark=f"{count.row.metric} {came.told}")
 
 
-def _kernels_in_graphs(clock: ClockJudgement, baseline: Baseline, runs: Sequence[Run]) -> ClockJudgement:
+def _kernels_in_graphs(
+    clock: ClockJudgement, came: GraphsForLaunches, baseline: Baseline, runs: Sequence[Run]
+) -> ClockJudgement:
     """Judge kernel time together with idle time, where graphs that were traced whole hold both.
 
-    What was idle between two launches is within a graph's span now, and no kernel is slower for it.
+    What was idle between two launches is within a graph's span now, and no kernel is slower for it. No more than the
+    spans take can have been idle.
     """
     sums = with_idle_time(baseline, runs)
     if clock.row.outcome not in (Outcome.REGRESSED, Outcome.INCONCLUSIVE) or sums is None:
+        return clock
+    then, now = middle(baseline.values(Metric.KERNEL_MS)), middle([run.value(Metric.KERNEL_MS) or 0.0 for run in runs])
+    if now - then > came.held_ms:
         return clock
     together = judge_clock(clock.rule, *sums, step_ms=None)
     if together.row.outcome not in (Outcome.PASSED, Outcome.IMPROVED):
@@ -189,8 +195,8 @@ def judge_rows(baseline: Baseline, runs: Sequence[Run], terms: Terms) -> Rows:
             rule = rule_of(metric, spec.clock, baseline, terms, clocks=sharing)
             why_no_step = why_absent(runs, Metric.STEP_MS)
             clock = judge_clock(rule, blessed, found, step_ms=step_ms, why_no_step=why_no_step)
-            if metric is Metric.KERNEL_MS and came is not None and came.traced_whole:
-                clock = _kernels_in_graphs(clock, baseline, runs)
+            if metric is Metric.KERNEL_MS and came is not None:
+                clock = _kernels_in_graphs(clock, came, baseline, runs)
             judged.clocks.append(clock)
             judged.rows.append(clock.row)
     return judged

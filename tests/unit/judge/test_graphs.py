@@ -36,8 +36,8 @@ def graphed(
     }
 
 
-def traced_whole(runs: list[Run]) -> list[Run]:
-    span = KernelSample(name=WHOLE_GRAPHS, count=2.0, gpu_ms=7.9)
+def traced_whole(runs: list[Run], *, span_ms: float = 7.9) -> list[Run]:
+    span = KernelSample(name=WHOLE_GRAPHS, count=2.0, gpu_ms=span_ms)
 
     def of(process: ProcessSample) -> ProcessSample:
         return process.model_copy(update={"kernels": (span,)})
@@ -112,6 +112,14 @@ def test_kernels_that_are_slower_than_all_idle_time_would_make_them_regress() ->
     row = row_of(verdict, M.KERNEL_MS)
     assert row.outcome is Outcome.REGRESSED
     assert IN_GRAPHS not in row.reason
+
+
+@pytest.mark.parametrize(("span_ms", "outcome"), [(0.5, Outcome.PASSED), (0.3, Outcome.REGRESSED)])
+def test_graphs_hold_no_more_idle_time_than_they_take(span_ms: float, outcome: Outcome) -> None:
+    # 0.4 ms more of kernels and less of idle time: the other kernels are slower in the shadow of their launches
+    now = graphed(kernel_ms=8.4, gap_ms=1.6, launches=730.0)
+    verdict = judge(blessed(EAGER), traced_whole(measured(now), span_ms=span_ms), Terms()).verdict
+    assert row_of(verdict, M.KERNEL_MS).outcome is outcome
 
 
 def test_kernels_that_are_faster_are_so_by_themselves() -> None:
