@@ -122,6 +122,21 @@ def test_graphs_hold_no_more_idle_time_than_they_take(span_ms: float, outcome: O
     assert row_of(verdict, M.KERNEL_MS).outcome is outcome
 
 
+@pytest.mark.parametrize(("gap_ms", "outcome"), [(2.0, Outcome.REGRESSED), (1.8, Outcome.PASSED)])
+def test_together_they_may_lose_no_more_than_kernels_may(gap_ms: float, outcome: Outcome) -> None:
+    # Of 2 ms of kernels and 8 of idle time 1 % is 5 % of the kernels
+    then = {**EAGER, M.KERNEL_MS: [2.0] * 10, M.GAP_MS: [8.0, 8.001, 7.999, 8.0, 8.0] * 2}
+    now = {**graphed(), M.KERNEL_MS: [2.06] * 3, M.GAP_MS: [6.0 + gap_ms] * 3, M.STEP_MS: [8.06 + gap_ms] * 3}
+    verdict = judge(blessed(then), traced_whole(measured(now), span_ms=2.0), Terms()).verdict
+    assert row_of(verdict, M.KERNEL_MS).outcome is outcome
+
+
+def test_kernels_that_took_no_time_excuse_none() -> None:
+    then = {**EAGER, M.KERNEL_MS: [0.0] * 10}
+    row = row_of(judge(blessed(then), traced_whole(measured(graphed())), Terms()).verdict, M.KERNEL_MS)
+    assert row.outcome is Outcome.REGRESSED
+
+
 def test_kernels_that_are_faster_are_so_by_themselves() -> None:
     row = row_of(judge(blessed(EAGER), traced_whole(measured(graphed(kernel_ms=7.5))), Terms()).verdict, M.KERNEL_MS)
     assert row.outcome is Outcome.IMPROVED
