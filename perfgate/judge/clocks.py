@@ -132,6 +132,8 @@ class ClockJudgement:
     remark: str | None = None
     may_be_modes: bool = False
     """Whether its change proves nothing, clear as it is: a workload of two modes may have met them so by chance."""
+    remark: str | None = None
+    """Why its outcome is another than its own numbers would make it."""
 
 
 def judge_clock(

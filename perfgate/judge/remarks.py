@@ -1,4 +1,4 @@
-"""Remarks beside a verdict: of counts, another SM clock, a change of pace; they decide nothing."""
+"""Remarks beside a verdict: unconfirmed counts, another SM clock, a change of pace; they decide nothing."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _CLOCK_CHANGE = 0.005
 
 def remarks(judged: Rows, baseline: Baseline, runs: Sequence[Run]) -> tuple[str, ...]:
     """Return what is worth knowing beside the verdict, as sentences without full stop."""
-    beside = [*(clock.remark for clock in judged.clocks), *(count.remark for count in judged.counts)]
-    told = [remark for remark in beside if remark is not None]
+    of_rows = (*(clock.remark for clock in judged.clocks), *(count.remark for count in judged.counts))
+    told = [remark for remark in of_rows if remark is not None]
     moved = clock_moved(baseline, runs)
     if moved is not None:
         told.append(f"{moved}: kernel time follows it")

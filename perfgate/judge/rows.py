@@ -146,10 +146,9 @@ def _kernels_in_graphs(
     together = judge_clock(rule, *sums, step_ms=None)
     if together.row.outcome not in (Outcome.PASSED, Outcome.IMPROVED):
         return clock
-    row = clock.row.model_copy(
-        update={"outcome": Outcome.PASSED, "reason": f"{clock.row.reason}; within it together with gap_ms: {IN_GRAPHS}"}
-    )
-    return replace(together, row=row, remark=f"{row.metric} is within budget together with gap_ms: {IN_GRAPHS}")
+    reason = f"{clock.row.reason}; within it together with gap_ms: {IN_GRAPHS}"
+    row = clock.row.model_copy(update={"outcome": Outcome.PASSED, "reason": reason})
+    return replace(together, row=row, remark=f"{row.metric} {reason}")
 
 
 def judge_rows(baseline: Baseline, runs: Sequence[Run], terms: Terms) -> Rows:

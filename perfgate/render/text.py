@@ -241,10 +241,11 @@ def share_rows(rows: Sequence[MetricVerdict], metric: Metric, *, blanks: int) ->
 def passed_by_less(row: MetricVerdict) -> bool:
     """Whether a clock passed although the interval shown, which is the wider one, reaches over its budget.
 
-    One that is over it as a whole passed by something else, and a remark says by what.
+    Not one whose change is beyond it: that passed by something else, which a remark tells.
     """
-    passed = row.outcome in {Outcome.PASSED, Outcome.IMPROVED}
-    return passed and row.high is not None and row.budget is not None and (row.low or 0.0) <= row.budget < row.high
+    if row.outcome not in PASSING or row.change is None or row.high is None or row.budget is None:
+        return False
+    return row.change < row.budget < row.high
 
 
 def _metrics(page: Page, verdict: Verdict) -> None:

@@ -99,6 +99,7 @@ def test_idle_time_that_graphs_hold_makes_no_kernel_slower(runs: int) -> None:
     row = row_of(whole, M.KERNEL_MS)
     assert row.outcome is Outcome.PASSED
     assert row.reason.endswith(f"; within it together with gap_ms: {IN_GRAPHS}")
+    assert f"kernel_ms {row.reason}" in whole.remarks
     assert row.baseline == pytest.approx(8.0)
     assert row.now == pytest.approx(8.9)
     assert f"kernel_ms is within budget together with gap_ms: {IN_GRAPHS}" in whole.remarks
