@@ -12,6 +12,7 @@ from typing import Final
 
 from perfgate.explain.breakdown import breakdown_of, kept
 from perfgate.judge.forecast import expected_smallest
+from perfgate.judge.graphs import graphs_for_launches, with_idle_time
 from perfgate.judge.rows import Terms
 from perfgate.judge.speeds import plainly_differ
 from perfgate.judge.stages import STORED_PLAN
@@ -126,7 +127,7 @@ def bless(
         calibration={} if like is None else like.calibration,
     )
     if like is not None and not accept_regression:
-        _refuse_loss(newest, like, new, budgets)
+        _refuse_loss(newest, like, new, budgets, runs=runs)
     return new.model_copy(update={"anchor": _anchor(like, new, commit=newest.commit, accepted=accept_regression)})
 
 
@@ -432,10 +433,16 @@ def _refuse_judged_loss(result: Result) -> None:
         raise _loss(result, f"it REGRESSED: {verdict.reason.rstrip('.')}" if verdict.reason else "it REGRESSED")
 
 
-def _refuse_loss(result: Result, old: Baseline, new: Baseline, budgets: Mapping[Metric, float]) -> None:
-    """Refuse a loss against what is blessed now, which may be another baseline than the result was judged by."""
+def _refuse_loss(
+    result: Result, old: Baseline, new: Baseline, budgets: Mapping[Metric, float], *, runs: Sequence[Run]
+) -> None:
+    """Refuse a loss against what is blessed now, which may be another baseline than the result was judged by.
+
+    `runs` are those of the new one.
+    """
+    explained = _explained_by_graphs(result, old, budgets, runs)
     for row in differences(old, new):
-        if row.baseline is None or row.now is None:
+        if row.baseline is None or row.now is None or row.metric in explained:
             continue
         name = row.metric
         match METRICS[name].kind:
@@ -449,6 +456,18 @@ def _refuse_loss(result: Result, old: Baseline, new: Baseline, budgets: Mapping[
                     whole = " of a step" if row.basis is Basis.STEP else ""
                     rises = f"{name} rises by {_percent(row.change)}{whole} over what is blessed now"
                     raise _loss(result, f"{rises}, its budget is {_percent(budget)}")
+
+
+def _explained_by_graphs(
+    result: Result, old: Baseline, budgets: Mapping[Metric, float], runs: Sequence[Run]
+) -> frozenset[Metric]:
+    """What rises with CUDA graphs that came in place of launches and is no loss, as a gate has it."""
+    came = graphs_for_launches(old, runs)
+    if came is None:
+        return frozenset()
+    together, budget = with_idle_time(came, old, runs), _budget(result, Metric.KERNEL_MS, budgets)
+    within = together is not None and budget is not None and together.change < budget
+    return frozenset({Metric.GRAPH_LAUNCHES, *([Metric.KERNEL_MS] if within else [])})
 
 
 def _loss(result: Result, fact: str) -> BlessRefused:

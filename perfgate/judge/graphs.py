@@ -53,15 +53,36 @@ def graphs_for_launches(baseline: Baseline, runs: Sequence[Run]) -> GraphsForLau
     )
 
 
-def with_idle_time(baseline: Baseline, runs: Sequence[Run]) -> tuple[Sequence[float], Sequence[float]] | None:
-    """Return `kernel_ms` and `gap_ms` together, of each blessed run and of each run; None where one lacks either.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WithIdleTime:
+    """Kernel time and idle time together, ms of each run: idle time that went into a graph's span is in both, once."""
 
-    Idle time that went into a graph's span is in both sums, once.
+    blessed: Sequence[float]
+    now: Sequence[float]
+    share: float
+    """Of kernel time in the blessed ones: together they may lose no more ms than kernels may."""
+
+    @property
+    def change(self) -> float:
+        """Of the medians, as a fraction of kernel time."""
+        return (middle(self.now) / middle(self.blessed) - 1) / self.share
+
+
+def with_idle_time(came: GraphsForLaunches, baseline: Baseline, runs: Sequence[Run]) -> WithIdleTime | None:
+    """Return `kernel_ms` and `gap_ms` together, where idle time within graphs may be why there is more of `kernel_ms`.
+
+    None where a run lacks either, and where there is more than the spans of the graphs take.
     """
     then = [_together(run.values.get(Metric.KERNEL_MS), run.values.get(Metric.GAP_MS)) for run in baseline.runs]
     now = [_together(run.value(Metric.KERNEL_MS), run.value(Metric.GAP_MS)) for run in runs]
     blessed, found = ([value for value in side if value is not None] for side in (then, now))
-    return (blessed, found) if (len(blessed), len(found)) == (len(then), len(now)) else None
+    if (len(blessed), len(found)) != (len(then), len(now)):
+        return None
+    kernels = middle(baseline.values(Metric.KERNEL_MS))
+    more = middle([run.value(Metric.KERNEL_MS) or 0.0 for run in runs]) - kernels
+    if kernels <= 0 or more > came.held_ms:
+        return None
+    return WithIdleTime(blessed=blessed, now=found, share=kernels / middle(blessed))
 
 
 def _together(kernel_ms: float | None, gap_ms: float | None) -> float | None:

@@ -133,17 +133,13 @@ def _kernels_in_graphs(
 ) -> ClockJudgement:
     """Judge kernel time together with idle time, where graphs that were traced whole hold both.
 
-    What was idle between two launches is within a graph's span now, and no kernel is slower for it. Both together may
-    lose no more, in ms, than kernels may, and no more than the spans take can have been idle.
+    What was idle between two launches is within a graph's span now, and no kernel is slower for it.
     """
-    sums = with_idle_time(baseline, runs)
+    sums = with_idle_time(came, baseline, runs)
     if clock.row.outcome not in (Outcome.REGRESSED, Outcome.INCONCLUSIVE) or sums is None:
         return clock
-    then, now = middle(baseline.values(Metric.KERNEL_MS)), middle([run.value(Metric.KERNEL_MS) or 0.0 for run in runs])
-    if then <= 0 or now - then > came.held_ms:
-        return clock
-    rule = replace(clock.rule, budget=clock.rule.budget * (then / middle(sums[0])))
-    together = judge_clock(rule, *sums, step_ms=None)
+    rule = replace(clock.rule, budget=clock.rule.budget * sums.share)
+    together = judge_clock(rule, sums.blessed, sums.now, step_ms=None)
     if together.row.outcome not in (Outcome.PASSED, Outcome.IMPROVED):
         return clock
     reason = f"{clock.row.reason}; within it together with gap_ms: {IN_GRAPHS}"

@@ -28,7 +28,7 @@ from perfgate.model.baseline import (
 from perfgate.model.errors import BlessRefused
 from perfgate.model.metric import Basis, Metric
 from perfgate.model.outcome import Outcome
-from perfgate.model.sample import OTHER_RANGES, RangeSample
+from perfgate.model.sample import OTHER_RANGES, WHOLE_GRAPHS, KernelSample, RangeSample
 from perfgate.repeats import repeats
 
 LATER = records.NOON + timedelta(days=1)
@@ -397,6 +397,29 @@ def test_count_risen_over_what_is_blessed_now_is_refused_though_the_result_passe
 def test_count_within_a_varying_baseline_is_no_loss() -> None:
     old = records.baseline([{Metric.LAUNCHES: n} for n in (40, 41, 46, 42, 43)])
     assert len(bless(old=old).runs) == 5
+
+
+def with_graphs(*, kernel_ms: float, gap_ms: float = 0.851, graphs: float = 1.0) -> Result:
+    """Build a result of five runs that launch a graph, traced whole, in place of 40 kernels."""
+    values = {
+        Metric.KERNEL_MS: kernel_ms,
+        Metric.GAP_MS: gap_ms,
+        Metric.LAUNCHES: 6.0,
+        Metric.GRAPH_LAUNCHES: graphs,
+    }
+    spans = [KernelSample(name=WHOLE_GRAPHS, count=graphs, gpu_ms=9.0)]
+    taken = [records.process({**records.VALUES, **values}, kernels=spans) for _ in range(5)]
+    return records.result(Outcome.IMPROVED, measured=[records.run(processes=[one]) for one in taken])
+
+
+def test_graphs_in_place_of_launches_are_blessed_as_they_are_judged() -> None:
+    old = records.baseline([{Metric.GRAPH_LAUNCHES: 0.0}] * 5)
+    then = records.VALUES[Metric.KERNEL_MS]
+    assert len(bless(with_graphs(kernel_ms=then + 1.0), old=old).runs) == 5
+    told = refusal(with_graphs(kernel_ms=then + 1.0, gap_ms=1.851), old=old)
+    assert told.startswith("mlp: kernel_ms rises by 11.0 % over what is blessed now, its budget is 1.0 %.")
+    had = records.baseline([{Metric.GRAPH_LAUNCHES: 1.0}] * 5)
+    assert refusal(with_graphs(kernel_ms=then, graphs=2.0), old=had).startswith("mlp: graph_launches rises from 1 to 2")
 
 
 def test_clock_lost_over_what_is_blessed_now_is_refused_though_the_result_passed() -> None:
