@@ -132,6 +132,61 @@ def test_together_they_may_lose_no_more_than_kernels_may(gap_ms: float, outcome:
     assert row_of(verdict, M.KERNEL_MS).outcome is outcome
 
 
+NOISY_IDLE: Columns = {**EAGER, M.GAP_MS: [2.0, 2.1, 1.9, 2.0, 2.0] * 2}
+
+
+@pytest.mark.parametrize(
+    ("gap_ms", "outcome"),
+    [
+        pytest.param([1.1, 1.22, 0.98], Outcome.INCONCLUSIVE, id="as much as before, as far as is known"),
+        pytest.param([1.2, 1.32, 1.08], Outcome.REGRESSED, id="more by the size of a loss"),
+    ],
+)
+def test_where_both_together_are_not_settled_more_runs_are_wanted(gap_ms: list[float], outcome: Outcome) -> None:
+    now = {**graphed(kernel_ms=8.9), M.GAP_MS: gap_ms, M.STEP_MS: [10.0] * 3}
+    judgement = judge(blessed(NOISY_IDLE), traced_whole(measured(now), span_ms=8.8), Terms())
+    row = row_of(judgement.verdict, M.KERNEL_MS)
+    assert row.outcome is outcome
+    assert (judgement.wanted_runs == 5) is (outcome is Outcome.INCONCLUSIVE)
+    assert ("; together with gap_ms unchanged (" in row.reason) is (outcome is Outcome.INCONCLUSIVE)
+
+
+def test_idle_time_that_went_into_graphs_is_no_gain() -> None:
+    runs = traced_whole(measured(graphed(kernel_ms=9.0, gap_ms=1.0)), span_ms=8.9)
+    verdict = judge(blessed(EAGER), runs, Terms()).verdict
+    row = row_of(verdict, M.GAP_MS)
+    assert row.outcome is Outcome.PASSED
+    assert row.reason.endswith(f"; not shown to be less together with kernel_ms: {IN_GRAPHS}")
+    assert f"gap_ms {row.reason}" in verdict.remarks
+    assert verdict.reason == "launches fell from 738 to 37 per step (exact)."
+    gained = judge(blessed(EAGER), traced_whole(measured(graphed(kernel_ms=8.9, gap_ms=0.1))), Terms()).verdict
+    assert row_of(gained, M.GAP_MS).outcome is Outcome.IMPROVED
+    by_node = judge(blessed(EAGER), measured(graphed(kernel_ms=9.0, gap_ms=1.0)), Terms()).verdict
+    assert row_of(by_node, M.GAP_MS).outcome is Outcome.IMPROVED
+
+
+def test_idle_time_that_is_no_less_is_judged_alone() -> None:
+    row = row_of(judge(blessed(EAGER), traced_whole(measured(graphed(gap_ms=2.0))), Terms()).verdict, M.GAP_MS)
+    assert row.outcome is Outcome.PASSED
+    assert IN_GRAPHS not in row.reason
+
+
+@pytest.mark.parametrize(
+    ("at", "metrics"),
+    [
+        pytest.param({M.KERNEL_MS: 9.9, M.GAP_MS: 0.0}, [M.KERNEL_MS, M.GAP_MS], id="of kernel time alone"),
+        pytest.param({M.GAP_MS: 2.9}, [M.KERNEL_MS, M.GAP_MS], id="of both together"),
+    ],
+)
+def test_runs_that_either_judgement_sets_aside_are_shown(at: dict[Metric, float], metrics: list[Metric]) -> None:
+    columns = {metric: [*values, *values[1:]] for metric, values in graphed(kernel_ms=9.0, gap_ms=0.9).items()}
+    for metric, value in at.items():
+        columns[metric][3] = value
+    verdict = judge(blessed(EAGER), traced_whole(measured(columns), span_ms=8.9), Terms()).verdict
+    assert row_of(verdict, M.KERNEL_MS).outcome is Outcome.PASSED
+    assert [(drop.index, drop.metric) for drop in verdict.dropped] == [(3, metric) for metric in metrics]
+
+
 def test_kernels_that_took_no_time_excuse_none() -> None:
     then = {**EAGER, M.KERNEL_MS: [0.0] * 10}
     row = row_of(judge(blessed(then), traced_whole(measured(graphed())), Terms()).verdict, M.KERNEL_MS)
