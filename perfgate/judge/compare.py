@@ -186,7 +186,8 @@ def compare(
         parts = [sd * sd / n for (sd, _), n in zip(own, runs, strict=True)]
         told = [believed + n - 1 for (_, believed), n in zip(own, runs, strict=True)]
         run_sd = math.sqrt(sum(parts) / sum(1 / n for n in runs))
-        df = sum(parts) ** 2 / sum(part * part / one for part, one in zip(parts, told, strict=True))
+        shares = [part / sum(parts) for part in parts]
+        df = 1 / sum(share * share / one for share, one in zip(shares, told, strict=True))
         lost_df = prior_df + sum(runs) - 2 - df
     return Comparison(
         estimate=means[1] - means[0],

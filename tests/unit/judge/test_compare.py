@@ -76,6 +76,15 @@ def test_each_variance_is_moderated_by_the_prior_on_its_own() -> None:
     assert c.run_df == pytest.approx((quiet / 6 + noisy / 3) ** 2 / parts)
 
 
+def test_each_has_its_own_variance_also_where_squares_are_nearly_too_large() -> None:
+    one, other = (
+        compare(QUIET * by, NOISY * by, prior=Prior(sd=1e-5), occasion_sd=0.0, occasions=1) for by in (1e3, 1e150)
+    )
+    assert other.lost_df > 0
+    assert other.df == pytest.approx(one.df)
+    assert other.p_slower == pytest.approx(one.p_slower)
+
+
 def test_a_side_is_only_noisier_where_chance_would_not_make_it_so() -> None:
     # F(2, 5) is 5.79 at 5 %
     for times, pooled in ((5.7, True), (5.9, False)):
