@@ -82,6 +82,11 @@ def test_other_graphs_are_a_rise(there: tuple[float, float], here: list[tuple[fl
     assert (row.outcome, row.reason) == (Outcome.REGRESSED, f"rose from {there[1]:g} to 2 per step (exact)")
 
 
+def test_graphs_that_are_none_but_for_the_last_bits_are_unchanged() -> None:
+    row = row_of(judge(blessed(EAGER), measured(graphed(graphs=1e-12)), Terms()).verdict, M.GRAPH_LAUNCHES)
+    assert (row.outcome, row.reason) == (Outcome.PASSED, "unchanged (exact)")
+
+
 def test_where_nobody_counted_launches_graphs_are_a_rise() -> None:
     row = row_of(judge(blessed(without(EAGER, M.LAUNCHES)), measured(graphed()), Terms()).verdict, M.GRAPH_LAUNCHES)
     assert row.outcome is Outcome.REGRESSED
