@@ -59,7 +59,8 @@ def judge_count(
     limit, least = max(blessed), min(blessed)
     risen = [value for value in now if value > limit and not same((value, limit))]
     fallen = [value for value in now if value < least and not same((value, least))]
-    bound = "exact" if exact else f"not exact: {amount(least)} to {amount(limit)} in the baseline"
+    range_told = "" if same(blessed) else f": {amount(least)} to {amount(limit)} in the baseline"
+    bound = "exact" if exact else f"not exact{range_told}"
     runs = len(now)
 
     def row(outcome: Outcome, reason: str, values: Sequence[float] = now) -> MetricVerdict:

@@ -62,6 +62,12 @@ def test_a_count_is_judged(blessed: list[float], now: list[float], outcome: Outc
     assert (found.wants_second_run, found.remark) == (False, None)
 
 
+@pytest.mark.parametrize(("now", "told"), [(4.0, "fell from 5 to 4"), (6.0, "rose from 5 to 6")])
+def test_a_count_that_is_known_to_vary_is_told_without_a_range_where_it_happened_not_to(now: float, told: str) -> None:
+    found = judge_count(Metric.SYNCS, [5.0] * 5, [now] * 5, max_runs=8, exact=False)
+    assert found.row.reason == f"{told} per step (not exact)"
+
+
 def test_a_rise_in_the_only_run_so_far_asks_for_a_second() -> None:
     found = judged([1, 1], [2])
     assert found.row.outcome is Outcome.INCONCLUSIVE
