@@ -129,7 +129,6 @@ class ClockJudgement:
 
     What is shown to be within budget is none, clear as it may be that something got slower.
     """
-    remark: str | None = None
     may_be_modes: bool = False
     """Whether its change proves nothing, clear as it is: a workload of two modes may have met them so by chance."""
     remark: str | None = None
