@@ -40,6 +40,22 @@ class Prior:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Moderated:
+    """A run-to-run SD and what the prior weighs in it: the less, the more the runs belie it (`run_sd_of`)."""
+
+    sd: float
+    prior_df: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Apart:
+    """What runs differ by on each side, where they do not differ alike."""
+
+    baseline: Moderated
+    candidate: Moderated
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Comparison:
     """Candidate minus baseline, in the clock's basis, with what is known about its uncertainty.
 
@@ -48,7 +64,7 @@ class Comparison:
 
     estimate: float
     run_sd: float
-    """Run-to-run SD, moderated by the prior (`run_sd_of`)."""
+    """Run-to-run SD, moderated by the prior (`run_sd_of`), of both sides, or of the noisier where they are apart."""
     prior_df: float
     """What the prior weighs in `run_sd`: the less, the more the runs belie it."""
     baseline_runs: int
@@ -58,14 +74,21 @@ class Comparison:
     """SD between occasions; 0 where both sets were measured on the same ones, as in a duet."""
     occasions: int
     """Occasions that the baseline spans."""
-    lost_df: float = 0.0
-    """Degrees of freedom that `run_sd` lacks because the side of fewer runs differs more, and speaks for itself."""
+    apart: Apart | None = None
+    """Each side's own SD, where the side of fewer runs differs improbably more."""
     in_pairs: bool = False
     """Whether each candidate run was compared with the baseline run of its own pair."""
 
     @property
     def _run_variance(self) -> float:
+        if self.apart is not None:
+            return sum(self._parts(self.apart))
         return self.run_sd * self.run_sd * (1 / self.baseline_runs + 1 / self.candidate_runs)
+
+    def _parts(self, apart: Apart) -> tuple[float, float]:
+        sides = (apart.baseline.sd, self.baseline_runs), (apart.candidate.sd, self.candidate_runs)
+        before, after = (sd * sd / runs for sd, runs in sides)
+        return before, after
 
     @property
     def _occasion_variance(self) -> float:
@@ -99,10 +122,17 @@ class Comparison:
 
     @property
     def run_df(self) -> float:
-        """Degrees of freedom that `run_sd` rests on."""
+        """Degrees of freedom of the runs' part of the standard error; Satterthwaite's where both sides are apart."""
         if self.in_pairs:
             return self.prior_df + self.candidate_runs - 1
-        return self.prior_df + self.baseline_runs + self.candidate_runs - 2 - self.lost_df
+        if self.apart is None:
+            return self.prior_df + self.baseline_runs + self.candidate_runs - 2
+        parts = self._parts(self.apart)
+        own = (
+            self.apart.baseline.prior_df + self.baseline_runs - 1,
+            self.apart.candidate.prior_df + self.candidate_runs - 1,
+        )
+        return 1 / sum((part / sum(parts)) ** 2 / df for part, df in zip(parts, own, strict=True))
 
     def margin(self, confidence: float) -> float:
         """Half a width: a one-sided bound at `confidence` (0.5-1) lies this far from the estimate."""
@@ -119,6 +149,21 @@ class Comparison:
     def with_more_runs(self, more: int, *, of_baseline: int = 0) -> Comparison:
         """Return what so many more candidate runs would give if estimate and SD stayed as they are."""
         return replace(self, candidate_runs=self.candidate_runs + more, baseline_runs=self.baseline_runs + of_baseline)
+
+    def of_other_means(self, *, baseline_runs: int, candidate_runs: float) -> Comparison:
+        """Return it for means of other runs than those that told their SD, which keeps its degrees of freedom."""
+        before, after = self.baseline_runs - baseline_runs, self.candidate_runs - candidate_runs
+        apart = self.apart and Apart(
+            baseline=replace(self.apart.baseline, prior_df=self.apart.baseline.prior_df + before),
+            candidate=replace(self.apart.candidate, prior_df=self.apart.candidate.prior_df + after),
+        )
+        return replace(
+            self,
+            baseline_runs=baseline_runs,
+            candidate_runs=candidate_runs,
+            prior_df=self.prior_df + before + after,
+            apart=apart,
+        )
 
 
 def run_sd_of(within: float, *, df: int, prior: Prior) -> tuple[float, float]:
@@ -171,24 +216,20 @@ def compare(
     """Compare kept runs of both sides, shape (n,) each and at least one run.
 
     The estimate is the difference of their means, v of `run_sd_of` pooled within both: nb + nc - 2 degrees of freedom.
-    Where the side of fewer runs, at most half, differs improbably more than the other, each has a v of its own (Welch
-    1947): a host that is noisier than on the day of the blessing is not taken for a quiet one. Numbers must be below
-    `LARGEST` in size. The order of runs changes nothing, to the last bit.
+    Where the side of fewer runs differs improbably more than the other, each has a v of its own (Welch 1947): a host
+    that is noisier than on the day of the blessing is not taken for a quiet one. Numbers must be below `LARGEST` in
+    size. The order of runs changes nothing, to the last bit.
     """
     both = (np.sort(baseline), np.sort(candidate))
     means = [float(np.mean(side)) for side in both]
     within = [float(np.sum(np.square(side - mean))) for side, mean in zip(both, means, strict=True)]
     runs = [len(side) for side in both]
     run_sd, prior_df = run_sd_of(sum(within), df=sum(runs) - 2, prior=prior)
-    lost_df = 0.0
+    apart = None
     if _unlike(within, runs, prior=prior):
         own = [run_sd_of(squares, df=n - 1, prior=prior) for squares, n in zip(within, runs, strict=True)]
-        parts = [sd * sd / n for (sd, _), n in zip(own, runs, strict=True)]
-        told = [believed + n - 1 for (_, believed), n in zip(own, runs, strict=True)]
-        run_sd = math.sqrt(sum(parts) / sum(1 / n for n in runs))
-        shares = [part / sum(parts) for part in parts]
-        df = 1 / sum(share * share / one for share, one in zip(shares, told, strict=True))
-        lost_df = prior_df + sum(runs) - 2 - df
+        run_sd, prior_df = max(own)
+        apart = Apart(baseline=_moderated(own[0]), candidate=_moderated(own[1]))
     return Comparison(
         estimate=means[1] - means[0],
         run_sd=run_sd,
@@ -197,19 +238,24 @@ def compare(
         candidate_runs=len(candidate),
         occasion_sd=occasion_sd,
         occasions=occasions,
-        lost_df=lost_df,
+        apart=apart,
     )
+
+
+def _moderated(told: tuple[float, float]) -> Moderated:
+    sd, prior_df = told
+    return Moderated(sd=sd, prior_df=prior_df)
 
 
 def _unlike(within: Sequence[float], runs: Sequence[int], *, prior: Prior) -> bool:
     """Whether the side of fewer runs differs more than was believed, and improbably more than the other (F, one-sided).
 
-    Where it is the side of more, or the other has less than twice as many, v pooled within both is next to what each of
-    its own would come to, and has more degrees of freedom.
+    Of the side of more, and of as many, v pooled within both is what each of its own would come to, or more, and has
+    more degrees of freedom.
     """
     few = runs.index(min(runs))
     many = 1 - few
-    if runs[few] == 1 or runs[many] < 2 * runs[few]:
+    if runs[few] in (1, runs[many]):
         return False
     variances = [squares / (n - 1) for squares, n in zip(within, runs, strict=True)]
     if variances[few] <= prior.sd * prior.sd:

@@ -67,13 +67,10 @@ def creep(
         occasions=rule.occasions,
     )
     worth = 1 / (1 / own.candidate_runs + _MEDIAN_VARIANCE * sum(1 / runs for runs in medians))
+    # The anchor's runs are not at hand: what they differ by is known from the baseline's.
     found = replace(
-        rule.occasions_between(own),
+        rule.occasions_between(own).of_other_means(baseline_runs=anchor.runs, candidate_runs=worth),
         estimate=float(np.mean(np.sort(sides[1][kept[1]]))),
-        baseline_runs=anchor.runs,
-        candidate_runs=worth,
-        # Its runs are not at hand: what runs differ by is known from the baseline's, with their degrees of freedom.
-        prior_df=own.prior_df + own.baseline_runs - anchor.runs + own.candidate_runs - worth,
         occasions=anchor.occasions,
     )
     one_side = (1 + SHOWN_COVERAGE) / 2

@@ -18,6 +18,7 @@ Flags = NDArray[np.bool_]
 
 _SCALES = 5.0
 _BUDGETS = 2.0
+_FEWEST_OF_THEIR_OWN = 5
 _MOST_OF_ALL = 5
 """At most every fifth of all runs is set aside."""
 _CHANCE = 0.005
@@ -35,16 +36,17 @@ class Kept:
     scale: float
     """The robust SD of a run, moderated by the prior (`_scale`)."""
     threshold: float
-    """Farther than this from the median of its group a run is a gross outlier."""
+    """Farther than this from the median of its group a run is a gross outlier, unless that group is as wide itself."""
     crowded: bool
-    """Whether a gross outlier had to be kept, since there were too many of them."""
+    """Whether a run beyond it had to be kept, since there were too many of them."""
 
 
 def keep(groups: Sequence[Floats], *, prior: Prior, budget: float) -> Kept:
     """Mark the runs to keep, group by group; values and `budget` in the same basis.
 
-    An outlier lies farther than max(5 scale, 2 budget) from the median of its group. At most a fifth of all runs is
-    dropped, the farthest first, and never half a group: that is a mode, not an outlier.
+    An outlier lies farther than max(5 scale, 2 budget) from the median of its group, and than 5 times the scale of a
+    group of five runs or more: those of a host that is noisier than on the day of the blessing are none. At most a
+    fifth of all runs is dropped, the farthest first, and never half a group: that is a mode, not an outlier.
     """
     flags = tuple(np.ones(len(group), dtype=np.bool_) for group in groups)
     away = [group - np.median(group) for group in groups]
@@ -53,7 +55,7 @@ def keep(groups: Sequence[Floats], *, prior: Prior, budget: float) -> Kept:
     threshold = max(_SCALES * scale, _BUDGETS * budget)
     flagged: list[tuple[float, float, int, int]] = []
     for index, group in enumerate(away):
-        far = np.flatnonzero(np.abs(group) > threshold)
+        far = np.flatnonzero(np.abs(group) > max(threshold, _SCALES * _own_scale(group, prior=prior)))
         if 2 * len(far) < len(group):
             # The sign breaks ties between a fast and a slow run, so that the order of runs decides nothing.
             flagged += [(-abs(float(group[run])), -float(group[run]), index, int(run)) for run in far]
@@ -121,6 +123,11 @@ def _share_as_uneven(there: int, *, of: int, all_such: int, runs: int) -> float:
 
 def _far(group: Floats, threshold: float) -> Flags:
     return np.abs(group - np.median(group)) > threshold
+
+
+def _own_scale(away: Floats, *, prior: Prior) -> float:
+    """Return what the runs of one group lie apart by; 0 of few runs."""
+    return 0.0 if len(away) < _FEWEST_OF_THEIR_OWN else _scale(np.abs(away), groups=1, prior=prior)
 
 
 def _scale(distance: Floats, *, groups: int, prior: Prior) -> float:

@@ -80,7 +80,7 @@ def test_each_has_its_own_variance_also_where_squares_are_nearly_too_large() -> 
     one, other = (
         compare(QUIET * by, NOISY * by, prior=Prior(sd=1e-5), occasion_sd=0.0, occasions=1) for by in (1e3, 1e150)
     )
-    assert other.lost_df > 0
+    assert other.apart is not None
     assert other.df == pytest.approx(one.df)
     assert other.p_slower == pytest.approx(one.p_slower)
 
@@ -90,7 +90,7 @@ def test_a_side_is_only_noisier_where_chance_would_not_make_it_so() -> None:
     for times, pooled in ((5.7, True), (5.9, False)):
         scale = (times * float(np.var(QUIET, ddof=1)) / float(np.var(NOISY, ddof=1))) ** 0.5
         c = compare(QUIET, NOISY * scale, prior=Prior(sd=1e-5), occasion_sd=0.0, occasions=1)
-        assert (c.lost_df == 0) is pooled
+        assert (c.apart is None) is pooled
         assert stats.f(2, 5).sf(times) == pytest.approx(0.05, abs=0.002)
 
 
@@ -100,14 +100,41 @@ def test_a_side_is_only_noisier_where_chance_would_not_make_it_so() -> None:
         pytest.param(QUIET, NOISY, 0.03, id="no more than was believed"),
         pytest.param(np.zeros(6), np.array([0.0, 0.0004, -0.0004]), 0.0001, id="both below the floor"),
         pytest.param(QUIET, np.array([0.03]), 0.0001, id="one run"),
-        pytest.param(QUIET[:5], NOISY, 0.0001, id="fewer than twice as many on the quiet side"),
+        pytest.param(QUIET[:3], NOISY, 0.0001, id="as many on the quiet side"),
         pytest.param(QUIET[:3], np.tile(NOISY, 2), 0.0001, id="the noisy side has more runs"),
     ],
 )
 def test_both_sides_are_pooled(before: Floats, after: Floats, sd: float) -> None:
     c = compare(before, after, prior=Prior(sd=sd), occasion_sd=0.0, occasions=1)
-    assert c.lost_df == 0
+    assert c.apart is None
     assert c.run_df == pytest.approx(c.prior_df + len(before) + len(after) - 2)
+
+
+def test_apart_the_noisier_side_tells_what_runs_differ_by() -> None:
+    for before, after in ((QUIET, NOISY), (NOISY, QUIET)):
+        c = compare(before, after, prior=Prior(sd=1e-5), occasion_sd=0.0, occasions=1)
+        assert c.run_sd == pytest.approx(np.std(NOISY, ddof=1))
+
+
+def test_more_runs_of_the_noisier_side_are_foretold_by_its_own_variance() -> None:
+    three = compare(QUIET, NOISY, prior=Prior(sd=1e-5), occasion_sd=0.0, occasions=1)
+    quiet, noisy = float(np.var(QUIET, ddof=1)), float(np.var(NOISY, ddof=1))
+    thirty = three.with_more_runs(27)
+    assert thirty.standard_error**2 == pytest.approx(quiet / 6 + noisy / 30)
+    parts = (quiet / 6) ** 2 / 5 + (noisy / 30) ** 2 / 29
+    assert thirty.run_df == pytest.approx((quiet / 6 + noisy / 30) ** 2 / parts)
+
+
+def test_for_other_means_each_side_keeps_its_degrees_of_freedom() -> None:
+    own = compare(QUIET, NOISY, prior=Prior(sd=1e-5), occasion_sd=0.0, occasions=1)
+    other = own.of_other_means(baseline_runs=20, candidate_runs=1.5)
+    quiet, noisy = float(np.var(QUIET, ddof=1)) / 20, float(np.var(NOISY, ddof=1)) / 1.5
+    assert other.standard_error**2 == pytest.approx(quiet + noisy)
+    assert other.run_df == pytest.approx((quiet + noisy) ** 2 / (quiet**2 / 5 + noisy**2 / 2))
+    pooled = compare(BEFORE, AFTER, prior=Prior(sd=0.01), occasion_sd=0.0, occasions=1)
+    others = pooled.of_other_means(baseline_runs=20, candidate_runs=1.5)
+    assert others.run_df == pytest.approx(pooled.run_df)
+    assert others.standard_error**2 == pytest.approx(pooled.run_sd**2 * (1 / 20 + 1 / 1.5))
 
 
 @pytest.mark.parametrize("df", [2.0, 4.0])

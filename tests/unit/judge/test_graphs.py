@@ -107,7 +107,6 @@ def test_idle_time_that_graphs_hold_makes_no_kernel_slower(runs: int) -> None:
     assert f"kernel_ms {row.reason}" in whole.remarks
     assert row.baseline == pytest.approx(8.0)
     assert row.now == pytest.approx(8.9)
-    assert f"kernel_ms is within budget together with gap_ms: {IN_GRAPHS}" in whole.remarks
     assert whole.outcome is Outcome.IMPROVED
     by_node = judge(blessed(EAGER), measured(now), Terms()).verdict
     assert row_of(by_node, M.KERNEL_MS).outcome in (Outcome.REGRESSED, Outcome.INCONCLUSIVE)

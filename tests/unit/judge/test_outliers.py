@@ -40,6 +40,16 @@ def test_the_threshold_is_five_moderated_scales_where_budgets_are_small(distance
     assert kept([0.0] * 10, [0.0, 0.0, distance], budget=0.001, prior_sd=prior_sd)[1][2] is not drops
 
 
+def test_runs_of_a_host_that_became_noisier_are_no_outliers_among_themselves() -> None:
+    # 5 scales of the noisy group: mad = 1.4826 * 0.05 * 5 / 4.1, df 1.6, and 2 of the prior's 0.005
+    noisy = [0.0, 0.05, -0.05, 0.09, -0.1]
+    assert kept([0.0] * 20, noisy, budget=0.002) == [[True] * 20, [True] * 5]
+    assert kept([0.0] * 20, [*noisy[:4], -0.4], budget=0.002) == [[True] * 20, [True] * 4 + [False]]
+    # four are too few to say so of themselves
+    assert kept([0.0] * 21, noisy[:3] + noisy[4:], budget=0.002) == [[True] * 21, [True] * 4]
+    assert kept([0.0] * 21, [0.0, 0.001, -0.001, 0.05], budget=0.002)[1] == [True, True, True, False]
+
+
 def test_half_a_group_is_a_mode_and_stays() -> None:
     assert kept([0.0] * 20, [0.0, 0.3]) == [[True] * 20, [True, True]]
     assert kept([0.0] * 16, [0.0, 0.0, 0.4, 0.4]) == [[True] * 16, [True] * 4]
