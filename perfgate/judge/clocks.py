@@ -252,6 +252,7 @@ def _side_by_side(rule: ClockRule, before: Floats, after: Floats) -> _Compared:
         prior=rule.prior,
         occasion_sd=rule.occasions_of(before, first),
         occasions=rule.occasions,
+        together=rule.plan.is_duet,
     )
     comparison = rule.occasions_between(comparison)
     dropped = (*_dropped(rule, BASELINE_SIDE, before, first), *_dropped(rule, CANDIDATE_SIDE, after, second))

@@ -212,13 +212,14 @@ def compare(
     prior: Prior,
     occasion_sd: float,
     occasions: int,
+    together: bool = False,
 ) -> Comparison:
     """Compare kept runs of both sides, shape (n,) each and at least one run.
 
     The estimate is the difference of their means, v of `run_sd_of` pooled within both: nb + nc - 2 degrees of freedom.
-    Where the side of fewer runs differs improbably more than the other, each has a v of its own (Welch 1947): a host
-    that is noisier than on the day of the blessing is not taken for a quiet one. Numbers must be below `LARGEST` in
-    size. The order of runs changes nothing, to the last bit.
+    Where they were not measured `together`, and the side of fewer runs differs improbably more than the other, each has
+    a v of its own (Welch 1947): a host that is noisier than on the day of the blessing is not taken for a quiet one.
+    Numbers must be below `LARGEST` in size. The order of runs changes nothing, to the last bit.
     """
     both = (np.sort(baseline), np.sort(candidate))
     means = [float(np.mean(side)) for side in both]
@@ -226,7 +227,7 @@ def compare(
     runs = [len(side) for side in both]
     run_sd, prior_df = run_sd_of(sum(within), df=sum(runs) - 2, prior=prior)
     apart = None
-    if _unlike(within, runs, prior=prior):
+    if not together and _unlike(within, runs, prior=prior):
         own = [run_sd_of(squares, df=n - 1, prior=prior) for squares, n in zip(within, runs, strict=True)]
         run_sd, prior_df = max(own)
         apart = Apart(baseline=_moderated(own[0]), candidate=_moderated(own[1]))

@@ -65,6 +65,12 @@ def test_where_the_side_of_fewer_runs_is_noisier_each_has_its_own_variance(befor
     assert c.estimate / c.standard_error == pytest.approx(welch.statistic)
 
 
+def test_measured_together_both_sides_met_the_same_host() -> None:
+    c = compare(QUIET, NOISY, prior=Prior(sd=1e-5), occasion_sd=0.0, occasions=1, together=True)
+    assert c.apart is None
+    assert c.p_slower == pytest.approx(stats.ttest_ind(NOISY, QUIET, alternative="greater").pvalue)
+
+
 def test_each_variance_is_moderated_by_the_prior_on_its_own() -> None:
     # Both of NOISY's degrees of freedom say 9e-4, 4 times the prior's variance: 1/16 of its weight is left
     c = compare(QUIET, NOISY, prior=Prior(sd=0.015), occasion_sd=0.0, occasions=1)
