@@ -24,6 +24,7 @@ _RUNS_WANTED = 10
 _OCCASIONS_WANTED = 5
 _MOST_TOLD = 3
 """Metrics that a reason names; the rows name all."""
+_DUET = 'Let a duet settle it (duet = "auto" in [tool.perfgate])'
 _NEXT_TO_NOTHING = 1e-9
 """Stands for a budget of zero where one must be divided by."""
 
@@ -190,8 +191,7 @@ def _tell_inconclusive(judged: Rows, baseline: Baseline, runs: Sequence[Run], te
     if comparison.occasion_sd > clock.rule.occasion_sd:
         spread = percent(comparison.run_sd)
         told += f" Runs differ by {spread} % (SD), and occasions rather more: stored values say little."
-        duet = 'Let a duet settle it (duet = "auto" in [tool.perfgate])'
-        return told, f"{duet}, steady the workload, or set a wider budget for {worst.metric}."
+        return told, f"{_DUET}, steady the workload, or set a wider budget for {worst.metric}."
     if comparison.occasion_share > 0.5:
         occasions = len(baseline.occasions)
         few = f", of which the baseline spans {occasions}" if occasions < _OCCASIONS_WANTED else ""
@@ -204,6 +204,10 @@ def _tell_inconclusive(judged: Rows, baseline: Baseline, runs: Sequence[Run], te
         )
     if needed is None:
         told += f" Not even {_runs(_FARTHEST_RUNS, plan)} would settle it."
+    if comparison.apart is not None and comparison.apart.candidate.sd > comparison.apart.baseline.sd:
+        now, then = (percent(side.sd) for side in (comparison.apart.candidate, comparison.apart.baseline))
+        told += f" Runs differ by {now} % (SD), those of the baseline by {then} %."
+        return told, f"{_DUET}, or steady what has become noisier, the workload or its machine."
     if not plan.is_duet and len(baseline.runs) < _RUNS_WANTED:
         has = f"{plural(len(baseline.runs), 'run')}; {_RUNS_WANTED} are wanted"
         return told, (

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import pytest
+from scipy.stats import norm
 from support.judging import MOMENT, Columns, blessed, measured
 
 from perfgate.judge.creep import creep
@@ -494,6 +496,11 @@ def test_runs_and_drops_are_counted() -> None:
 SMALLEST = "The smallest loss that {} runs can show here is {} %."
 
 
+def normal_ms(sd: float, runs: int, *, shift: float = 0.0) -> list[float]:
+    """Quantiles of normal values, as far apart as that many are by chance."""
+    return [10.0 * (1 + shift + sd * float(norm.ppf((run + 0.5) / runs))) for run in range(runs)]
+
+
 def noisy_ms(spread: float, runs: int, shift: float = 0.0) -> list[float]:
     return [10.0 * (1 + shift + spread * (-1 if run % 2 else 1)) for run in range(runs)]
 
@@ -589,6 +596,20 @@ def test_where_no_number_of_runs_would_do_it_says_what_to_do(runs: int, next_ste
     assert verdict.outcome is Outcome.INCONCLUSIVE
     assert verdict.reason.endswith(" Not even 60 runs would settle it.")
     assert verdict.next_step == next_step
+
+
+@pytest.mark.parametrize(("runs", "gated"), [(20, 10), (8, 7)])
+def test_where_the_machine_has_become_noisier_it_says_so_and_blames_no_baseline(runs: int, gated: int) -> None:
+    known = Spread(run_sd=0.002, occasion_sd=0.0, runs=20, occasions=5, at=MOMENT)
+    baseline = blessed({M.STEP_MS: normal_ms(0.002, runs)}, calibration={M.STEP_MS: known})
+    now = measured({M.STEP_MS: normal_ms(0.03, gated, shift=0.012)})
+    verdict = judge(baseline, now, Terms(max_runs=gated)).verdict
+    assert verdict.outcome is Outcome.INCONCLUSIVE
+    assert re.search(r" Runs differ by (2.\d|3) % \(SD\), those of the baseline by 0.(19|2|18) %\.$", verdict.reason)
+    assert verdict.next_step == (
+        'Let a duet settle it (duet = "auto" in [tool.perfgate]), or steady what has become noisier, the workload or '
+        "its machine."
+    )
 
 
 def test_where_runs_differ_by_more_than_the_budget_stored_values_say_little() -> None:
