@@ -91,7 +91,10 @@ def _against_stored(underway: Underway, baseline: Baseline, forms: Forms) -> Che
             if isinstance(none.__cause__, RevisionMissing):
                 underway.remarks.append(f"No duet: {none.why}")
                 break
-            underway.remarks.append(f"No {'interleaved ' if plan.in_pairs else ''}duet: {none.why}")
+            interleaved = f"No interleaved duet: {none.why}"
+            if interleaved in underway.remarks:
+                underway.remarks.remove(interleaved)
+            underway.remarks.append(interleaved if plan.in_pairs else f"No duet: {none.why}")
     return settle_by_stored(underway, baseline)
 
 

@@ -270,6 +270,14 @@ def test_what_cannot_be_interleaved_is_run_alternately() -> None:
     assert "No interleaved duet: mlp at 0123456789ab: out of memory.\nSee the log." in checked.verdict.remarks
 
 
+def test_what_keeps_either_form_of_the_duet_from_being_is_told_once() -> None:
+    failing = WorktreeFailed(subject="mlp at 0123456789ab", fact="out of memory", next_step="See the log.")
+    forms = [RecordedDuel([failing], [slower(0)]) for _ in range(2)]
+    checked = check(expect(noisy_baseline()), Policy(), Candidate(*moody(2.5)), forms[0], interleaved=forms[1])
+    told = [remark for remark in checked.verdict.remarks if "out of memory" in remark]
+    assert told == ["No duet: mlp at 0123456789ab: out of memory.\nSee the log."]
+
+
 def test_a_candidate_that_ran_alone_and_does_not_stand_interleaving_is_run_alternately() -> None:
     failing = WorkloadFailed(subject="mlp", fact="it raised StopIteration", next_step="See the log.")
     checked = check(
