@@ -19,6 +19,7 @@ Flags = NDArray[np.bool_]
 _SCALES = 5.0
 _BUDGETS = 2.0
 _FEWEST_OF_THEIR_OWN = 5
+"""Runs of a group that can tell what they lie apart by themselves."""
 _MOST_OF_ALL = 5
 """At most every fifth of all runs is set aside."""
 _CHANCE = 0.005

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from support.judging import Columns, blessed, measured
 
-from perfgate.judge.graphs import IN_GRAPHS
+from perfgate.judge.graphs import IN_GRAPHS, WithIdleTime
 from perfgate.judge.judge import judge
 from perfgate.judge.rows import Terms
 from perfgate.model.metric import Metric
@@ -209,3 +209,7 @@ def test_where_idle_time_is_not_known_of_every_run_kernels_are_judged_alone(lack
     then = without(EAGER, M.GAP_MS) if lacking == "baseline" else EAGER
     runs = traced_whole(measured(without(now, M.GAP_MS) if lacking == "a run" else now))
     assert row_of(judge(blessed(then), runs, Terms()).verdict, M.KERNEL_MS).outcome is Outcome.REGRESSED
+
+
+def test_what_both_together_changed_by_is_told_of_kernel_time() -> None:
+    assert WithIdleTime(blessed=[10.0] * 3, now=[10.2] * 3, share=0.8).change == pytest.approx(0.025)
