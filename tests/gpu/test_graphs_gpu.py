@@ -1,0 +1,178 @@
+"""CUDA graphs on a real GPU with a real nsys: taken up in place of launches they are no loss, and hide none.
+
+About four minutes on an H200.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from perfgate.machine import read_machine
+from perfgate.model.errors import PerfgateError
+from perfgate.nsys.tool import find_nsys
+
+pytestmark = [pytest.mark.gpu, pytest.mark.timeout(900)]
+
+LOOPS: Final = '''\
+"""Two loops whose whole step is launched kernel by kernel, or as one CUDA graph (GRAPHS=1)."""
+
+import os
+
+import nvtx
+import torch
+from torch import nn
+
+from perfgate import workload
+
+GRAPHS = os.environ.get("GRAPHS") == "1"
+SLEEP_CYCLES = int(os.environ.get("SLEEP_CYCLES", "100"))
+
+
+def train(steps, width, depth, batch):
+    torch.manual_seed(0)
+    torch.backends.cuda.matmul.allow_tf32 = True
+    layers = [layer for _ in range(depth) for layer in (nn.Linear(width, width), nn.GELU())]
+    model = nn.Sequential(*layers).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-6, foreach=False)
+    batches = [torch.randn(batch, width).pin_memory() for _ in range(4)]
+    inputs = torch.randn(batch, width, device="cuda")
+
+    def step_once():
+        optimizer.zero_grad(set_to_none=True)
+        model(inputs).square().mean().backward()
+        torch.cuda._sleep(SLEEP_CYCLES)
+        optimizer.step()
+
+    if GRAPHS:
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            for _ in range(3):
+                step_once()
+        torch.cuda.current_stream().wait_stream(side)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            step_once()
+    for step in steps:
+        with nvtx.annotate("copy"):
+            inputs.copy_(batches[step % len(batches)], non_blocking=True)
+        with nvtx.annotate("train"):
+            graph.replay() if GRAPHS else step_once()
+
+
+@workload(steps=150, warmup=50)
+def small_kernels(steps):
+    train(steps, width=64, depth=40, batch=32)
+
+
+@workload(steps=60, warmup=50)
+def large_kernels(steps):
+    train(steps, width=4096, depth=4, batch=1536)
+'''
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gate:
+    """How one gate ended."""
+
+    status: int
+    verdict: Mapping[str, Any]
+
+    @property
+    def ended(self) -> tuple[int, str]:
+        return self.status, str(self.verdict["outcome"])
+
+    def row(self, metric: str) -> Mapping[str, Any]:
+        (row,) = (row for row in self.verdict["metrics"] if row["metric"] == metric)
+        return dict(row)
+
+    @property
+    def regressed(self) -> set[str]:
+        return {row["metric"] for row in self.verdict["metrics"] if row["outcome"] == "REGRESSED"}
+
+
+def gate(project: Path, loop: str, **environment: str) -> Gate:
+    """Gate one of the loops."""
+    document = project / "out.json"
+    document.unlink(missing_ok=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "--perfgate", "-k", loop, f"--perfgate-json={document}"],
+        cwd=project,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    print(done.stdout, done.stderr)  # noqa: T201  (what the user sees is worth reading in the log)
+    (workload,) = json.loads(document.read_text())["workloads"]
+    return Gate(status=done.returncode, verdict=workload["verdict"])
+
+
+def bless(project: Path, loop: str, reason: str) -> None:
+    command = [sys.executable, "-c", "from perfgate.cli import main; main()", "bless", loop, "--reason", reason]
+    done = subprocess.run(command, cwd=project, capture_output=True, text=True, timeout=60, check=False)
+    print(done.stdout, done.stderr)  # noqa: T201
+    assert done.returncode == 0
+
+
+def blessed_kernel_by_kernel(root: Path, loop: str) -> Path:
+    """A project with a baseline of one loop that launches its kernels one by one."""
+    (root / "pyproject.toml").write_text(
+        '[tool.perfgate]\nduet = "off"  # its other side would take up graphs as well\n'
+    )
+    (root / "workloads").mkdir()
+    (root / "workloads" / "loops.py").write_text(LOOPS)
+    assert gate(root, loop).ended == (1, "NO_BASELINE")
+    bless(root, loop, "kernel by kernel")
+    return root
+
+
+@pytest.fixture(scope="module", autouse=True)
+def needs_gpu_and_nsys() -> None:
+    try:
+        if not read_machine(os.environ, nsys=None, nsys_options=()).gpus:
+            pytest.skip("no NVIDIA GPU on this machine")
+        find_nsys(None, os.environ)
+    except PerfgateError as missing:
+        pytest.skip(f"no gate can run here: {missing.fact}")
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return blessed_kernel_by_kernel(tmp_path_factory.mktemp("large"), "large_kernels")
+
+
+def test_graphs_make_a_launch_bound_loop_faster_and_without_them_it_is_slower_again(tmp_path: Path) -> None:
+    project = blessed_kernel_by_kernel(tmp_path, "small_kernels")
+    graphs = gate(project, "small_kernels", GRAPHS="1")
+    assert graphs.ended == (0, "IMPROVED")
+    assert graphs.row("step_ms")["outcome"] == "IMPROVED"
+    assert (graphs.row("graph_launches")["baseline"], graphs.row("graph_launches")["now"]) == (0, 1)
+    assert graphs.row("launches")["now"] < graphs.row("launches")["baseline"] / 10
+    bless(project, "small_kernels", "the step is one CUDA graph")
+    back = gate(project, "small_kernels")
+    assert back.ended == (1, "REGRESSED")
+    assert {"launches"} <= back.regressed
+
+
+def test_graphs_in_which_kernels_take_as_long_are_no_loss(large: Path) -> None:
+    graphs = gate(large, "large_kernels", GRAPHS="1")
+    assert graphs.ended in {(0, "PASSED"), (0, "IMPROVED")}
+    assert graphs.row("graph_launches")["now"] == 1
+    assert any("in place of" in remark for remark in graphs.verdict["remarks"])
+
+
+def test_graphs_in_which_kernels_take_longer_are_a_loss(large: Path) -> None:
+    slower = gate(large, "large_kernels", GRAPHS="1", SLEEP_CYCLES="330000")  # 5 % of a 3.3 ms step at 1980 MHz
+    assert slower.ended == (1, "REGRESSED")
+    assert {"kernel_ms"} <= slower.regressed <= {"kernel_ms", "step_ms"}
