@@ -311,7 +311,7 @@ def _longest(passed: Sequence[bool]) -> int:
 
 
 def _percent(change: float | None) -> str:
-    return "-" if change is None else f"{100 * change:+.2f} %"
+    return "-" if change is None else f"{100 * change:+z.2f} %"
 
 
 # The door

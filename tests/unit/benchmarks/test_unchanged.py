@@ -251,6 +251,13 @@ def test_run_exits_1_where_gates_are_missing(monkeypatch: pytest.MonkeyPatch, tm
     assert [one.commit for one in load(tmp_path / "record.json").gates] == [None, None]
 
 
+def test_the_committed_table_is_what_the_record_says() -> None:
+    folder = Path(door.__file__).parent
+    told = (folder / "RESULTS.md").read_text(encoding="utf-8")
+    assert told == markdown(load(folder / "h200.json")), "python -m benchmarks.unchanged table h200.json"
+    assert "-0.00 %" not in told
+
+
 def test_gates_of_some_workloads_stand_for_none_of_all(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(door, "read_machine", lambda *_, **__: H200)
     monkeypatch.setattr(door, "find_nsys", lambda *_: SimpleNamespace(version="2025.3.1"))
