@@ -12,7 +12,7 @@ from typing import Final
 
 from perfgate.explain.breakdown import breakdown_of, kept
 from perfgate.judge.forecast import expected_smallest
-from perfgate.judge.graphs import graphs_for_launches, with_idle_time
+from perfgate.judge.graphs import graphs_for_launches
 from perfgate.judge.rows import Terms
 from perfgate.judge.speeds import plainly_differ
 from perfgate.judge.stages import STORED_PLAN
@@ -465,7 +465,7 @@ def _explained_by_graphs(
     came = graphs_for_launches(old, runs)
     if came is None:
         return frozenset()
-    together, budget = with_idle_time(came, old, runs), _budget(result, Metric.KERNEL_MS, budgets)
+    together, budget = came.together, _budget(result, Metric.KERNEL_MS, budgets)
     within = together is not None and budget is not None and together.change < budget
     return frozenset({Metric.GRAPH_LAUNCHES, *([Metric.KERNEL_MS] if within else [])})
 

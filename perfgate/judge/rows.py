@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from perfgate.judge.clocks import ClockJudgement, ClockRule, judge_clock
 from perfgate.judge.compare import Prior, middle
 from perfgate.judge.counts import CountJudgement, judge_count, same
-from perfgate.judge.graphs import IN_GRAPHS, GraphsForLaunches, graphs_for_launches, with_idle_time
+from perfgate.judge.graphs import graphs_for_launches
 from perfgate.judge.stages import STORED_PLAN, Plan
 from perfgate.model.baseline import Baseline, BlessedRun
 from perfgate.model.metric import COUNTS, GATED_CLOCKS, METRICS, Basis, ClockSpec, Metric
@@ -120,61 +120,6 @@ def _judge_count(metric: Metric, places: Sequence[_Place], terms: Terms, *, vary
     return judged[0]
 
 
-def _excused(count: CountJudgement, came: GraphsForLaunches) -> CountJudgement:
-    """Let graphs pass that took the place of launches: a host that launches less does less for the same work."""
-    if count.row.outcome not in (Outcome.REGRESSED, Outcome.INCONCLUSIVE):
-        return count
-    row = count.row.model_copy(update={"outcome": Outcome.PASSED, "reason": came.told})
-    return CountJudgement(row=row, remark=f"{count.row.metric} {came.told}")
-
-
-def _kernels_in_graphs(
-    clock: ClockJudgement, came: GraphsForLaunches, baseline: Baseline, runs: Sequence[Run]
-) -> ClockJudgement:
-    """Judge kernel time together with idle time, where graphs that were traced whole hold both.
-
-    What was idle between two launches is within a graph's span now, and no kernel is slower for it. The row shows
-    kernel time alone; what is measured next, and how much of it, goes by both together.
-    """
-    sums = with_idle_time(came, baseline, runs)
-    if clock.row.outcome not in (Outcome.REGRESSED, Outcome.INCONCLUSIVE) or sums is None:
-        return clock
-    rule = replace(clock.rule, budget=clock.rule.budget * sums.share)
-    together = judge_clock(rule, sums.blessed, sums.now, step_ms=None)
-    within = together.row.outcome in (Outcome.PASSED, Outcome.IMPROVED)
-    if not within and not _may_be_within(clock, together):
-        return clock
-    told = "within it together with gap_ms" if within else f"together with gap_ms {together.row.reason}"
-    reason = f"{clock.row.reason}; {told}: {IN_GRAPHS}"
-    outcome = Outcome.PASSED if within else Outcome.INCONCLUSIVE
-    row = clock.row.model_copy(update={"outcome": outcome, "reason": reason})
-    dropped = {(one.side, one.index): one for one in (*together.dropped, *clock.dropped)}
-    remark = f"{row.metric} {reason}" if within else None
-    return replace(together, row=row, dropped=tuple(dropped.values()), remark=remark)
-
-
-def _may_be_within(clock: ClockJudgement, together: ClockJudgement) -> bool:
-    """Whether a loss of kernels may be none together with idle time: that is not settled, and is none by its size."""
-    comparison, rule = together.comparison, together.rule
-    if clock.row.outcome is not Outcome.REGRESSED or together.row.outcome is not Outcome.INCONCLUSIVE:
-        return False
-    return comparison is not None and comparison.estimate < rule.plan.told.budgets * rule.budget_in_basis
-
-
-def _idle_in_graphs(
-    clock: ClockJudgement, came: GraphsForLaunches, baseline: Baseline, runs: Sequence[Run], *, step_ms: float | None
-) -> ClockJudgement:
-    """Leave a gain of idle time that is none together with kernel time: it went into the spans of graphs."""
-    sums = with_idle_time(came, baseline, runs)
-    if clock.row.outcome is not Outcome.IMPROVED or sums is None or not came.held_ms:
-        return clock
-    if judge_clock(clock.rule, sums.blessed, sums.now, step_ms=step_ms).row.outcome is Outcome.IMPROVED:
-        return clock
-    reason = f"{clock.row.reason}; not shown to be less together with kernel_ms: {IN_GRAPHS}"
-    row = clock.row.model_copy(update={"outcome": Outcome.PASSED, "reason": reason})
-    return replace(clock, row=row, remark=f"{row.metric} {reason}")
-
-
 def judge_rows(baseline: Baseline, runs: Sequence[Run], terms: Terms) -> Rows:
     """Judge what the baseline holds, and show what it lacks; no rows without runs."""
     judged = Rows()
@@ -211,18 +156,16 @@ def judge_rows(baseline: Baseline, runs: Sequence[Run], terms: Terms) -> Rows:
             judged.rows.append(row)
         elif spec.clock is None:
             count = _judge_count(metric, counted[metric], terms, varying=varying)
-            if metric is Metric.GRAPH_LAUNCHES and came is not None:
-                count = _excused(count, came)
+            if came is not None:
+                count = came.count(count)
             judged.counts.append(count)
             judged.rows.append(count.row)
         else:
             rule = rule_of(metric, spec.clock, baseline, terms, clocks=sharing)
             why_no_step = why_absent(runs, Metric.STEP_MS)
             clock = judge_clock(rule, blessed, found, step_ms=step_ms, why_no_step=why_no_step)
-            if metric is Metric.KERNEL_MS and came is not None:
-                clock = _kernels_in_graphs(clock, came, baseline, runs)
-            elif metric is Metric.GAP_MS and came is not None:
-                clock = _idle_in_graphs(clock, came, baseline, runs, step_ms=step_ms)
+            if came is not None:
+                clock = came.clock(clock, step_ms=step_ms)
             judged.clocks.append(clock)
             judged.rows.append(clock.row)
     return judged

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from support.judging import Columns, blessed, measured
 
-from perfgate.judge.graphs import IN_GRAPHS, WithIdleTime
+from perfgate.judge.graphs import IN_GRAPHS, OUT_OF_SIGHT, HeldTogether
 from perfgate.judge.judge import judge
 from perfgate.judge.rows import Terms
 from perfgate.model.metric import Metric
@@ -211,5 +211,132 @@ def test_where_idle_time_is_not_known_of_every_run_kernels_are_judged_alone(lack
     assert row_of(judge(blessed(then), runs, Terms()).verdict, M.KERNEL_MS).outcome is Outcome.REGRESSED
 
 
+def with_copies(columns: Columns, **values: float) -> Columns:
+    runs = len(columns[M.STEP_MS])
+    return {**columns, **{Metric(name): [value] * runs for name, value in values.items()}}
+
+
+def test_copies_and_memsets_that_went_into_graphs_make_no_kernel_slower() -> None:
+    then = with_copies(EAGER, mem_exposed_ms=0.8)
+    now = with_copies(graphed(kernel_ms=8.9, gap_ms=1.9), mem_exposed_ms=0.0)
+    verdict = judge(blessed(then), traced_whole(measured(now)), Terms()).verdict
+    row = row_of(verdict, M.KERNEL_MS)
+    assert row.outcome is Outcome.PASSED
+    assert row.reason.endswith(f"; within it together with gap_ms and mem_exposed_ms: {IN_GRAPHS}")
+    row = row_of(verdict, M.MEM_EXPOSED_MS)
+    assert (row.outcome, row.reason.endswith(OUT_OF_SIGHT)) == (Outcome.PASSED, True)
+    assert f"mem_exposed_ms {row.reason}" in verdict.remarks
+    by_node = judge(blessed(then), measured(now), Terms()).verdict
+    assert row_of(by_node, M.KERNEL_MS).outcome is Outcome.REGRESSED
+    assert row_of(by_node, M.MEM_EXPOSED_MS).outcome is Outcome.IMPROVED
+
+
+def test_less_idle_time_is_a_gain_where_all_together_is_less() -> None:
+    # What kernels took more went there from memsets; what was idle is gone.
+    then = with_copies(EAGER, mem_exposed_ms=0.8)
+    now = with_copies(graphed(kernel_ms=8.8, gap_ms=1.2), mem_exposed_ms=0.0)
+    verdict = judge(blessed(then), traced_whole(measured(now)), Terms()).verdict
+    assert row_of(verdict, M.GAP_MS).outcome is Outcome.IMPROVED
+    told = judge(
+        blessed(then),
+        traced_whole(measured(with_copies(graphed(kernel_ms=9.6, gap_ms=1.2), mem_exposed_ms=0.0))),
+        Terms(),
+    ).verdict
+    row = row_of(told, M.GAP_MS)
+    assert row.outcome is Outcome.PASSED
+    assert row.reason.endswith(f"; not shown to be less together with kernel_ms and mem_exposed_ms: {IN_GRAPHS}")
+
+
+TO_DEVICE = {M.H2D_MS: 0.5, M.H2D_EXPOSED_MS: 0.5, M.H2D_COPIES: 2.0, M.H2D_BYTES: 4096.0, M.PAGEABLE_COPIES: 2.0}
+
+
+def test_copies_to_the_device_that_went_into_graphs_are_no_gain_and_make_no_kernel_slower() -> None:
+    then = with_copies(EAGER, **TO_DEVICE, d2h_copies=1.0)
+    gone = dict.fromkeys(TO_DEVICE, 0.0)
+    now = with_copies(graphed(kernel_ms=8.5, gap_ms=2.0), **gone, d2h_copies=0.0)
+    verdict = judge(blessed(then), traced_whole(measured(now)), Terms()).verdict
+    row = row_of(verdict, M.KERNEL_MS)
+    assert row.outcome is Outcome.PASSED
+    assert "within it together with gap_ms and h2d_exposed_ms: " in row.reason
+    for metric in (*TO_DEVICE, M.D2H_COPIES):
+        row = row_of(verdict, metric)
+        assert (row.outcome, row.reason.endswith(OUT_OF_SIGHT)) == (Outcome.PASSED, True), metric
+        assert f"{metric} {row.reason}" in verdict.remarks
+    by_node = judge(blessed(then), measured(now), Terms()).verdict
+    assert {row_of(by_node, metric).outcome for metric in (*TO_DEVICE, M.D2H_COPIES)} == {Outcome.IMPROVED}
+
+
+@pytest.mark.parametrize("copies", [2.0, 2.0 - 1e-12])
+def test_copies_that_are_as_many_as_before_are_in_no_graph(copies: float) -> None:
+    then = with_copies(EAGER, **TO_DEVICE)
+    now = with_copies(graphed(kernel_ms=8.5, gap_ms=2.0), **{**dict.fromkeys(TO_DEVICE, 0.0), M.H2D_COPIES: copies})
+    verdict = judge(blessed(then), traced_whole(measured(now)), Terms()).verdict
+    assert row_of(verdict, M.KERNEL_MS).outcome is Outcome.REGRESSED
+    gains = (M.H2D_MS, M.H2D_EXPOSED_MS, M.PAGEABLE_COPIES)
+    assert {row_of(verdict, metric).outcome for metric in gains} == {Outcome.IMPROVED}
+
+
+def test_of_what_some_run_lacks_nothing_is_added() -> None:
+    then = with_copies(EAGER, mem_exposed_ms=0.8)
+    now = graphed(kernel_ms=8.9, gap_ms=1.9)
+    verdict = judge(blessed(then), traced_whole(measured(now)), Terms()).verdict
+    assert row_of(verdict, M.KERNEL_MS).outcome is Outcome.REGRESSED
+
+
+SMALL_KERNELS: Columns = {
+    M.STEP_MS: [13.01, 12.86, 12.94, 13.13, 12.67],
+    M.KERNEL_MS: [0.7490, 0.7490, 0.7490, 0.7481, 0.7482],
+    M.GAP_MS: [12.25, 12.11, 12.20, 12.39, 11.92],
+    M.MEM_EXPOSED_MS: [0.0008] * 5,
+    M.LAUNCHES: [405.0] * 5,
+    M.GRAPH_LAUNCHES: [0.0] * 5,
+}
+SMALL_IN_A_GRAPH: Columns = {
+    M.STEP_MS: [0.8120, 0.8118, 0.8116],
+    M.KERNEL_MS: [0.7959, 0.7959, 0.7952],
+    M.GAP_MS: [0.0133, 0.0112, 0.0114],
+    M.MEM_EXPOSED_MS: [0.0] * 3,
+    M.LAUNCHES: [0.0] * 3,
+    M.GRAPH_LAUNCHES: [1.0] * 3,
+}
+LARGE_KERNELS: Columns = {
+    M.STEP_MS: [2.995, 2.943, 2.941, 2.933, 2.942],
+    M.KERNEL_MS: [2.350, 2.356, 2.352, 2.348, 2.347],
+    M.GAP_MS: [0.0992, 0.0996, 0.0987, 0.0982, 0.0999],
+    M.MEM_EXPOSED_MS: [0.0337] * 5,
+    M.LAUNCHES: [38.0] * 5,
+    M.GRAPH_LAUNCHES: [0.0] * 5,
+}
+LARGE_IN_A_GRAPH: Columns = {
+    M.STEP_MS: [2.957, 2.965, 2.872, 2.886, 2.936],
+    M.KERNEL_MS: [2.396, 2.398, 2.403, 2.404, 2.407],
+    M.GAP_MS: [0.0122, 0.0119, 0.0114, 0.0100, 0.0109],
+    M.MEM_EXPOSED_MS: [0.0] * 5,
+    M.LAUNCHES: [0.0] * 5,
+    M.GRAPH_LAUNCHES: [1.0] * 5,
+}
+"""Of the loops of tests/gpu/test_graphs_gpu.py as an H200 ran them, one by one and as a graph traced whole; values of
+`mem_exposed_ms` are the medians."""
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "span_ms", "faster"),
+    [(SMALL_KERNELS, SMALL_IN_A_GRAPH, 0.795, True), (LARGE_KERNELS, LARGE_IN_A_GRAPH, 2.39, False)],
+)
+def test_what_an_h200_ran_as_a_graph_is_no_loss(before: Columns, now: Columns, span_ms: float, *, faster: bool) -> None:
+    runs = traced_whole(measured(now), span_ms=span_ms)
+    verdict = judge(blessed(before), runs, Terms()).verdict
+    assert verdict.outcome is Outcome.IMPROVED
+    assert (row_of(verdict, M.STEP_MS).outcome is Outcome.IMPROVED) is faster
+    row = row_of(verdict, M.KERNEL_MS)
+    assert row.outcome is Outcome.PASSED
+    assert row.change is not None
+    assert row.change > 0.02
+    assert row_of(verdict, M.GAP_MS).outcome is Outcome.IMPROVED
+    assert row_of(verdict, M.MEM_EXPOSED_MS).outcome is Outcome.PASSED
+
+
 def test_what_both_together_changed_by_is_told_of_kernel_time() -> None:
-    assert WithIdleTime(blessed=[10.0] * 3, now=[10.2] * 3, share=0.8).change == pytest.approx(0.025)
+    assert HeldTogether(blessed=[10.0] * 3, now=[10.2] * 3, share=0.8, beside=(M.GAP_MS,)).change == pytest.approx(
+        0.025
+    )
