@@ -7,7 +7,6 @@ About eight minutes on an H200.
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -16,11 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.gpu import needs_a_gate
 
 from benchmarks.decision.collect import spins_per_ms
-from perfgate.machine import read_machine
-from perfgate.model.errors import PerfgateError
-from perfgate.nsys.tool import find_nsys
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(1200)]
 
@@ -103,12 +100,7 @@ def committed(root: Path, settings: str = "") -> Path:
 
 @pytest.fixture(scope="module", autouse=True)
 def needs_gpu_and_nsys() -> None:
-    try:
-        if not read_machine(os.environ, nsys=None, nsys_options=()).gpus:
-            pytest.skip("no NVIDIA GPU on this machine")
-        find_nsys(None, os.environ)
-    except PerfgateError as missing:
-        pytest.skip(f"no gate can run here: {missing.fact}")
+    needs_a_gate()
 
 
 @pytest.fixture(scope="module")

@@ -14,24 +14,12 @@ import sys
 from pathlib import Path
 
 import pytest
-
-from perfgate.machine import read_machine
-from perfgate.model.errors import PerfgateError
-from perfgate.nsys.tool import find_nsys
+from support.gpu import needs_a_gate
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(1200)]  # longer than any command below
 
 LOOPS = Path(__file__).parents[2] / "workloads" / "small_loops.py"
 Verdict = dict[str, object]
-
-
-def needs_gpu_and_nsys() -> None:
-    try:
-        if not read_machine(os.environ, nsys=None, nsys_options=()).gpus:
-            pytest.skip("no NVIDIA GPU on this machine")
-        find_nsys(None, os.environ)
-    except PerfgateError as missing:
-        pytest.skip(f"no gate can run here: {missing.fact}")
 
 
 def gate(project: Path, slip: str = "", *options: str) -> tuple[int, Verdict]:
@@ -62,7 +50,7 @@ def regressed(verdict: Verdict) -> set[str]:
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project with a blessed baseline of the MLP loop."""
-    needs_gpu_and_nsys()
+    needs_a_gate()
     root = tmp_path_factory.mktemp("project")
     (root / "pyproject.toml").write_text("[tool.perfgate]\n")
     (root / "workloads").mkdir()

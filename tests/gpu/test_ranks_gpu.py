@@ -6,7 +6,6 @@ About two minutes on two H200s.
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -14,10 +13,7 @@ import sys
 from pathlib import Path
 
 import pytest
-
-from perfgate.machine import read_machine
-from perfgate.model.errors import PerfgateError
-from perfgate.nsys.tool import find_nsys
+from support.gpu import needs_a_gate
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(1200)]  # longer than any command below
 
@@ -32,19 +28,9 @@ steps: 20
 """
 
 
-def needs_gpus_and_nsys() -> None:
-    try:
-        gpus = read_machine(os.environ, nsys=None, nsys_options=()).gpus
-        if len(gpus) < RANKS:
-            pytest.skip(f"{RANKS} NVIDIA GPUs are needed, this machine shows {len(gpus)}")
-        find_nsys(None, os.environ)
-    except PerfgateError as missing:
-        pytest.skip(f"no gate can run here: {missing.fact}")
-
-
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    needs_gpus_and_nsys()
+    needs_a_gate(RANKS)
     root = tmp_path_factory.mktemp("project")
     (root / "pyproject.toml").write_text("[tool.perfgate]\n")
     (root / "workloads" / "scripts").mkdir(parents=True)

@@ -22,12 +22,10 @@ from statistics import median
 from typing import Any, Final
 
 import pytest
+from support.gpu import why_no_gate
 from support.loops import load_slips, named_first
 
 from perfgate.explain.breakdown import breakdown_of, kept
-from perfgate.machine import read_machine
-from perfgate.model.errors import PerfgateError
-from perfgate.nsys.tool import find_nsys
 from perfgate.store import Store
 
 WORKLOADS: Final = Path(__file__).parents[2] / "workloads"
@@ -42,19 +40,15 @@ duet = "off"  # both of its sides would have the slip
 """
 
 
-def why_no_gate() -> str | None:
-    """Say why no gate on a GPU can run here, None if one can."""
-    try:
-        if not read_machine(os.environ, nsys=None, nsys_options=()).gpus:
-            return "no NVIDIA GPU on this machine"
-        find_nsys(None, os.environ)
-    except PerfgateError as missing:
-        return f"no gate can run here: {missing.fact}"
+def why_not() -> str | None:
+    """Say why no slip can be gated here, None if one can."""
+    if (reason := why_no_gate()) is not None:
+        return reason
     return None if importlib.util.find_spec("torch") else "no torch here: pip install perfgate[torch]"
 
 
 # Before the loops are imported, and torch with them.
-if (reason := why_no_gate()) is not None:
+if (reason := why_not()) is not None:
     pytest.skip(reason, allow_module_level=True)
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(1200)]

@@ -6,16 +6,12 @@ About one minute on an H200.
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-
-from perfgate.machine import read_machine
-from perfgate.model.errors import PerfgateError
-from perfgate.nsys.tool import find_nsys
+from support.gpu import needs_a_gate
 
 pytestmark = pytest.mark.gpu
 
@@ -43,12 +39,7 @@ def train(steps):
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    try:
-        if not read_machine(os.environ, nsys=None, nsys_options=()).gpus:
-            pytest.skip("no NVIDIA GPU on this machine")
-        find_nsys(None, os.environ)
-    except PerfgateError as missing:
-        pytest.skip(f"no gate can run here: {missing.fact}")
+    needs_a_gate()
     (tmp_path / "pyproject.toml").write_text("[tool.perfgate]\n")
     (tmp_path / "workloads").mkdir()
     return tmp_path
