@@ -92,7 +92,7 @@ def spreads(occasions: Sequence[Floats], default: ClockSpec) -> tuple[float, flo
     """
     found = components(occasions)
     inside = found.within * found.within_df
-    run_sd, _ = run_sd_of(inside, df=found.within_df, prior=Prior(sd=default.prior_sd))
+    run_sd = run_sd_of(inside, df=found.within_df, prior=Prior(sd=default.prior_sd)).sd
     # Of single runs nobody knows what lies within an occasion; the default then stands for it.
     run_variance = found.within if found.within_df else default.prior_sd**2
     beyond = found.occasion_variance(run_variance=run_variance)

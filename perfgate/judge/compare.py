@@ -166,8 +166,8 @@ class Comparison:
         )
 
 
-def run_sd_of(within: float, *, df: int, prior: Prior) -> tuple[float, float]:
-    """Return the run-to-run SD of a squared sum `within` groups with `df` degrees of freedom, and the prior's own df.
+def run_sd_of(within: float, *, df: int, prior: Prior) -> Moderated:
+    """Return the run-to-run SD of a squared sum `within` groups with `df` degrees of freedom, moderated by the prior.
 
     v = (d s0^2 + within) / (d + df), and d = d0, where the runs differ by no more than was believed before (Smyth
     2004). Where they differ by more, the prior would draw their SD down and vouch for it with degrees of freedom
@@ -176,7 +176,7 @@ def run_sd_of(within: float, *, df: int, prior: Prior) -> tuple[float, float]:
     squared = prior.sd * prior.sd
     prior_df = prior.df if within <= df * squared else prior.df * (df * squared / within) ** 2
     variance = (prior_df * squared + within) / (prior_df + df) if prior_df + df else 0.0
-    return max(math.sqrt(variance), FLOOR_SD), prior_df
+    return Moderated(sd=max(math.sqrt(variance), FLOOR_SD), prior_df=prior_df)
 
 
 def occasions_apart(occasions: Sequence[Floats], *, believed: float, prior: Prior) -> float:
@@ -198,7 +198,7 @@ def occasions_apart(occasions: Sequence[Floats], *, believed: float, prior: Prio
     between = float(np.sum(sizes * np.square(means - float(np.sum(sizes * means)) / total)))
     within = sum(float(np.sum(np.square(runs - own))) for runs, own in zip(ordered, means, strict=True))
     of_one = (total - float(np.sum(np.square(sizes))) / total) / free
-    run_sd, _ = run_sd_of(within, df=repeats, prior=prior)
+    run_sd = run_sd_of(within, df=repeats, prior=prior).sd
     if float(chdtrc(free, between / (run_sd * run_sd + of_one * believed * believed))) > _OCCASIONS_ALPHA:
         return believed
     shown = (between / free - run_sd * run_sd) / of_one
@@ -225,27 +225,22 @@ def compare(
     means = [float(np.mean(side)) for side in both]
     within = [float(np.sum(np.square(side - mean))) for side, mean in zip(both, means, strict=True)]
     runs = [len(side) for side in both]
-    run_sd, prior_df = run_sd_of(sum(within), df=sum(runs) - 2, prior=prior)
+    told = run_sd_of(sum(within), df=sum(runs) - 2, prior=prior)
     apart = None
     if not together and _unlike(within, runs, prior=prior):
         own = [run_sd_of(squares, df=n - 1, prior=prior) for squares, n in zip(within, runs, strict=True)]
-        run_sd, prior_df = max(own)
-        apart = Apart(baseline=_moderated(own[0]), candidate=_moderated(own[1]))
+        told = max(own, key=lambda side: (side.sd, side.prior_df))
+        apart = Apart(baseline=own[0], candidate=own[1])
     return Comparison(
         estimate=means[1] - means[0],
-        run_sd=run_sd,
-        prior_df=prior_df,
+        run_sd=told.sd,
+        prior_df=told.prior_df,
         baseline_runs=len(baseline),
         candidate_runs=len(candidate),
         occasion_sd=occasion_sd,
         occasions=occasions,
         apart=apart,
     )
-
-
-def _moderated(told: tuple[float, float]) -> Moderated:
-    sd, prior_df = told
-    return Moderated(sd=sd, prior_df=prior_df)
 
 
 def _unlike(within: Sequence[float], runs: Sequence[int], *, prior: Prior) -> bool:
@@ -275,11 +270,11 @@ def compare_pairs(differences: Floats, *, prior: Prior) -> Comparison:
     ordered = np.sort(differences)
     mean = float(np.mean(ordered))
     within = float(np.sum(np.square(ordered - mean))) / 2
-    run_sd, prior_df = run_sd_of(within, df=len(ordered) - 1, prior=prior)
+    told = run_sd_of(within, df=len(ordered) - 1, prior=prior)
     return Comparison(
         estimate=mean,
-        run_sd=run_sd,
-        prior_df=prior_df,
+        run_sd=told.sd,
+        prior_df=told.prior_df,
         baseline_runs=len(ordered),
         candidate_runs=len(ordered),
         occasion_sd=0.0,

@@ -85,12 +85,12 @@ def expected_smallest(
         return None
     (kept,) = keep((x,), prior=rule.prior, budget=rule.budget_in_basis).flags
     own = x[kept]
-    run_sd, prior_df = run_sd_of(float(np.sum(np.square(own - np.mean(own)))), df=len(own) - 1, prior=rule.prior)
+    told = run_sd_of(float(np.sum(np.square(own - np.mean(own)))), df=len(own) - 1, prior=rule.prior)
     against = runs if terms.plan.is_duet else blessed_runs or len(own)
     if runs > 1:  # One run alone differs from nothing that could refute what was believed of it.
-        rule = replace(rule, prior=replace(rule.prior, df=prior_df))
+        rule = replace(rule, prior=replace(rule.prior, df=told.prior_df))
     rule = replace(rule, occasions=occasions or rule.occasions)
-    return rule.smallest(_comparison(rule, run_sd=run_sd, baseline_runs=against, candidate_runs=runs))
+    return rule.smallest(_comparison(rule, run_sd=told.sd, baseline_runs=against, candidate_runs=runs))
 
 
 def differs_too_much(baseline: Baseline, terms: Terms) -> bool:
