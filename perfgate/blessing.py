@@ -440,7 +440,7 @@ def _refuse_loss(
 
     `runs` are those of the new one.
     """
-    explained = _explained_by_graphs(result, old, budgets, runs)
+    explained = _explained_by_graphs(old, runs)
     for row in differences(old, new):
         if row.baseline is None or row.now is None or row.metric in explained:
             continue
@@ -458,16 +458,14 @@ def _refuse_loss(
                     raise _loss(result, f"{rises}, its budget is {_percent(budget)}")
 
 
-def _explained_by_graphs(
-    result: Result, old: Baseline, budgets: Mapping[Metric, float], runs: Sequence[Run]
-) -> frozenset[Metric]:
+def _explained_by_graphs(old: Baseline, runs: Sequence[Run]) -> frozenset[Metric]:
     """What rises with CUDA graphs that came in place of launches and is no loss, as a gate has it."""
     came = graphs_for_launches(old, runs)
     if came is None:
         return frozenset()
-    together, budget = came.together, _budget(result, Metric.KERNEL_MS, budgets)
-    within = together is not None and budget is not None and together.change < budget
-    return frozenset({Metric.GRAPH_LAUNCHES, *([Metric.KERNEL_MS] if within else [])})
+    # What the step lost is told by its own row.
+    told_by_step = came.hold_kernels and old.values(Metric.STEP_MS)
+    return frozenset({Metric.GRAPH_LAUNCHES, *([Metric.KERNEL_MS] if told_by_step else [])})
 
 
 def _loss(result: Result, fact: str) -> BlessRefused:

@@ -1,13 +1,16 @@
-"""CUDA graphs that came in place of kernels launched one by one: what of that is no loss, and what is no gain."""
+"""CUDA graphs that came in place of kernels launched one by one: what of that is no loss, and what is no gain.
+
+A graph that is traced whole is one span of kernel time, from end to end, in which nobody sees what runs. So kernel time
+means something else than before, and so does all that ran beside it; the step means what it meant.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Final
 
-from perfgate.judge.clocks import ClockJudgement, judge_clock
+from perfgate.judge.clocks import ClockJudgement
 from perfgate.judge.compare import middle
 from perfgate.judge.counts import CountJudgement, same
 from perfgate.judge.words import amount
@@ -15,104 +18,40 @@ from perfgate.model.baseline import Baseline
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import WHOLE_GRAPHS, Run
-from perfgate.model.words import listed
+from perfgate.model.verdict import MetricVerdict
+from perfgate.model.words import inflected
 
 IN_GRAPHS: Final = "CUDA graphs that are traced whole hold what is between their kernels"
-OUT_OF_SIGHT: Final = "CUDA graphs that are traced whole may hold it, so that it is no gain"
-_LOSSES: Final = (Outcome.REGRESSED, Outcome.INCONCLUSIVE)
-_COPIED_TO_DEVICE: Final = frozenset(
-    {Metric.H2D_MS, Metric.H2D_EXPOSED_MS, Metric.H2D_COPIES, Metric.H2D_BYTES, Metric.PAGEABLE_COPIES}
-)
+MAY_BE_IN_GRAPHS: Final = "CUDA graphs that are traced whole may hold or hide it"
+_EXPOSED: Final = frozenset({Metric.H2D_EXPOSED_MS, Metric.NCCL_EXPOSED_MS, Metric.MEM_EXPOSED_MS})
+_COPIED_TO_DEVICE: Final = frozenset({Metric.H2D_MS, Metric.H2D_COPIES, Metric.H2D_BYTES, Metric.PAGEABLE_COPIES})
 _COPIED_TO_HOST: Final = frozenset({Metric.D2H_COPIES, Metric.PAGEABLE_COPIES})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class HeldTogether:
-    """Kernel time and all that spans of graphs may hold beside it, ms of each run: what went into them counts once."""
-
-    blessed: Sequence[float]
-    now: Sequence[float]
-    share: float
-    """Of kernel time in the blessed ones: together they may lose no more ms than kernels may."""
-    beside: tuple[Metric, ...]
-    """What is there beside kernel time, where it is not 0 in all runs."""
-
-    @property
-    def change(self) -> float:
-        """Of the medians, as a fraction of kernel time."""
-        return (middle(self.now) / middle(self.blessed) - 1) / self.share
-
-
-@dataclass(frozen=True, kw_only=True)
 class GraphsForLaunches:
     """In every run the host launched graphs, of which there were none, and less in all than in any blessed run."""
 
-    baseline: Baseline
-    runs: Sequence[Run]
     graphs: float
     launches: float
     """Fewer per step: the difference of the medians."""
+    hold_kernels: bool
+    """Whether they were traced whole in every run, and take no less than kernel time rose by.
+
+    What rose by more is not for what lies between kernels of theirs.
+    """
+    unseen: frozenset[Metric]
+    """What may be in their spans, or hidden by them, so that a fall of it is no gain.
+
+    Of copies those of a direction in which there are fewer in every run; and all time that is exposed where no kernel
+    runs, as a span counts as one also where it idles.
+    """
 
     @property
     def told(self) -> str:
         """What became of the count."""
-        return f"rose from 0 to {amount(self.graphs)} per step in place of {amount(self.launches)} launches"
-
-    @cached_property
-    def held_ms(self) -> float:
-        """What graphs that were traced whole take per step, each one span from end to end: they hold no more than that.
-
-        0 where in some run none was traced so.
-        """
-        return middle(spans) if all(spans := [_spans_ms(run) for run in self.runs]) else 0.0
-
-    @cached_property
-    def unseen(self) -> frozenset[Metric]:
-        """What may have gone into graphs that were traced whole, where nobody sees it: a fall of these is no gain.
-
-        Of copies those of a direction in which there are fewer in every run. Memsets and copies within the device are
-        not counted, and may always be some of it.
-        """
-        if not self.held_ms:
-            return frozenset()
-        to_device = _COPIED_TO_DEVICE if self._fell(Metric.H2D_COPIES) else frozenset[Metric]()
-        to_host = _COPIED_TO_HOST if self._fell(Metric.D2H_COPIES) else frozenset[Metric]()
-        return frozenset({Metric.MEM_EXPOSED_MS}) | to_device | to_host
-
-    def _fell(self, metric: Metric) -> bool:
-        found = self._found(metric)
-        return found is not None and max(found[1]) < min(found[0]) and not same((max(found[1]), min(found[0])))
-
-    @cached_property
-    def together(self) -> HeldTogether | None:
-        """Kernel time with all that may have gone into graphs, which may be why there is more of it.
-
-        None where no graph was traced whole, where a run lacks kernel or idle time, and where there is more of kernel
-        time than the spans of the graphs take.
-        """
-        kernels, gaps = self._found(Metric.KERNEL_MS), self._found(Metric.GAP_MS)
-        if not self.held_ms or kernels is None or gaps is None:
-            return None
-        then = middle(kernels[0])
-        if then <= 0 or middle(kernels[1]) - then > self.held_ms:
-            return None
-        beside = {Metric.GAP_MS: gaps}
-        for metric in (Metric.H2D_EXPOSED_MS, Metric.MEM_EXPOSED_MS):
-            if metric in self.unseen and (found := self._found(metric)) is not None and any((*found[0], *found[1])):
-                beside[metric] = found
-        blessed, now = (
-            [sum(run) for run in zip(*side, strict=True)] for side in zip(kernels, *beside.values(), strict=True)
-        )
-        return HeldTogether(blessed=blessed, now=now, share=then / middle(blessed), beside=tuple(beside))
-
-    def _found(self, metric: Metric) -> tuple[list[float], list[float]] | None:
-        """A metric of all blessed runs, and of all others; None where one lacks it."""
-        then = self.baseline.values(metric)
-        now = [value for run in self.runs if (value := run.value(metric)) is not None]
-        known = (len(then), len(now)) == (len(self.baseline.runs), len(self.runs))
-        return (list(then), now) if known else None
-
-    # What is made of the rows that were judged by themselves
+        launches = f"{amount(self.launches)} {inflected(self.launches, 'launch', 'launches')}"
+        return f"rose from 0 to {amount(self.graphs)} per step in place of {launches}"
 
     def count(self, judged: CountJudgement) -> CountJudgement:
         """Let graphs pass that took the place of launches, and copies that may be in them.
@@ -120,68 +59,43 @@ class GraphsForLaunches:
         A host that launches less does less for the same work.
         """
         row = judged.row
-        if row.metric is Metric.GRAPH_LAUNCHES and row.outcome in _LOSSES:
-            reason = self.told
-        elif row.metric in self.unseen and row.outcome is Outcome.IMPROVED:
-            reason = f"{row.reason}; {OUT_OF_SIGHT}"
-        else:
+        if row.metric is Metric.GRAPH_LAUNCHES and row.outcome in (Outcome.REGRESSED, Outcome.INCONCLUSIVE):
+            row = row.model_copy(update={"outcome": Outcome.PASSED, "reason": self.told})
+            return CountJudgement(row=row, remark=f"{row.metric} {self.told}")
+        if row.metric in self.unseen and row.outcome is Outcome.IMPROVED:
+            row = _no_gain(row, MAY_BE_IN_GRAPHS)
+            return replace(judged, row=row, remark=f"{row.metric} {row.reason}")
+        return judged
+
+    def clock(self, judged: ClockJudgement, *, step: Outcome | None) -> ClockJudgement:
+        """Let the step, of which `step` tells, speak for kernel time and less idle time; leave what graphs may hold."""
+        row = judged.row
+        match row.metric:
+            case Metric.KERNEL_MS if self.hold_kernels and step is not None and row.outcome is not Outcome.PASSED:
+                row = MetricVerdict(
+                    metric=row.metric,
+                    outcome=None,
+                    baseline=row.baseline,
+                    now=row.now,
+                    basis=row.basis,
+                    change=row.change,
+                    reason=f"shown, not gated: {IN_GRAPHS}, and step_ms is what tells",
+                )
+                return ClockJudgement(row=row, rule=judged.rule, remark=f"{row.metric} is {row.reason}")
+            case Metric.GAP_MS if self.hold_kernels and step is not Outcome.IMPROVED:
+                why = f"no gain of step_ms: {IN_GRAPHS}"
+            case metric if metric in self.unseen:
+                why = MAY_BE_IN_GRAPHS
+            case _:
+                return judged
+        if row.outcome is not Outcome.IMPROVED:
             return judged
-        row = row.model_copy(update={"outcome": Outcome.PASSED, "reason": reason})
-        return CountJudgement(row=row, remark=f"{row.metric} {reason}")
-
-    def clock(self, judged: ClockJudgement, *, step_ms: float | None) -> ClockJudgement:
-        """Judge more kernel time or less idle time with all that spans hold; leave a fall of what is unseen."""
-        if judged.row.metric is Metric.KERNEL_MS and judged.row.outcome in _LOSSES:
-            return self._kernels(judged)
-        if judged.row.outcome is not Outcome.IMPROVED:
-            return judged
-        if judged.row.metric is Metric.GAP_MS:
-            return self._idle(judged, step_ms=step_ms)
-        return _passed(judged, OUT_OF_SIGHT) if judged.row.metric in self.unseen else judged
-
-    def _kernels(self, alone: ClockJudgement) -> ClockJudgement:
-        """Judge kernel time together with what was between kernels: that is in a span now, and no kernel is slower.
-
-        The row shows kernel time alone; what is measured next, and how much of it, goes by all together.
-        """
-        if (sums := self.together) is None:
-            return alone
-        rule = replace(alone.rule, budget=alone.rule.budget * sums.share)
-        together = judge_clock(rule, sums.blessed, sums.now, step_ms=None)
-        within = together.row.outcome in (Outcome.PASSED, Outcome.IMPROVED)
-        if not within and not _may_be_within(alone, together):
-            return alone
-        names = listed(sums.beside)
-        told = f"within it together with {names}" if within else f"together with {names} {together.row.reason}"
-        reason = f"{alone.row.reason}; {told}: {IN_GRAPHS}"
-        outcome = Outcome.PASSED if within else Outcome.INCONCLUSIVE
-        row = alone.row.model_copy(update={"outcome": outcome, "reason": reason})
-        dropped = {(one.side, one.index): one for one in (*together.dropped, *alone.dropped)}
-        remark = f"{row.metric} {reason}" if within else None
-        return replace(together, row=row, dropped=tuple(dropped.values()), remark=remark)
-
-    def _idle(self, alone: ClockJudgement, *, step_ms: float | None) -> ClockJudgement:
-        """Leave a gain of idle time that is none together with kernel time: it went into the spans of graphs."""
-        if (sums := self.together) is None:
-            return alone
-        if judge_clock(alone.rule, sums.blessed, sums.now, step_ms=step_ms).row.outcome is Outcome.IMPROVED:
-            return alone
-        names = listed([Metric.KERNEL_MS, *(metric for metric in sums.beside if metric is not Metric.GAP_MS)])
-        return _passed(alone, f"not shown to be less together with {names}: {IN_GRAPHS}")
+        row = _no_gain(row, why)
+        return replace(judged, row=row, remark=f"{row.metric} {row.reason}")
 
 
-def _passed(judged: ClockJudgement, why: str) -> ClockJudgement:
-    reason = f"{judged.row.reason}; {why}"
-    row = judged.row.model_copy(update={"outcome": Outcome.PASSED, "reason": reason})
-    return replace(judged, row=row, remark=f"{row.metric} {reason}")
-
-
-def _may_be_within(alone: ClockJudgement, together: ClockJudgement) -> bool:
-    """Whether a loss of kernels may be none together with the rest: that is not settled, and is none by its size."""
-    comparison, rule = together.comparison, together.rule
-    if alone.row.outcome is not Outcome.REGRESSED or together.row.outcome is not Outcome.INCONCLUSIVE:
-        return False
-    return comparison is not None and comparison.estimate < rule.plan.told.budgets * rule.budget_in_basis
+def _no_gain(row: MetricVerdict, why: str) -> MetricVerdict:
+    return row.model_copy(update={"outcome": Outcome.PASSED, "reason": f"{row.reason}; {why}"})
 
 
 def graphs_for_launches(baseline: Baseline, runs: Sequence[Run]) -> GraphsForLaunches | None:
@@ -196,18 +110,33 @@ def graphs_for_launches(baseline: Baseline, runs: Sequence[Run]) -> GraphsForLau
         return None
     if max(kernels + graphs for kernels, graphs in known) >= min(before):
         return None
+    spans = [_spans_ms(run) for run in runs]
+    whole = all(span > 0 for span in spans)
+    to_device = _COPIED_TO_DEVICE if _fell(Metric.H2D_COPIES, baseline, runs) else frozenset[Metric]()
+    to_host = _COPIED_TO_HOST if _fell(Metric.D2H_COPIES, baseline, runs) else frozenset[Metric]()
     return GraphsForLaunches(
-        baseline=baseline,
-        runs=runs,
         graphs=middle([graphs for _, graphs in known]),
         launches=middle(before) - middle([kernels for kernels, _ in known]),
+        hold_kernels=whole and _rise_ms(baseline, runs) <= middle(spans),
+        unseen=_EXPOSED | to_device | to_host if whole else frozenset[Metric](),
     )
+
+
+def _rise_ms(baseline: Baseline, runs: Sequence[Run]) -> float:
+    """By how much more kernel time is there; 0 where it is not known of both sides."""
+    then = baseline.values(Metric.KERNEL_MS)
+    now = [value for run in runs if (value := run.value(Metric.KERNEL_MS)) is not None]
+    return middle(now) - middle(then) if then and now else 0.0
+
+
+def _fell(metric: Metric, baseline: Baseline, runs: Sequence[Run]) -> bool:
+    """Whether a count is less in every run than in any blessed one."""
+    then = baseline.values(metric)
+    now = [value for run in runs if (value := run.value(metric)) is not None]
+    return bool(then and now) and max(now) < min(then) and not same((max(now), min(then)))
 
 
 def _spans_ms(run: Run) -> float:
-    """What whole graphs take in the process in which they take most."""
-    spans = (
-        sum(row.gpu_ms for row in one.kernels if row.name == WHOLE_GRAPHS and row.kind == "kernel")
-        for one in run.processes
-    )
+    """What whole graphs take per step in the process in which they take most; they hold no more than that."""
+    spans = (sum(row.gpu_ms for row in one.kernels if row.name == WHOLE_GRAPHS) for one in run.processes)
     return max(spans, default=0.0)

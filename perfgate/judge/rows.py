@@ -62,6 +62,10 @@ class Rows:
         """Return the rows of one outcome."""
         return [row for row in self.rows if row.outcome is outcome]
 
+    def outcome_of(self, metric: Metric) -> Outcome | None:
+        """What a metric has come to; None where it was not judged, or not yet."""
+        return next((row.outcome for row in self.rows if row.metric is metric), None)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Place:
@@ -156,16 +160,14 @@ def judge_rows(baseline: Baseline, runs: Sequence[Run], terms: Terms) -> Rows:
             judged.rows.append(row)
         elif spec.clock is None:
             count = _judge_count(metric, counted[metric], terms, varying=varying)
-            if came is not None:
-                count = came.count(count)
+            count = count if came is None else came.count(count)
             judged.counts.append(count)
             judged.rows.append(count.row)
         else:
             rule = rule_of(metric, spec.clock, baseline, terms, clocks=sharing)
             why_no_step = why_absent(runs, Metric.STEP_MS)
             clock = judge_clock(rule, blessed, found, step_ms=step_ms, why_no_step=why_no_step)
-            if came is not None:
-                clock = came.clock(clock, step_ms=step_ms)
+            clock = clock if came is None else came.clock(clock, step=judged.outcome_of(Metric.STEP_MS))
             judged.clocks.append(clock)
             judged.rows.append(clock.row)
     return judged

@@ -55,7 +55,9 @@ def tell(
             return _tell_inconclusive(judged, baseline, runs, terms)
         case _:  # PASSED: rows never come to the gate's own outcomes, such as NO_BASELINE
             parts = [
-                plural(len(kind), name) for kind, name in ((judged.clocks, "clock"), (judged.counts, "count")) if kind
+                plural(len(of_kind), name)
+                for kind, name in ((judged.clocks, "clock"), (judged.counts, "count"))
+                if (of_kind := [one for one in kind if one.row.outcome is not None])
             ]
             with_what = "" if terms.plan.is_duet else f" against {len(baseline.runs)} blessed"
             return f"Within budget: {listed(parts)}, {_runs(len(runs), terms.plan)}{with_what}.", ""

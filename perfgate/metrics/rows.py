@@ -9,7 +9,7 @@ import numpy as np
 
 from perfgate.metrics.attribution import Segments
 from perfgate.metrics.intervals import sum_by
-from perfgate.metrics.tally import COPY_WORDS, NCCL_KERNEL, CopyWork, SyncWork, Work
+from perfgate.metrics.tally import COPY_WORDS, GRAPH_WORDS, NCCL_KERNEL, CopyWork, SyncWork, Work
 from perfgate.model.metric import METRICS, Kind, Metric
 from perfgate.model.sample import (
     OTHER_KERNELS,
@@ -77,11 +77,13 @@ def range_samples(
 
 
 def kernel_samples(kernels: Mapping[str, Work], memory: Mapping[str, Work], *, steps: int) -> tuple[KernelSample, ...]:
-    """The TOP_KERNELS by time and one row for the rest, with NCCL's and every kind of copy and memset; by time."""
+    """The TOP_KERNELS and one row for the rest, with graphs, NCCL's and every kind of copy and memset; by time."""
+    graphs = {name: work for name, work in kernels.items() if name == GRAPH_WORDS}
     nccl = {name: work for name, work in kernels.items() if NCCL_KERNEL.match(name)}
-    own = sorted((item for item in kernels.items() if item[0] not in nccl), key=lambda item: (-item[1].gpu_ns, item[0]))
+    others = (item for item in kernels.items() if item[0] not in nccl and item[0] not in graphs)
+    own = sorted(others, key=lambda item: (-item[1].gpu_ns, item[0]))
     named: list[tuple[str, Work, Literal["kernel", "nccl", "memory"]]] = [
-        *((name, work, "kernel") for name, work in own[:TOP_KERNELS]),
+        *((name, work, "kernel") for name, work in (*own[:TOP_KERNELS], *graphs.items())),
         *((name, work, "nccl") for name, work in nccl.items()),
         *((name, work, "memory") for name, work in memory.items()),
     ]

@@ -1,4 +1,4 @@
-"""CUDA graphs on a real GPU with a real nsys: taken up in place of launches they are no loss, and hide none.
+"""CUDA graphs on a real GPU with a real nsys: in place of launches they are no loss, and hide none of the step.
 
 Some thirty runs; on an H200 with a slow host each took 14 to 23 s.
 """
@@ -159,14 +159,15 @@ def test_graphs_make_a_launch_bound_loop_faster_and_without_them_it_is_slower_ag
 
 def test_graphs_in_which_kernels_take_as_long_are_no_loss(large: Path) -> None:
     graphs = gate(large, "large_kernels", GRAPHS="1")
-    assert graphs.ended in {(0, "PASSED"), (0, "IMPROVED")}
+    assert graphs.ended == (0, "IMPROVED")
     assert graphs.row("graph_launches")["now"] == 1
     assert any("in place of" in remark for remark in graphs.verdict["remarks"])
-    # What was copied and set within the device is in the graph, where nobody sees it.
+    # The span holds what was idle, copied and set between kernels.
+    assert graphs.row("kernel_ms")["outcome"] is None
     assert graphs.row("mem_exposed_ms")["outcome"] == "PASSED"
 
 
-def test_graphs_in_which_kernels_take_longer_are_a_loss(large: Path) -> None:
-    slower = gate(large, "large_kernels", GRAPHS="1", SLEEP_CYCLES="330000")  # 5 % of a 3.3 ms step at 1980 MHz
+def test_graphs_in_which_kernels_take_longer_are_a_loss_of_the_step(large: Path) -> None:
+    slower = gate(large, "large_kernels", GRAPHS="1", SLEEP_CYCLES="500000")  # 8 % of a 2.9 ms step at 1980 MHz
     assert slower.ended == (1, "REGRESSED")
-    assert {"kernel_ms"} <= slower.regressed <= {"kernel_ms", "step_ms"}
+    assert slower.regressed == {"step_ms"}

@@ -399,11 +399,11 @@ def test_count_within_a_varying_baseline_is_no_loss() -> None:
     assert len(bless(old=old).runs) == 5
 
 
-def with_graphs(*, kernel_ms: float, gap_ms: float = 0.851, graphs: float = 1.0) -> Result:
+def with_graphs(*, kernel_ms: float, step_ms: float | None = None, graphs: float = 1.0) -> Result:
     """Build a result of five runs that launch a graph, traced whole, in place of 40 kernels."""
     values = {
         Metric.KERNEL_MS: kernel_ms,
-        Metric.GAP_MS: gap_ms,
+        Metric.STEP_MS: records.VALUES[Metric.STEP_MS] if step_ms is None else step_ms,
         Metric.LAUNCHES: 6.0,
         Metric.GRAPH_LAUNCHES: graphs,
     }
@@ -416,8 +416,10 @@ def test_graphs_in_place_of_launches_are_blessed_as_they_are_judged() -> None:
     old = records.baseline([{Metric.GRAPH_LAUNCHES: 0.0}] * 5)
     then = records.VALUES[Metric.KERNEL_MS]
     assert len(bless(with_graphs(kernel_ms=then + 1.0), old=old).runs) == 5
-    told = refusal(with_graphs(kernel_ms=then + 1.0, gap_ms=1.851), old=old)
-    assert told.startswith("mlp: kernel_ms rises by 11.0 % over what is blessed now, its budget is 1.0 %.")
+    told = refusal(with_graphs(kernel_ms=then + 1.0, step_ms=1.1 * records.VALUES[Metric.STEP_MS]), old=old)
+    assert told.startswith("mlp: step_ms rises by 10.0 % over what is blessed now, its budget is 2.0 %.")
+    told = refusal(with_graphs(kernel_ms=then + 9.1), old=old)  # the graphs take 9 ms
+    assert told.startswith("mlp: kernel_ms rises by 100.0 % over what is blessed now, its budget is 1.0 %.")
     had = records.baseline([{Metric.GRAPH_LAUNCHES: 1.0}] * 5)
     assert refusal(with_graphs(kernel_ms=then, graphs=2.0), old=had).startswith("mlp: graph_launches rises from 1 to 2")
 
