@@ -412,8 +412,8 @@ def _hear(tool: NsysTool, said: Mapping[str, str], timelines: Sequence[Timeline]
         check=check,
         ok=False,
         fact=f"nsys {tool.version} does not hear nvtx {version}: its range is not in the capture{why}",
-        advice='Do one of these: pip install "nvtx<0.2.12"; install a newer nsys (2025.3 hears all); '
-        "or mark ranges by torch.cuda.nvtx, which is heard by every nsys.",
+        advice='Install an older one (pip install "nvtx<0.2.12") or a newer nsys (2024.6 or later), or mark ranges by '
+        "torch.cuda.nvtx, which is heard by every nsys.",
     )
 
 

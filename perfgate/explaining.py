@@ -18,7 +18,7 @@ from perfgate.explain.sides import side_of_result, side_of_samples
 from perfgate.metrics.measure import measure
 from perfgate.metrics.placing import place
 from perfgate.model.baseline import Baseline, Result
-from perfgate.model.errors import BaselineMissing, CaptureUnreadable, NsysNotFound, PerfgateError
+from perfgate.model.errors import BaselineMissing, CaptureUnreadable, NsysNotFound, PerfgateError, ResultMissing
 from perfgate.model.findings import Placing, RuleChanges
 from perfgate.model.metric import Metric
 from perfgate.model.sample import Run
@@ -108,9 +108,22 @@ def of_capture(path: Path, *, step: str | None, find_tool: FindTool, held: ExitS
 
 
 def of_result(kept: KeptResult, *, runs: Sequence[Run] | None = None, label: str | None = None) -> Subject:
-    """The runs of a kept result, or some of them, as a subject."""
+    """The runs of a kept result, or some of them, as a subject.
+
+    Raises:
+        ResultMissing: there are none, as it was not measured.
+    """
     result = kept.result
     made = tuple(result.interleaved_runs or result.runs if runs is None else runs)
+    if not made:
+        raise ResultMissing(
+            subject=result.workload.id,
+            fact=f"the result in {os.path.relpath(kept.folder)} has no run: {result.verdict.outcome}, "
+            f"{result.verdict.reason.rstrip('.')}",
+            expectation="What is compared was measured",
+            next_step=f"Mend that and gate again, or name another of {os.path.relpath(kept.folder.parent)}: "
+            "perfgate explain A B",
+        )
     told = side_of_result(label or os.path.relpath(kept.folder), result.model_copy(update={"runs": made}))
     return Subject(side=told, capture=typical_capture(kept.folder, result.workload, made), ranks=told_ranks(made))
 

@@ -432,8 +432,8 @@ loop: NO_BASELINE (1 run)
   step_ms  1.234
   remark      whether the warm-up was long enough is not shown: that takes 8 measured steps or more, and 4
       were asked for
-  next        A baseline needs 5 runs; gates of the same code are joined. If these numbers are right, make
-      them the baseline: perfgate bless loop --reason "..."
+  next        Measure what a baseline needs, 5 runs (gates of the same code are joined): pytest --perfgate
+      --perfgate-runs=5. If these numbers are right, make them the baseline: perfgate bless loop --reason "..."
   files       .perfgate/results/no-gpu/loop/TIME
 NO_BASELINE  loop  there is no baseline to compare with on this machine (no GPU).
 GATE SHUT: 1 NO_BASELINE of 1 workload
@@ -1013,12 +1013,10 @@ GATE SHUT: 1 NOT_MEASURED of 1 workload
         says="""
 __ train __
 train: NOT_MEASURED
-  The workload's program no-such-program is not an executable file on PATH. Correct the command, or install
-      it.
-  next        Run: perfgate doctor
+  The workload's program no-such-program is not an executable file on PATH.
+  next        In workloads/train.yaml, correct the command, or install it.
   files       .perfgate/results/no-gpu/train/TIME
-NOT_MEASURED  train  The workload's program no-such-program is not an executable file on PATH. Correct the
-    command, or install it.
+NOT_MEASURED  train  The workload's program no-such-program is not an executable file on PATH.
 GATE SHUT: 1 NOT_MEASURED of 1 workload
 """,
     ),

@@ -23,7 +23,10 @@ def measure_alone(underway: Underway, verdict: Verdict) -> Checked:
     wanted = max(underway.policy.new_runs, len(underway.runs))
     while len(underway.runs) < wanted:
         underway.make_run(wanted)
-    few = f"A baseline needs {FEWEST_RUNS} runs; gates of the same code are joined. "
+    few = (
+        f"Measure what a baseline needs, {FEWEST_RUNS} runs (gates of the same code are joined): "
+        f"pytest --perfgate --perfgate-runs={FEWEST_RUNS}. "
+    )
     enough = len(underway.runs) >= FEWEST_RUNS
     changed = pace_changed(underway.runs)
     measured = {

@@ -209,7 +209,20 @@ class Gate:
         verdict, same = series.annotated(checked.verdict), self.checkout.same_as(self._against)
         if same:  # what this gate cannot find
             verdict = verdict.model_copy(update={"caveats": (*verdict.caveats, same)})
+        if verdict.outcome in (Outcome.NO_BASELINE, Outcome.INCOMPARABLE) and (told := self._uncommitted()):
+            verdict = verdict.model_copy(update={"remarks": (*verdict.remarks, told)})
         return checked.model_copy(update={"verdict": verdict})
+
+    def _uncommitted(self) -> str:
+        """What a baseline of these runs would lack; empty where a commit holds what was measured, or there is none."""
+        commit = self.checkout.measured()
+        if commit is None or not commit.dirty:
+            return ""
+        named = f" ({listed})" if (listed := ", ".join(self.checkout.uncommitted())) else ""
+        return (
+            f"Measured with uncommitted changes{named}: a baseline of these runs would have no duet. Commit or ignore "
+            "them, and gate again, before it is blessed"
+        )
 
     def _keep(self, checked: Checked, series: Series, folder: Path, started_at: datetime) -> None:
         # Kept without runs as well: bless must not take an older result for this one.

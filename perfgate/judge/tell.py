@@ -24,7 +24,7 @@ _RUNS_WANTED = 10
 _OCCASIONS_WANTED = 5
 _MOST_TOLD = 3
 """Metrics that a reason names; the rows name all."""
-_DUET = 'Let a duet settle it (duet = "auto" in [tool.perfgate])'
+_DUET = 'Let a duet settle it (duet = "auto" in [tool.perfgate], and a baseline of a commit)'
 _NEXT_TO_NOTHING = 1e-9
 """Stands for a budget of zero where one must be divided by."""
 
@@ -200,8 +200,9 @@ def _tell_inconclusive(judged: Rows, baseline: Baseline, runs: Sequence[Run], te
         if needed is None:
             share = percent(comparison.occasion_share)
             told += f" No number of runs would settle it: {share} % of its variance lies between occasions{few}."
+        blessed = "baseline's commit" if any(one.commit for one in baseline.occasions) else "code that was blessed"
         return told, (
-            "Gate the baseline's commit again: if it moved too, it was the machine. Then delete the baseline's file, "
+            f"Gate the {blessed} again: if it moved too, it was the machine. Then delete the baseline's file, "
             f"gate once more and bless anew: {bless_command(baseline.workload)}"
         )
     if needed is None:
@@ -213,8 +214,8 @@ def _tell_inconclusive(judged: Rows, baseline: Baseline, runs: Sequence[Run], te
     if not plan.is_duet and len(baseline.runs) < _RUNS_WANTED:
         has = f"{plural(len(baseline.runs), 'run')}; {_RUNS_WANTED} are wanted"
         return told, (
-            f"Bless a fuller baseline of its commit (this one has {has}): delete its file, "
-            f"gate that commit twice, and bless: {bless_command(baseline.workload)}"
+            f"Bless a fuller baseline of its code (this one has {has}): delete its file, "
+            f"gate that code twice, and bless: {bless_command(baseline.workload)}"
         )
     spread, wider = percent(comparison.run_sd), f"steady the workload, or set a wider budget for {worst.metric}."
     turns = 'let both sides take turns (duet = "interleave" in [tool.perfgate]), ' if terms.could_interleave else ""

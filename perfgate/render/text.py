@@ -200,8 +200,10 @@ def told_dropped(dropped: Dropped) -> str:
     basis = clock.basis if clock else Basis.LOG
     unit = {Basis.LOG: "%", Basis.STEP: "pp of a step"}[basis]
     distance = numbers.change(dropped.distance, basis).removesuffix(numbers.unit_of(basis)).strip()
+    # Of many times the median the distance is a factor, and has no unit.
+    off = f"{distance} its group's median" if distance.startswith("x") else f"{distance} {unit} off its group's median"
     what = "pair" if dropped.side == "pair" else f"{dropped.side} run"
-    return f"{what} {dropped.index + 1}: {dropped.metric} {distance} {unit} off its group's median"
+    return f"{what} {dropped.index + 1}: {dropped.metric} {off}"
 
 
 def told_creep(creep: Creep) -> str:

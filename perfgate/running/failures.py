@@ -83,11 +83,12 @@ def refuse_uncaptured(workload: Workload, outcome: ProfileOutcome, log: Path) ->
     """
     if outcome.captures:
         return
-    raise (CaptureFailed if outcome.crash is None else NsysCrashed)(
-        subject=workload.id,
-        fact=_problem(outcome, log),
-        next_step=f"See {log}, and run: perfgate doctor" if log.is_file() else "Run: perfgate doctor",
-    )
+    fact, _, correct = _problem(outcome, log).partition(". Correct ")
+    if correct:  # What is wrong is what the workload says of itself.
+        next_step = f"In {workload.source}, correct {correct}."
+    else:
+        next_step = f"See {log}, and run: perfgate doctor" if log.is_file() else "Run: perfgate doctor"
+    raise (CaptureFailed if outcome.crash is None else NsysCrashed)(subject=workload.id, fact=fact, next_step=next_step)
 
 
 def _command_failure(outcome: ProfileOutcome) -> str | None:

@@ -130,7 +130,8 @@ def _difference(file: Planned, version: str) -> list[str]:
 
 
 def _next_steps(facts: Facts) -> list[str]:
-    committed = "" if facts.top is None else "all this committed, "  # so that the baseline knows its commit
+    in_repository = any((folder / ".git").exists() for folder in (facts.root, *facts.root.parents))
+    committed = "all this committed, " if in_repository else ""  # so that the baseline knows its commit
     lines = [
         f"Next, in {facts.root}, {committed}on a machine with a GPU (perfgate doctor says what is missing there):",
         "  pytest --perfgate",

@@ -13,6 +13,7 @@ from support.project import Project
 
 from perfgate.explain.breakdown import breakdown_of, kept
 from perfgate.model.metric import Metric
+from perfgate.model.outcome import Outcome
 from perfgate.model.sample import KernelSample, ProcessSample, RangeSample, Run
 from perfgate.model.verdict import Duet
 
@@ -179,6 +180,18 @@ def test_a_result_without_a_baseline_says_what_to_do(here: Project) -> None:
     seen = here.perfgate("explain", "loop")
     assert seen.err.startswith("perfgate: loop: it has no baseline on nvidia-h200, so its result was compared with")
     assert seen.status == 18
+
+
+@pytest.mark.parametrize("words", [["loop"], ["loop:kept", "loop"], ["loop", "loop:kept"]])
+def test_a_result_that_was_not_measured_is_not_compared(here: Project, words: list[str]) -> None:
+    blessed(here)
+    verdict = records.verdict(Outcome.NOT_MEASURED, reason="it did not end within 0.5 s and was stopped.")
+    here.keep(records.result(of=here.declared()).model_copy(update={"runs": (), "verdict": verdict}))
+    seen = here.perfgate("explain", *words)
+    assert seen.err.startswith("perfgate: loop: the result in .perfgate/results/nvidia-h200/loop/")
+    assert " has no run: NOT_MEASURED, it did not end within 0.5 s and was stopped. " in seen.err
+    assert seen.err.splitlines()[-1].startswith("Mend that and gate again, or name another of .perfgate/results/")
+    assert (seen.out, seen.status) == ("", 20)
 
 
 # nsys's expert rules

@@ -144,7 +144,7 @@ perfgate init in /project
   written  pyproject.toml: [tool.perfgate] at its end
   written  workloads/example.py
 
-{ALONE}"""
+{NEXT}"""
     )
     assert set(files(repository)) == {"pyproject.toml", "workloads/example.py"}
     assert repository.perfgate("init", "--no-github", "--check").status == 0

@@ -72,6 +72,19 @@ def ran(repository: Project) -> Callable[..., list[Path]]:
     return put
 
 
+def test_a_first_gate_of_what_no_commit_holds_says_so_before_it_is_blessed(
+    repository: Project, ran: Callable[..., list[Path]]
+) -> None:
+    ran(reference=0, candidate=0)
+    told = "Measured with uncommitted changes"
+    assert told not in repository.gate(columns=200).out
+    repository.write("page.html", "<!doctype html>")
+    assert (
+        f"{told} (page.html): a baseline of these runs would have no duet. Commit or ignore them, and gate again, "
+        "before it is blessed"
+    ) in " ".join(repository.gate(columns=200).out.split())
+
+
 def blessed(project: Project, *, code: str | None = None, dirty: bool = False, sha: str = "") -> Baseline:
     """Bless ten runs over two occasions at the commit that is there."""
     commit = Commit(sha=sha or git(project.root, "rev-parse", "HEAD"), dirty=dirty)

@@ -62,12 +62,12 @@ BLESS = 'perfgate bless matmul --reason "..."'
 HOLD = f"To hold the gain, gate with --perfgate-runs=5 (what a baseline needs) and bless it: {BLESS}"
 NEITHER = "neither shown to be within it nor beyond it"
 AGAIN = (
-    "Gate the baseline's commit again: if it moved too, it was the machine. Then delete the baseline's file, "
+    "Gate the code that was blessed again: if it moved too, it was the machine. Then delete the baseline's file, "
     f"gate once more and bless anew: {BLESS}"
 )
 FULLER = (
-    "Bless a fuller baseline of its commit (this one has 5 runs; 10 are wanted): delete its file, "
-    f"gate that commit twice, and bless: {BLESS}"
+    "Bless a fuller baseline of its code (this one has 5 runs; 10 are wanted): delete its file, "
+    f"gate that code twice, and bless: {BLESS}"
 )
 
 
@@ -607,7 +607,8 @@ def test_where_the_machine_has_become_noisier_it_says_so_and_blames_no_baseline(
     assert verdict.outcome is Outcome.INCONCLUSIVE
     assert re.search(r" Runs differ by (2.\d|3) % \(SD\), those of the baseline by 0.(19|2|18) %\.$", verdict.reason)
     assert verdict.next_step == (
-        'Let a duet settle it (duet = "auto" in [tool.perfgate]), or steady what has become noisier, the workload or '
+        'Let a duet settle it (duet = "auto" in [tool.perfgate], and a baseline of a commit), or steady what has '
+        "become noisier, the workload or "
         "its machine."
     )
 
@@ -623,7 +624,8 @@ def test_where_runs_differ_by_more_than_the_budget_stored_values_say_little() ->
         10,
         reason,
         (
-            'Let a duet settle it (duet = "auto" in [tool.perfgate]), steady the workload, or set a wider budget for '
+            'Let a duet settle it (duet = "auto" in [tool.perfgate], and a baseline of a commit), steady the workload, '
+            "or set a wider budget for "
             "step_ms."
         ),
     )

@@ -398,6 +398,9 @@ def test_dropped_runs_are_counted_from_1_in_the_unit_of_their_metric() -> None:
     assert told_dropped(Dropped(side="baseline", index=0, metric=Metric.GAP_MS, distance=-0.031)) == (
         "baseline run 1: gap_ms -3.1 pp of a step off its group's median"
     )
+    assert told_dropped(Dropped(side="candidate", index=4, metric=Metric.STEP_MS, distance=79.7)) == (
+        "candidate run 5: step_ms x80.7 its group's median"
+    )
 
 
 # The summary
