@@ -307,8 +307,18 @@ def check_torch(
 
 
 def check_disk(kept: Path) -> Finding:
-    """Say whether captures will fit where results are kept."""
+    """Say whether captures can be written where results are kept, and will fit."""
     there = next(folder for folder in (kept, *kept.absolute().parents) if folder.is_dir())
+    try:
+        with tempfile.TemporaryFile(dir=there):
+            pass
+    except OSError as error:
+        return Finding(
+            check="disk",
+            ok=False,
+            fact=f"nothing can be kept in {kept}: {there} cannot be written ({error.strerror})",
+            advice="Make it writable for this user: a gate keeps its results and captures there.",
+        )
     free = shutil.disk_usage(there).free
     fact = f"{free / 1e9:.1f} GB free for {kept}"
     if free >= FREE_BYTES:

@@ -950,7 +950,9 @@ GATE SHUT: 1 NOT_MEASURED of 1 workload
 __ train __
 train: NOT_MEASURED
   no NVTX range matches 'Epoch \d+'. Perhaps you meant 'Batch \d+' (5 times).
-  next        Give the name of the step's range, or a regular expression that matches all of it.
+  next        Give the name of the step's range, or a regular expression that matches all of it. It ended with
+      exit status 0: if that was before its first step, see
+      /project/.perfgate/results/no-gpu/train/TIME/run-1/workload.log. It printed nothing.
   files       .perfgate/results/no-gpu/train/TIME
 NOT_MEASURED  train  no NVTX range matches 'Epoch \d+'. Perhaps you meant 'Batch \d+' (5 times).
 GATE SHUT: 1 NOT_MEASURED of 1 workload

@@ -9,7 +9,7 @@ from typing import assert_never
 
 from perfgate.duet.environment import missing_there
 from perfgate.duet.worktree import Worktree
-from perfgate.model.errors import CaptureFailed, NsysCrashed, WorkloadFailed, WorkloadTimedOut
+from perfgate.model.errors import CaptureFailed, NsysCrashed, StepsNotFound, WorkloadFailed, WorkloadTimedOut
 from perfgate.model.order import Account, Ending
 from perfgate.model.workload import Workload
 from perfgate.nsys.profile import ProfileOutcome
@@ -89,6 +89,17 @@ def refuse_uncaptured(workload: Workload, outcome: ProfileOutcome, log: Path) ->
     else:
         next_step = f"See {log}, and run: perfgate doctor" if log.is_file() else "Run: perfgate doctor"
     raise (CaptureFailed if outcome.crash is None else NsysCrashed)(subject=workload.id, fact=fact, next_step=next_step)
+
+
+def of_command_without_steps(missing: StepsNotFound, outcome: ProfileOutcome, log: Path) -> StepsNotFound:
+    """The same refusal with what the command said, which may have left before its first step."""
+    return StepsNotFound(
+        subject=missing.subject,
+        fact=missing.fact,
+        expectation=missing.expectation,
+        next_step=f"{missing.next_step} It ended with exit status 0: if that was before its first step, see {log}."
+        f"{_tail(outcome)}",
+    )
 
 
 def _command_failure(outcome: ProfileOutcome) -> str | None:

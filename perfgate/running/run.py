@@ -13,7 +13,7 @@ from uuid import uuid4
 from perfgate.duet.environment import check_there, declared_there, workload_there
 from perfgate.duet.proof import Witness, prove_measured, read_witnesses
 from perfgate.machine import RankWatch, Sampler
-from perfgate.model.errors import WorkloadFailed
+from perfgate.model.errors import StepsNotFound, WorkloadFailed
 from perfgate.model.machine import Conditions
 from perfgate.model.order import RUN_COOKIE, Account, Bouts, Ending
 from perfgate.model.reports import Reports
@@ -27,7 +27,7 @@ from perfgate.running.code import proven_code
 from perfgate.running.command import capture_window, worker_command
 from perfgate.running.environment import as_activated, in_checkout, in_project, of_processes
 from perfgate.running.exchange import ACCOUNT, FIFO, ORDER, WITNESSES, make_folder, order_of, read_account
-from perfgate.running.failures import refuse_failed, refuse_missing, refuse_uncaptured
+from perfgate.running.failures import of_command_without_steps, refuse_failed, refuse_missing, refuse_uncaptured
 from perfgate.running.kept import keep_exports, keep_log
 
 
@@ -96,6 +96,7 @@ class Ran:
 
     started_at: datetime
     outcome: ProfileOutcome
+    log: Path
     account: Account | None
     code: Mapping[str, str]
     """SHA-256 by path of the project's files that it loaded, or equal copies of."""
@@ -151,7 +152,7 @@ class Ordered:
             raise
         refuse_uncaptured(workload, outcome, log)
         code = self.proven_code()
-        return Ran(started_at=started_at, outcome=outcome, account=account, code=code, ranks=watch.ranks)
+        return Ran(started_at=started_at, outcome=outcome, log=log, account=account, code=code, ranks=watch.ranks)
 
     def refuse_failed(self, outcome: ProfileOutcome, log: Path) -> None:
         """Refuse a workload that did not end well, or that its commit does not have."""
@@ -172,7 +173,12 @@ class Ordered:
         """
         bench, workload, raw = self.bench, self.workload, self.spec.folder
         captures = [measure_capture(workload, bench.tool, one, raw, on_tick) for one in ran.outcome.captures]
-        processes = processes_of(workload, captures, ran.ranks)
+        try:
+            processes = processes_of(workload, captures, ran.ranks)
+        except StepsNotFound as missing:
+            if workload.form != "command":
+                raise
+            raise of_command_without_steps(missing, ran.outcome, ran.log) from missing
         if bench.tree is not None and workload.form == "command":
             measured = [process.pid for process in processes]
             prove_measured(workload, bench.tree, self.witnesses, measured=measured)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import subprocess
@@ -372,6 +373,18 @@ def test_disk_space_is_measured_where_results_will_be_kept(tmp_path: Path, monke
     assert found.ok is False
     assert found.fact.endswith(f" GB free for {kept}")
     assert found.advice.endswith(f"Kept results of earlier gates may go: rm -r {kept}")
+
+
+def test_a_folder_in_which_nothing_can_be_kept_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(**_: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr("perfgate.doctor.tempfile.TemporaryFile", refused)
+    found = doctor.check_disk(tmp_path / ".perfgate")
+    assert found.ok is False
+    assert found.fact == (
+        f"nothing can be kept in {tmp_path / '.perfgate'}: {tmp_path} cannot be written (Permission denied)"
+    )
 
 
 def test_locks_need_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
