@@ -432,8 +432,8 @@ loop: NO_BASELINE (1 run)
   step_ms  1.234
   remark      whether the warm-up was long enough is not shown: that takes 8 measured steps or more, and 4
       were asked for
-  next        Measure what a baseline needs, 5 runs (gates of the same code are joined): pytest --perfgate
-      --perfgate-runs=5. If these numbers are right, make them the baseline: perfgate bless loop --reason "..."
+  next        Gate with --perfgate-runs=5: a baseline needs as many, and gates of the same code are joined. If
+      these numbers are right, make them the baseline: perfgate bless loop --reason "..."
   files       .perfgate/results/no-gpu/loop/TIME
 NO_BASELINE  loop  there is no baseline to compare with on this machine (no GPU).
 GATE SHUT: 1 NO_BASELINE of 1 workload

@@ -23,10 +23,7 @@ def measure_alone(underway: Underway, verdict: Verdict) -> Checked:
     wanted = max(underway.policy.new_runs, len(underway.runs))
     while len(underway.runs) < wanted:
         underway.make_run(wanted)
-    few = (
-        f"Measure what a baseline needs, {FEWEST_RUNS} runs (gates of the same code are joined): "
-        f"pytest --perfgate --perfgate-runs={FEWEST_RUNS}. "
-    )
+    few = f"Gate with --perfgate-runs={FEWEST_RUNS}: a baseline needs as many, and gates of the same code are joined. "
     enough = len(underway.runs) >= FEWEST_RUNS
     changed = pace_changed(underway.runs)
     measured = {
