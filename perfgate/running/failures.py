@@ -83,22 +83,26 @@ def refuse_uncaptured(workload: Workload, outcome: ProfileOutcome, log: Path) ->
     """
     if outcome.captures:
         return
-    fact, _, correct = _problem(outcome, log).partition(". Correct ")
-    if correct:  # What is wrong is what the workload says of itself.
-        next_step = f"In {workload.source}, correct {correct}."
-    else:
-        next_step = f"See {log}, and run: perfgate doctor" if log.is_file() else "Run: perfgate doctor"
+    fact = _problem(outcome, log)
+    next_step = f"See {log}, and run: perfgate doctor" if log.is_file() else "Run: perfgate doctor"
+    if workload.form == "command" and ". Correct " in fact:  # What is wrong is what its file says of it.
+        fact, _, correct = fact.partition(". Correct ")
+        next_step = f"In {workload.source}, correct {correct}." + (f" See {log}." if log.is_file() else "")
     raise (CaptureFailed if outcome.crash is None else NsysCrashed)(subject=workload.id, fact=fact, next_step=next_step)
 
 
 def of_command_without_steps(missing: StepsNotFound, outcome: ProfileOutcome, log: Path) -> StepsNotFound:
-    """The same refusal with what the command said, which may have left before its first step."""
+    """The same refusal with what the command said, which may have left before its first step.
+
+    Its exit status is 0 by then, or unknown: one that still ran when its window had been captured was ended.
+    """
+    status = outcome.exit_status
+    ended = "If it ended" if status is None else f"It ended with exit status {status}: if that was"
     return StepsNotFound(
         subject=missing.subject,
         fact=missing.fact,
         expectation=missing.expectation,
-        next_step=f"{missing.next_step} It ended with exit status 0: if that was before its first step, see {log}."
-        f"{_tail(outcome)}",
+        next_step=f"{missing.next_step} {ended} before its first step, see {log}.{_tail(outcome)}",
     )
 
 

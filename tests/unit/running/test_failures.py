@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 from support import records
 from support.runs import LOG, account, command, ended
 
-from perfgate.model.errors import CaptureFailed, PerfgateError, WorkloadFailed, WorkloadTimedOut
+from perfgate.model.errors import CaptureFailed, PerfgateError, StepsNotFound, WorkloadFailed, WorkloadTimedOut
 from perfgate.model.order import Account, Ending
 from perfgate.model.workload import Workload
 from perfgate.nsys.profile import ProfileOutcome
-from perfgate.running.failures import refuse_failed
+from perfgate.running.failures import of_command_without_steps, refuse_failed, refuse_uncaptured
 
 
 def failure(workload: Workload, outcome: ProfileOutcome, told: Account | None = None) -> PerfgateError:
@@ -158,3 +161,33 @@ def test_a_workload_that_did_well_is_no_failure(
     workload: Workload, outcome: ProfileOutcome, told: Account | None
 ) -> None:
     refuse_failed(workload, outcome, told, LOG)
+
+
+@pytest.mark.parametrize(
+    ("status", "told"),
+    [
+        (0, "It ended with exit status 0: if that was before its first step, see"),
+        (None, "If it ended before its first step, see"),
+    ],
+)
+def test_a_command_without_a_step_says_how_it_ended_only_where_that_is_known(status: int | None, told: str) -> None:
+    missing = StepsNotFound(subject="train", fact="no range is there", expectation="One a step", next_step="Draw one.")
+    error = of_command_without_steps(missing, ended(exit_status=status), LOG)
+    assert str(error) == f"train: no range is there. One a step.\nDraw one. {told} {LOG}. It printed nothing."
+
+
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_what_the_workload_says_wrong_of_itself_is_corrected_in_its_file(tmp_path: Path, *, is_kept: bool) -> None:
+    log = tmp_path / "workload.log"
+    if is_kept:
+        log.write_text("nsys: no\n")
+    outcome = replace(ended(), captures=(), problem="Its folder nowhere does not exist. Correct its cwd.")
+    with pytest.raises(CaptureFailed) as failed:
+        refuse_uncaptured(command(), outcome, log)
+    source = command().source
+    see = f" See {log}." if is_kept else ""
+    with pytest.raises(CaptureFailed) as of_function:
+        refuse_uncaptured(records.workload(), outcome, log)
+    assert of_function.value.next_step.endswith("un: perfgate doctor")  # nothing of that is in its file
+    assert failed.value.fact == "Its folder nowhere does not exist"
+    assert failed.value.next_step == f"In {source}, correct its cwd.{see}"
