@@ -7,6 +7,7 @@
 holds so many of this commit on this machine or no further one would end in time; run the same command again to go on.
 A gate that is begun is recorded, also if it is killed. A record of some workloads alone is begun with `--only`. Where
 commands may not last as long as a gate, start it in the background (`setsid nohup ... &`) and look at the record.
+It exits 2 before the first gate where none could tell: the checkout has changes, or no baseline is of this GPU.
 `--shards` makes each gate as a CI with several GPUs does: a shard of the workloads on each, and `perfgate merge`.
 `table` writes RESULTS.md.
 """
@@ -28,9 +29,10 @@ from typing import Final, Literal
 
 from pydantic import Field, ValidationError
 
-from perfgate.git import ignored, read_commit
+from perfgate.git import changes, ignored, read_commit
 from perfgate.machine import read_machine
 from perfgate.merging import DOCUMENT_FILE
+from perfgate.model.baseline import Commit
 from perfgate.model.machine import Machine
 from perfgate.model.metric import GATED_CLOCKS, Metric
 from perfgate.model.outcome import Outcome
@@ -38,6 +40,8 @@ from perfgate.model.record import Moment, Record
 from perfgate.model.verdict import Stage
 from perfgate.nsys.tool import find_nsys
 from perfgate.render.document import DocumentWorkload, GateDocument, read_document
+from perfgate.settings import load_settings
+from perfgate.store import Store
 
 HERE: Final = Path(__file__).resolve().parent
 ROOT: Final = HERE.parents[1]
@@ -47,6 +51,8 @@ seven takes three pairs, of 11 to 17 s a run on an H200."""
 LEAST_SHARDS: Final = 2
 DONE, MISSING = 0, 1
 _DIGITS: Final = 4
+_NAMED: Final = 3
+"""Changed files, of however many there are."""
 
 
 class GatedWorkload(Record):
@@ -71,7 +77,7 @@ class UnchangedGate(Record):
     at: Moment
     machine: Machine
     commit: str | None = None
-    """With a plus where the checkout has changes; None outside a repository."""
+    """None outside a repository."""
     took_s: float = Field(default=0.0, ge=0)
     exit_status: int | None = None
     """None while it is not at its end."""
@@ -255,6 +261,18 @@ class Series:
         self.say(f"gate {number} of {gates}: {outcome}, {len(told)} workloads, {done.took_s:.0f} s")
 
 
+def why_none(root: Path, machine: Machine, commit: Commit | None, baselines: str) -> str | None:
+    """Say why gates of this project on this machine could tell nothing of its commit; None if they can."""
+    if commit is not None and commit.dirty:
+        changed = changes(root, baselines=baselines)
+        return f"it has changes that no commit holds ({', '.join(changed[:_NAMED])}); commit or ignore them"
+    listed = Store(root, baselines).baselines.listed()
+    if machine.slug not in {one.slug for one in listed}:
+        there = ", ".join(sorted({one.slug for one in listed})) or "none"
+        return f"no baseline is of {machine.gpu_name} (there are: {there}); run it where they were blessed"
+    return None
+
+
 # What is shown
 
 
@@ -362,10 +380,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     gpus = [gpu.uuid for gpu in machine.gpus]
     if given.shards and len(gpus) < LEAST_SHARDS:
         parser.error(f"--shards: {len(gpus)} GPUs are visible, and shards are for several")
+    one_gate = machine.model_copy(update={"gpus": machine.gpus[:1]}) if given.shards else machine
+    if (reason := why_none(project, one_gate, commit, load_settings(project, {}).baselines)) is not None:
+        parser.error(f"{given.project}: {reason}")
     series = Series(
         path=record,
         machine=machine,
-        commit=None if commit is None else f"{commit.sha[:12]}{'+' if commit.dirty else ''}",
+        commit=None if commit is None else commit.sha[:12],
         make=lambda: gate_in_shards(project, gpus, given.only) if given.shards else gate(project, given.only),
         only=tuple(given.only),
         shards=len(gpus) if given.shards else 1,

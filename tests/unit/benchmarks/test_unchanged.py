@@ -76,6 +76,13 @@ class Maker:
         return series.take(gates, seconds=seconds)
 
 
+def project(folder: Path, slug: str = H200.slug) -> Path:
+    """A project with a file for a baseline of one machine."""
+    (folder / "baselines" / slug).mkdir(parents=True)
+    (folder / "baselines" / slug / "mlp.json").write_text("{}", encoding="utf-8")
+    return folder
+
+
 @pytest.fixture
 def maker(tmp_path: Path) -> Maker:
     return Maker(tmp_path / "record.json")
@@ -213,7 +220,8 @@ def test_a_gate_in_shards_stands_for_none_of_one_gpu(
     monkeypatch.setattr(door, "gate", lambda *_: Ended(exit_status=0, documents=(document(),)))
     ended = Ended(exit_status=0, documents=(document(), document()))
     monkeypatch.setattr(door, "gate_in_shards", lambda *_: ended)
-    words = ["run", str(tmp_path / "record.json"), "--gates", "1", "--project", str(tmp_path)]
+    project(tmp_path, two.slug)
+    words = ["run", str(tmp_path / "record.json"), "--gates", "1", "--project", str(project(tmp_path))]
     with pytest.raises(SystemExit):
         main([*words, "--shards"])
     assert "--shards: 1 GPUs are visible, and shards are for several" in capsys.readouterr().err
@@ -245,7 +253,7 @@ def test_run_exits_1_where_gates_are_missing(monkeypatch: pytest.MonkeyPatch, tm
     monkeypatch.setattr(door, "find_nsys", lambda *_: SimpleNamespace(version="2025.3.1"))
     monkeypatch.setattr(door, "read_commit", lambda _: None)
     monkeypatch.setattr(door, "gate", lambda *_: Ended(exit_status=0, documents=(document(),)))
-    words = ["run", str(tmp_path / "record.json"), "--gates", "2", "--project", str(tmp_path)]
+    words = ["run", str(tmp_path / "record.json"), "--gates", "2", "--project", str(project(tmp_path))]
     assert main([*words, "--seconds", "1"]) == 1
     assert main(words) == 0
     assert [one.commit for one in load(tmp_path / "record.json").gates] == [None, None]
@@ -269,7 +277,7 @@ def test_gates_of_some_workloads_stand_for_none_of_all(monkeypatch: pytest.Monke
         return Ended(exit_status=0, documents=(document(),))
 
     monkeypatch.setattr(door, "gate", gate_of)
-    words = ["run", str(tmp_path / "record.json"), "--gates", "1", "--project", str(tmp_path)]
+    words = ["run", str(tmp_path / "record.json"), "--gates", "1", "--project", str(project(tmp_path))]
     assert main([*words, "--only", "workloads/mlp.py", "--guess", "300", "--seconds", "299"]) == 1
     assert main([*words, "--only", "workloads/mlp.py", "--guess", "300", "--seconds", "301"]) == 0
     assert main(words) == 0
@@ -289,7 +297,7 @@ def test_a_record_that_would_change_the_project_is_refused(
     monkeypatch.setattr(door, "read_machine", lambda *_, **__: H200)
     monkeypatch.setattr(door, "find_nsys", lambda *_: SimpleNamespace(version="2025.3.1"))
     monkeypatch.setattr(door, "gate", lambda *_: Ended(exit_status=0, documents=(document(),)))
-    words = ["--gates", "1", "--project", str(tmp_path)]
+    words = ["--gates", "1", "--project", str(project(tmp_path))]
     with pytest.raises(SystemExit) as left:
         main(["run", str(tmp_path / "record.json"), *words])
     assert left.value.code == 2
@@ -297,3 +305,26 @@ def test_a_record_that_would_change_the_project_is_refused(
     (tmp_path / "kept").mkdir()
     assert main(["run", str(tmp_path / "kept" / "record.json"), *words]) == 0
     assert [one.commit for one in load(tmp_path / "kept" / "record.json").gates] == ["c0ffeec0ffee"]
+
+
+def test_no_gate_is_begun_that_could_not_tell(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    h100 = H200.model_copy(update={"gpus": (H200.gpus[0].model_copy(update={"name": "NVIDIA H100 80GB HBM3"}),)})
+    machines = [h100, H200]
+    monkeypatch.setattr(door, "read_commit", lambda _: None)
+    monkeypatch.setattr(door, "read_machine", lambda *_, **__: machines.pop(0))
+    monkeypatch.setattr(door, "find_nsys", lambda *_: SimpleNamespace(version="2025.3.1"))
+    root = tmp_path / "project"
+    root.mkdir()
+    words = ["run", str(tmp_path / "record.json"), "--project", str(project(root))]
+    with pytest.raises(SystemExit, match="2"):
+        main(words)
+    told = "no baseline is of NVIDIA H100 80GB HBM3 (there are: nvidia-h200); run it where they were blessed"
+    assert told in capsys.readouterr().err
+    monkeypatch.setattr(door, "read_commit", lambda _: SimpleNamespace(sha="c0ffee" * 7, dirty=True))
+    monkeypatch.setattr(door, "changes", lambda _, **__: ("a.py", "b.py", "c.py", "d.py"))
+    with pytest.raises(SystemExit, match="2"):
+        main(words)
+    assert "it has changes that no commit holds (a.py, b.py, c.py); commit or ignore them" in capsys.readouterr().err
+    assert not (tmp_path / "record.json").exists()
