@@ -6,16 +6,12 @@ About eight minutes on an H200.
 
 from __future__ import annotations
 
-import json
 import shutil
 import subprocess
-import sys
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
-from support.gpu import needs_a_gate
+from support.gpu import Gate, bless, gate, needs_a_gate
 
 from benchmarks.decision.collect import spins_per_ms
 
@@ -25,6 +21,7 @@ LOOPS = Path(__file__).parents[2] / "workloads" / "small_loops.py"
 SLEEP = '_sleep(SLEEP_CYCLES if "sleep" in SLIPS else 100)'
 ONE_PERCENT = "_sleep(64000)"
 """Of a 3.26 ms step at 1980 MHz: 0.032 ms, 1.2 % of its kernel time."""
+MLP = ("-k", "mlp")
 LAUNCHES = '''\
 """A residual MLP of small kernels, launched one by one: the CPU sets the pace."""
 
@@ -57,35 +54,10 @@ def launches(steps):
 '''
 
 
-@dataclass(frozen=True, kw_only=True)
-class Gate:
-    """How one gate ended."""
-
-    status: int
-    verdict: dict[str, Any]
-    output: str
-
-    @property
-    def regressed(self) -> set[str]:
-        """The metrics that got slower."""
-        return {row["metric"] for row in self.verdict["metrics"] if row["outcome"] == "REGRESSED"}
-
-
 def git(root: Path, *words: str) -> str:
     identity = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org")
     done = subprocess.run(["git", *identity, *words], cwd=root, check=True, capture_output=True, text=True)
     return done.stdout.strip()
-
-
-def gate(project: Path, *options: str) -> Gate:
-    """Run one gate on the only loop of a project, or the MLP loop."""
-    document = project / ".perfgate" / "out.json"
-    document.unlink(missing_ok=True)
-    command = [sys.executable, "-m", "pytest", "--perfgate", "-k", "mlp or launches", f"--perfgate-json={document}"]
-    done = subprocess.run([*command, *options], cwd=project, capture_output=True, text=True, timeout=900, check=False)
-    print(done.stdout, done.stderr)  # noqa: T201  (what the user sees is worth reading in the log)
-    (workload,) = json.loads(document.read_text())["workloads"]
-    return Gate(status=done.returncode, verdict=workload["verdict"], output=done.stdout)
 
 
 def committed(root: Path, settings: str = "") -> Path:
@@ -110,10 +82,8 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (root / "workloads").mkdir()
     shutil.copy(LOOPS, root / "workloads")
     committed(root, 'duet = "alternate"\n')
-    first = gate(root, "--perfgate-runs=6")
-    assert (first.status, first.verdict["outcome"]) == (1, "NO_BASELINE")
-    bless = [sys.executable, "-c", "from perfgate.cli import main; main()", "bless", "--reason", "first baseline"]
-    subprocess.run(bless, cwd=root, check=True, timeout=60)
+    assert gate(root, *MLP, "--perfgate-runs=6").ended == (1, "NO_BASELINE")
+    bless(root, "mlp", "--reason", "first baseline")
     git(root, "add", "-A")
     git(root, "commit", "-q", "-m", "bless")
     return root
@@ -125,7 +95,7 @@ def test_one_percent_more_gpu_time_is_shown_by_a_duet(project: Path) -> None:
     assert SLEEP in text
     try:
         loops.write_text(text.replace(SLEEP, ONE_PERCENT))
-        slower = gate(project)
+        slower = gate(project, *MLP)
     finally:
         loops.write_text(text)
     assert (slower.status, slower.verdict["outcome"], slower.verdict["stage"]) == (1, "REGRESSED", "duet")
@@ -135,7 +105,7 @@ def test_one_percent_more_gpu_time_is_shown_by_a_duet(project: Path) -> None:
 
 
 def test_unchanged_code_passes_against_its_own_commit(project: Path) -> None:
-    unchanged = gate(project, "--perfgate-against=HEAD")
+    unchanged = gate(project, *MLP, "--perfgate-against=HEAD")
     assert (unchanged.status, unchanged.verdict["outcome"], unchanged.verdict["stage"]) == (0, "PASSED", "duet")
     assert unchanged.verdict["duet"]["commit"] == git(project, "rev-parse", "HEAD")
 
@@ -173,14 +143,12 @@ def test_an_unchanged_launch_bound_loop_is_not_slower_in_turns_with_itself(launc
     check_interleaved(launching, unchanged)
     assert unchanged.status == 0
     assert unchanged.verdict["outcome"] in {"PASSED", "INCONCLUSIVE", "IMPROVED"}
-    (step,) = (row for row in unchanged.verdict["metrics"] if row["metric"] == "step_ms")
     # An SD of 1 % between the sides of a pair is what was measured on an H200's host.
-    assert abs(step["change"]) < 0.05
+    assert abs(unchanged.row("step_ms")["change"]) < 0.05
 
 
 def test_a_fifth_more_host_work_is_shown_in_turns(launching: Path, unchanged: Gate) -> None:
-    (step,) = (row for row in unchanged.verdict["metrics"] if row["metric"] == "step_ms")
-    spins = round(0.2 * step["baseline"] * spins_per_ms())
+    spins = round(0.2 * unchanged.row("step_ms")["baseline"] * spins_per_ms())
     file = launching / "workloads" / "launches.py"
     try:
         file.write_text(LAUNCHES.replace("SPINS = 0", f"SPINS = {spins}"))
@@ -188,8 +156,7 @@ def test_a_fifth_more_host_work_is_shown_in_turns(launching: Path, unchanged: Ga
     finally:
         file.write_text(LAUNCHES)
     check_interleaved(launching, slower)
-    assert (slower.status, slower.verdict["outcome"]) == (1, "REGRESSED")
+    assert slower.ended == (1, "REGRESSED")
     # Host work leaves the GPU idle for longer, and launches and copies what it did.
     assert {"step_ms"} <= slower.regressed <= {"step_ms", "gap_ms"}
-    (step,) = (row for row in slower.verdict["metrics"] if row["metric"] == "step_ms")
-    assert 0.1 < step["change"] < 0.4
+    assert 0.1 < slower.row("step_ms")["change"] < 0.4

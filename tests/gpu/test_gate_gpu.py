@@ -5,46 +5,24 @@ About five minutes on an H200.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from support.gpu import needs_a_gate
+from support.gpu import Gate, bless, gate, needs_a_gate
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(1200)]  # longer than any command below
 
 LOOPS = Path(__file__).parents[2] / "workloads" / "small_loops.py"
-Verdict = dict[str, object]
+SLEEP_CYCLES = "194000"
+"""3 % of a 3.26 ms step at 1980 MHz."""
 
 
-def gate(project: Path, slip: str = "", *options: str) -> tuple[int, Verdict]:
-    """Run one gate on the MLP loop; its exit status and verdict."""
-    document = project / "out.json"
-    command = [sys.executable, "-m", "pytest", "--perfgate", "-k", "mlp", f"--perfgate-json={document}", *options]
-    done = subprocess.run(
-        command,
-        cwd=project,
-        # 3 % of a 3.26 ms step at 1980 MHz.
-        env={**os.environ, "SMALL_SLIP": slip, "SLEEP_CYCLES": "194000"},
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
-    print(done.stdout)  # noqa: T201  (what the user sees is worth reading in the log)
-    verdict: Verdict = json.loads(document.read_text())["workloads"][0]["verdict"]
-    return done.returncode, verdict
-
-
-def regressed(verdict: Verdict) -> set[str]:
-    rows = verdict["metrics"]
-    assert isinstance(rows, list)
-    return {row["metric"] for row in rows if row["outcome"] == "REGRESSED"}
+def gate_mlp(project: Path, slip: str, *options: str) -> Gate:
+    """Gate the MLP loop with a slip, or with none."""
+    return gate(project, "-k", "mlp", *options, SMALL_SLIP=slip, SLEEP_CYCLES=SLEEP_CYCLES)
 
 
 @pytest.fixture(scope="module")
@@ -55,16 +33,14 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (root / "pyproject.toml").write_text("[tool.perfgate]\n")
     (root / "workloads").mkdir()
     shutil.copy(LOOPS, root / "workloads")
-    status, verdict = gate(root)
-    assert (status, verdict["outcome"], verdict["runs"]) == (1, "NO_BASELINE", 5)
-    bless = [sys.executable, "-c", "from perfgate.cli import main; main()", "bless", "--reason", "first baseline"]
-    subprocess.run(bless, cwd=root, check=True, timeout=60)
+    first = gate_mlp(root, "")
+    assert (first.ended, first.verdict["runs"]) == ((1, "NO_BASELINE"), 5)
+    bless(root, "--reason", "first baseline")
     return root
 
 
 def test_the_unchanged_loop_passes(project: Path) -> None:
-    status, verdict = gate(project)
-    assert (status, verdict["outcome"]) == (0, "PASSED")
+    assert gate_mlp(project, "").ended == (0, "PASSED")
 
 
 @pytest.mark.parametrize(
@@ -78,15 +54,15 @@ def test_the_unchanged_loop_passes(project: Path) -> None:
     ],
 )
 def test_a_planted_slip_is_caught_by_its_metric(project: Path, slip: str, culprits: set[str]) -> None:
-    status, verdict = gate(project, slip)
-    assert (status, verdict["outcome"]) == (1, "REGRESSED")
-    assert culprits <= regressed(verdict)
+    slipped = gate_mlp(project, slip)
+    assert slipped.ended == (1, "REGRESSED")
+    assert culprits <= slipped.regressed
 
 
 def test_nothing_kept_holds_the_environment(project: Path) -> None:
     os.environ["PERFGATE_TEST_MARK"] = "a-mark-that-must-not-leave"
     try:
-        gate(project, "", "--perfgate-runs=1", "--perfgate-max-runs=1")
+        gate_mlp(project, "", "--perfgate-runs=1", "--perfgate-max-runs=1")
     finally:
         del os.environ["PERFGATE_TEST_MARK"]
     kept = [path for path in (project / ".perfgate").rglob("*") if path.is_file()]

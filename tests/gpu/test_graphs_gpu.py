@@ -5,17 +5,11 @@ Some thirty runs; on an H200 with a slow host each took 14 to 23 s.
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
-from support.gpu import needs_a_gate
+from support.gpu import bless, gate, needs_a_gate
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(900)]
 
@@ -77,49 +71,8 @@ def large_kernels(steps):
 '''
 
 
-@dataclass(frozen=True, kw_only=True)
-class Gate:
-    """How one gate ended."""
-
-    status: int
-    verdict: Mapping[str, Any]
-
-    @property
-    def ended(self) -> tuple[int, str]:
-        return self.status, str(self.verdict["outcome"])
-
-    def row(self, metric: str) -> Mapping[str, Any]:
-        (row,) = (row for row in self.verdict["metrics"] if row["metric"] == metric)
-        return dict(row)
-
-    @property
-    def regressed(self) -> set[str]:
-        return {row["metric"] for row in self.verdict["metrics"] if row["outcome"] == "REGRESSED"}
-
-
-def gate(project: Path, loop: str, *options: str, **environment: str) -> Gate:
-    """Gate one of the loops."""
-    document = project / "out.json"
-    document.unlink(missing_ok=True)
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "--perfgate", "-k", loop, f"--perfgate-json={document}", *options],
-        cwd=project,
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
-    print(done.stdout, done.stderr)  # noqa: T201  (what the user sees is worth reading in the log)
-    (workload,) = json.loads(document.read_text())["workloads"]
-    return Gate(status=done.returncode, verdict=workload["verdict"])
-
-
-def bless(project: Path, loop: str, reason: str) -> None:
-    command = [sys.executable, "-c", "from perfgate.cli import main; main()", "bless", loop, "--reason", reason]
-    done = subprocess.run(command, cwd=project, capture_output=True, text=True, timeout=60, check=False)
-    print(done.stdout, done.stderr)  # noqa: T201
-    assert done.returncode == 0
+SMALL: Final = ("-k", "small_kernels")
+LARGE: Final = ("-k", "large_kernels")
 
 
 def blessed_kernel_by_kernel(root: Path, loop: str) -> Path:
@@ -129,8 +82,8 @@ def blessed_kernel_by_kernel(root: Path, loop: str) -> Path:
     )
     (root / "workloads").mkdir()
     (root / "workloads" / "loops.py").write_text(LOOPS)
-    assert gate(root, loop).ended == (1, "NO_BASELINE")
-    bless(root, loop, "kernel by kernel")
+    assert gate(root, "-k", loop).ended == (1, "NO_BASELINE")
+    bless(root, loop, "--reason", "kernel by kernel")
     return root
 
 
@@ -146,19 +99,19 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_graphs_make_a_launch_bound_loop_faster_and_without_them_it_is_slower_again(tmp_path: Path) -> None:
     project = blessed_kernel_by_kernel(tmp_path, "small_kernels")
-    graphs = gate(project, "small_kernels", "--perfgate-runs=5", GRAPHS="1")
+    graphs = gate(project, *SMALL, "--perfgate-runs=5", GRAPHS="1")
     assert graphs.ended == (0, "IMPROVED")
     assert graphs.row("step_ms")["outcome"] == "IMPROVED"
     assert (graphs.row("graph_launches")["baseline"], graphs.row("graph_launches")["now"]) == (0, 1)
     assert graphs.row("launches")["now"] < graphs.row("launches")["baseline"] / 10
-    bless(project, "small_kernels", "the step is one CUDA graph")
-    back = gate(project, "small_kernels")
+    bless(project, "small_kernels", "--reason", "the step is one CUDA graph")
+    back = gate(project, *SMALL)
     assert back.ended == (1, "REGRESSED")
     assert {"launches"} <= back.regressed
 
 
 def test_graphs_in_which_kernels_take_as_long_are_no_loss(large: Path) -> None:
-    graphs = gate(large, "large_kernels", GRAPHS="1")
+    graphs = gate(large, *LARGE, GRAPHS="1")
     assert graphs.ended == (0, "IMPROVED")
     assert graphs.row("graph_launches")["now"] == 1
     assert any("in place of" in remark for remark in graphs.verdict["remarks"])
@@ -168,6 +121,6 @@ def test_graphs_in_which_kernels_take_as_long_are_no_loss(large: Path) -> None:
 
 
 def test_graphs_in_which_kernels_take_longer_are_a_loss_of_the_step(large: Path) -> None:
-    slower = gate(large, "large_kernels", GRAPHS="1", SLEEP_CYCLES="500000")  # 8 % of a 2.9 ms step at 1980 MHz
+    slower = gate(large, *LARGE, GRAPHS="1", SLEEP_CYCLES="500000")  # 8 % of a 2.9 ms step at 1980 MHz
     assert slower.ended == (1, "REGRESSED")
     assert slower.regressed == {"step_ms"}

@@ -8,19 +8,16 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from support.gpu import PERFGATE, bless, gate, needs_a_gate, run
 
-from perfgate.machine import read_machine
 from perfgate.model.errors import PerfgateError
 from perfgate.ncu.tool import find_ncu
-from perfgate.nsys.tool import find_nsys
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(1200)]
 
-COMMAND = [sys.executable, "-c", "from perfgate.cli import main; main()"]
 LOOP = '''\
 """A pass over memory, step by step."""
 
@@ -41,12 +38,6 @@ TWICE = LOOP.replace("MILLIONS = 64", "MILLIONS = 128") + "        values.exp_()
 """The same pass over twice as much, and two kernels more."""
 
 
-def run(root: Path, *command: str) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=900, check=False)
-    print(done.stdout, done.stderr)  # noqa: T201  (what the user sees is worth reading in the log)
-    return done
-
-
 def git(root: Path, *words: str) -> None:
     identity = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org")
     subprocess.run(["git", *identity, *words], cwd=root, check=True, capture_output=True)
@@ -55,10 +46,8 @@ def git(root: Path, *words: str) -> None:
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project whose loop was blessed at a commit, and has more to do since."""
+    needs_a_gate()
     try:
-        if not read_machine(os.environ, nsys=None, nsys_options=()).gpus:
-            pytest.skip("no NVIDIA GPU on this machine")
-        find_nsys(None, os.environ)
         find_ncu(os.environ)
     except PerfgateError as missing:
         pytest.skip(f"nothing to look with: {missing.fact}")
@@ -70,17 +59,17 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     git(root, "init", "-q")
     git(root, "add", "-A")
     git(root, "commit", "-q", "-m", "loops")
-    assert run(root, sys.executable, "-m", "pytest", "--perfgate").returncode == 1
-    assert run(root, *COMMAND, "bless", "--reason", "first baseline").returncode == 0
+    assert gate(root).ended == (1, "NO_BASELINE")
+    bless(root, "--reason", "first baseline")
     (root / "workloads" / "loops.py").write_text(TWICE)
-    assert run(root, sys.executable, "-m", "pytest", "--perfgate").returncode == 1
+    assert gate(root).ended == (1, "REGRESSED")
     return root
 
 
 @pytest.fixture(scope="module")
 def kernels(project: Path) -> dict[str, str]:
     """What is told of each kernel, by the start of its name."""
-    done = run(project, *COMMAND, "explain", "stream", "--ncu", "--no-rules")
+    done = run(project, *PERFGATE, "explain", "stream", "--ncu", "--no-rules", timeout_s=900)
     if done.returncode and "ERR_NVGPUCTRPERM" in done.stderr:
         pytest.skip("ncu may not read the GPU's counters here")
     assert done.returncode == 0, done.stderr

@@ -8,12 +8,10 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from support.gpu import needs_a_gate
+from support.gpu import Gate, gate, needs_a_gate
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(1200)]  # longer than any command below
 
@@ -38,25 +36,13 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def gated(project: Path, *, stalled: bool, runs: int) -> tuple[int, dict[str, object]]:
-    """Gate both ranks, with a stall of rank 1's host in each step or without; exit status and document."""
+def gated(project: Path, *, stalled: bool) -> Gate:
+    """Gate both ranks, with a stall of rank 1's host in each step or without."""
     # Unhindered with so many images that the GPUs set the pace: else one host is late by itself, and said to be: by
     # 14 % of a step of 64 images on a virtual machine, by 7 % of one of 160.
     more = f", --stall-rank=1, --stall-ms={STALL_MS:g}" if stalled else ", --batch=320"
     (project / "workloads" / "ddp.yaml").write_text(YAML.format(ranks=RANKS, more=more))
-    document = project / "out.json"
-    command = [sys.executable, "-m", "pytest", "--perfgate", "--perfgate-new=allow", f"--perfgate-runs={runs}"]
-    done = subprocess.run(
-        [*command, f"--perfgate-json={document}", "workloads/ddp.yaml"],
-        cwd=project,
-        capture_output=True,
-        text=True,
-        timeout=500,
-        check=False,
-    )
-    print(done.stdout)  # noqa: T201  (what the user sees is worth reading in the log)
-    told: dict[str, object] = json.loads(document.read_text())["workloads"][0]
-    return done.returncode, told
+    return gate(project, "--perfgate-new=allow", "--perfgate-runs=2", "workloads/ddp.yaml", timeout_s=500)
 
 
 def of_ranks(project: Path) -> list[tuple[int, dict[str, float]]]:
@@ -67,21 +53,19 @@ def of_ranks(project: Path) -> list[tuple[int, dict[str, float]]]:
 
 
 def test_every_rank_is_measured_and_known_by_its_number(project: Path) -> None:
-    _, told = gated(project, stalled=False, runs=2)
+    verdict = gated(project, stalled=False).verdict
     ranks = of_ranks(project)
     assert [number for number, _ in ranks] == list(range(RANKS))
     for _, values in ranks:
         assert 0 < values["nccl_exposed_ms"] <= values["nccl_ms"]
         assert 0 < values["kernel_ms"] < values["step_ms"]
-    verdict = told["verdict"]
-    assert isinstance(verdict, dict)
     spread = "2 processes took the steps, and a run's value is the worst of theirs, of NCCL the least. Each by its "
     assert verdict["ranks"][0].startswith(spread)
     assert [line for line in verdict["ranks"] if "is late" in line] == []
 
 
 def test_a_straggler_is_named_although_all_ranks_are_as_slow(project: Path) -> None:
-    gated(project, stalled=True, runs=2)
+    gated(project, stalled=True)
     (_, first), (_, second) = of_ranks(project)
     assert abs(first["step_ms"] - second["step_ms"]) < 0.05 * first["step_ms"]
     newest = max((project / ".perfgate" / "results").rglob("result.json"), key=lambda path: path.stat().st_mtime)

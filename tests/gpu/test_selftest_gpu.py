@@ -6,43 +6,30 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from support.gpu import PERFGATE, needs_a_gate, run
 
 from perfgate.machine import read_machine
-from perfgate.model.errors import PerfgateError
 from perfgate.model.metric import Metric
-from perfgate.nsys.tool import find_nsys
 from perfgate.store import Store
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(1200)]  # longer than any command below
-
-COMMAND = [sys.executable, "-c", "from perfgate.cli import main; main()"]
 
 
 @pytest.fixture(scope="module", autouse=True)
 def slug() -> str:
     """The machine's folder of baselines; skips where no gate can run."""
-    try:
-        machine = read_machine(os.environ, nsys=None, nsys_options=())
-        if not machine.gpus:
-            pytest.skip("no NVIDIA GPU on this machine")
-        find_nsys(None, os.environ)
-    except PerfgateError as missing:
-        pytest.skip(f"no gate can run here: {missing.fact}")
-    return machine.slug
+    needs_a_gate()
+    return read_machine(os.environ, nsys=None, nsys_options=()).slug
 
 
 @pytest.fixture(scope="module")
 def played(tmp_path_factory: pytest.TempPathFactory) -> tuple[subprocess.CompletedProcess[str], Path]:
     """The selftest, and the folder that it kept."""
     folder = tmp_path_factory.mktemp("elsewhere")
-    command = [*COMMAND, "selftest", "--keep", str(folder / "kept")]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=900, check=False)
-    print(done.stdout, done.stderr)  # noqa: T201  (what the user sees is worth reading in the log)
-    return done, folder
+    return run(folder, *PERFGATE, "selftest", "--keep", str(folder / "kept"), timeout_s=900), folder
 
 
 def test_the_gate_works_on_this_runner(played: tuple[subprocess.CompletedProcess[str], Path]) -> None:
@@ -60,9 +47,7 @@ def test_the_loop_of_the_selftest_is_calibrated(
     project = folder / "kept" / "project"
     # Slips were planted by the environment, which neither the code nor the parameters tell.
     shutil.rmtree(project / ".perfgate")
-    command = [*COMMAND, "calibrate", "--runs", "3"]
-    done = subprocess.run(command, cwd=project, capture_output=True, text=True, timeout=300, check=False)
-    print(done.stdout, done.stderr)  # noqa: T201
+    done = run(project, *PERFGATE, "calibrate", "--runs", "3", timeout_s=300)
     assert done.returncode == 0
     assert "The smallest slowdown this gate can see here is " in done.stdout
     baseline = Store(project, "baselines").baselines.load(slug, "loop")

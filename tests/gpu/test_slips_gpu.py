@@ -22,7 +22,7 @@ from statistics import median
 from typing import Any, Final
 
 import pytest
-from support.gpu import why_no_gate
+from support.gpu import bless, why_no_gate
 from support.loops import load_slips, named_first
 
 from perfgate.explain.breakdown import breakdown_of, kept
@@ -177,10 +177,7 @@ class Scratch:
             gated = self._gate(loop, slips.NONE, runs=BLESSED_RUNS, is_first=True)
             self.say(f"{gated.line()}  {self._values(gated)}")
             assert gated.problems == (), gated.out
-            command = "from perfgate.cli import main; main()"
-            bless = [sys.executable, "-c", command, "bless", loop, "--reason", "the clean loop"]
-            done = subprocess.run(bless, cwd=self.root, capture_output=True, text=True, timeout=120, check=False)
-            assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+            bless(self.root, loop, "--reason", "the clean loop")
             self._baselines[loop] = gated
         baseline = self._baselines[loop]
         assert baseline is not None, f"{loop} has no baseline: see the first test of it"

@@ -5,13 +5,10 @@ About one minute on an H200.
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from support.gpu import needs_a_gate
+from support.gpu import Gate, gate, needs_a_gate
 
 pytestmark = pytest.mark.gpu
 
@@ -45,15 +42,10 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def verdict_of(project: Path, **of_loop: object) -> dict[str, str]:
+def gated(project: Path, **of_loop: object) -> Gate:
     given = {"warmup": 0, "benchmark": False, "compiled": False, "few": 0, **of_loop}
     (project / "workloads" / "train.py").write_text(LOOP.format(**given))
-    document = project / "out.json"
-    command = [sys.executable, "-m", "pytest", "--perfgate", "--perfgate-runs=1", f"--perfgate-json={document}"]
-    done = subprocess.run(command, cwd=project, capture_output=True, text=True, timeout=280, check=False)
-    print(done.stdout)  # noqa: T201  (what the user sees is worth reading in the log)
-    verdict: dict[str, str] = json.loads(document.read_text())["workloads"][0]["verdict"]
-    return verdict
+    return gate(project, "--perfgate-runs=1", timeout_s=280)
 
 
 @pytest.mark.parametrize(
@@ -62,7 +54,7 @@ def verdict_of(project: Path, **of_loop: object) -> dict[str, str]:
     ids=["cuDNN tries its algorithms for new shapes", "torch.compile compiles for new shapes"],
 )
 def test_first_time_work_in_the_measured_steps_is_invalid(project: Path, of_loop: dict[str, object]) -> None:
-    verdict = verdict_of(project, **of_loop)
+    verdict = gated(project, **of_loop).verdict
     assert verdict["outcome"] == "INVALID"
     assert "first-time work that belongs in the warm-up; raise warmup by at least" in verdict["reason"]
 
@@ -71,4 +63,4 @@ def test_first_time_work_in_the_measured_steps_is_invalid(project: Path, of_loop
     "of_loop", [{"benchmark": True, "few": 4}, {"compiled": True, "few": 4}], ids=["cuDNN", "compile"]
 )
 def test_with_a_warmup_that_is_long_enough_it_is_measured(project: Path, of_loop: dict[str, object]) -> None:
-    assert verdict_of(project, warmup=10, **of_loop)["outcome"] == "NO_BASELINE"
+    assert gated(project, warmup=10, **of_loop).ended == (1, "NO_BASELINE")

@@ -1,14 +1,23 @@
-"""Whether a gate can be made here: it needs an NVIDIA GPU, or several, and an nsys."""
+"""Gates on a real GPU, each made as a user makes it: whether one can be made here, and what came of it."""
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
 
 import pytest
 
 from perfgate.machine import read_machine
 from perfgate.model.errors import PerfgateError
 from perfgate.nsys.tool import find_nsys
+
+PERFGATE: Final = (sys.executable, "-m", "perfgate")
 
 
 def why_no_gate(gpus: int = 1) -> str | None:
@@ -27,3 +36,57 @@ def needs_a_gate(gpus: int = 1) -> None:
     """Skip the test, and say why, where none can be made."""
     if (reason := why_no_gate(gpus)) is not None:
         pytest.skip(reason)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gate:
+    """How a gate of one workload ended."""
+
+    status: int
+    output: str
+    verdict: Mapping[str, Any]
+
+    @property
+    def ended(self) -> tuple[int, str]:
+        """Exit status and outcome."""
+        return self.status, str(self.verdict["outcome"])
+
+    @property
+    def regressed(self) -> set[str]:
+        """The metrics that got slower, or more."""
+        return {row["metric"] for row in self.verdict["metrics"] if row["outcome"] == "REGRESSED"}
+
+    def row(self, metric: str) -> Mapping[str, Any]:
+        """What is told of one metric."""
+        (row,) = (row for row in self.verdict["metrics"] if row["metric"] == metric)
+        return dict(row)
+
+
+def gate(project: Path, *options: str, timeout_s: float = 900, **environment: str) -> Gate:
+    """Gate the only workload that the options choose, and show what a user sees, which is worth reading in the log."""
+    document = project / ".perfgate" / "out.json"
+    document.unlink(missing_ok=True)
+    command = [sys.executable, "-m", "pytest", "--perfgate", f"--perfgate-json={document}", *options]
+    done = run(project, *command, timeout_s=timeout_s, **environment)
+    (workload,) = json.loads(document.read_text(encoding="utf-8"))["workloads"]
+    return Gate(status=done.returncode, output=done.stdout, verdict=workload["verdict"])
+
+
+def bless(project: Path, *words: str) -> None:
+    """Bless what was measured last."""
+    assert run(project, *PERFGATE, "bless", *words, timeout_s=60).returncode == 0
+
+
+def run(project: Path, *command: str, timeout_s: float, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a command in the project and show what it says."""
+    done = subprocess.run(
+        command,
+        cwd=project,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=timeout_s,
+        check=False,
+    )
+    print(done.stdout, done.stderr)  # noqa: T201
+    return done
