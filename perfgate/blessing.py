@@ -12,8 +12,7 @@ from typing import Final
 
 from perfgate.explain.breakdown import breakdown_of, kept
 from perfgate.judge.forecast import expected_smallest
-from perfgate.judge.graphs import graphs_for_launches
-from perfgate.judge.rows import Terms
+from perfgate.judge.rows import Terms, judge_rows
 from perfgate.judge.speeds import plainly_differ
 from perfgate.judge.stages import STORED_PLAN
 from perfgate.judge.words import percent
@@ -440,32 +439,24 @@ def _refuse_loss(
 
     `runs` are those of the new one.
     """
-    explained = _explained_by_graphs(old, runs)
+    held = {metric: budget for metric in GATED_CLOCKS if (budget := _budget(result, metric, budgets)) is not None}
+    judged = {row.metric: row for row in judge_rows(old, runs, Terms(budgets=held)).rows}
     for row in differences(old, new):
-        if row.baseline is None or row.now is None or row.metric in explained:
+        if row.baseline is None or row.now is None:
             continue
-        name = row.metric
+        name, outcome = row.metric, judged[row.metric].outcome
         match METRICS[name].kind:
             case Kind.COUNT:
-                before, after = max(old.values(name)), max(new.values(name))
-                if after > before:
-                    raise _loss(result, f"{name} rises from {before:g} to {after:g} per step")
+                # What a gate takes for chance is no loss here either.
+                if outcome in (Outcome.REGRESSED, Outcome.INCONCLUSIVE):
+                    raise _loss(result, f"{name} {judged[name].reason}")
             case Kind.CLOCK:
-                budget = _budget(result, name, budgets)
+                # One that a gate does not judge is shown only, or is in CUDA graphs.
+                budget = None if outcome is None else held.get(name)
                 if budget is not None and row.change is not None and row.change >= budget:
                     whole = " of a step" if row.basis is Basis.STEP else ""
                     rises = f"{name} rises by {_percent(row.change)}{whole} over what is blessed now"
                     raise _loss(result, f"{rises}, its budget is {_percent(budget)}")
-
-
-def _explained_by_graphs(old: Baseline, runs: Sequence[Run]) -> frozenset[Metric]:
-    """What rises with CUDA graphs that came in place of launches and is no loss, as a gate has it."""
-    came = graphs_for_launches(old, runs)
-    if came is None:
-        return frozenset()
-    # What the step lost is told by its own row.
-    told_by_step = came.hold_kernels and old.values(Metric.STEP_MS)
-    return frozenset({Metric.GRAPH_LAUNCHES, *([Metric.KERNEL_MS] if told_by_step else [])})
 
 
 def _loss(result: Result, fact: str) -> BlessRefused:

@@ -130,8 +130,8 @@ def _unhidden_by_clock(underway: Underway, verdict: Verdict, baseline: Baseline)
     return verdict.model_copy(
         update={
             "outcome": Outcome.INCONCLUSIVE,
-            "reason": f"nothing is slower than when it was blessed, but {clock_moved(baseline, underway.runs)}: a loss "
-            f"of up to {percent(rise)} % would not show.",
+            "reason": f"nothing is shown to be slower than when it was blessed, but "
+            f"{clock_moved(baseline, underway.runs)}: a loss of up to {percent(rise)} % would not show.",
             "next_step": _at_this_clock(underway),
         }
     )
@@ -139,6 +139,7 @@ def _unhidden_by_clock(underway: Underway, verdict: Verdict, baseline: Baseline)
 
 def _at_this_clock(underway: Underway) -> str:
     return (
-        "Let the baseline's commit be run again beside it (a clone with its history, duet not off), "
-        f"or bless at this clock: {bless_command(underway.expectation.workload.id)}"
+        "Let the baseline's commit be run again beside it (a clone with its history, duet not off). If this clock is "
+        "to stay, delete the baseline's file, gate once more and bless anew: "
+        f"{bless_command(underway.expectation.workload.id)}"
     )

@@ -13,7 +13,7 @@ from perfgate.judge.compare import LARGEST, Comparison, Floats, Prior, compare, 
 from perfgate.judge.outliers import Flags, hides_loss, in_opposite_modes, keep, more_by_chance
 from perfgate.judge.stages import PASS_CONFIDENCE, SHOWN_COVERAGE, STORED_PLAN, Plan
 from perfgate.judge.words import milliseconds, told_change
-from perfgate.model.metric import Basis, Metric
+from perfgate.model.metric import METRICS, Basis, Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.verdict import Dropped, MetricVerdict
 from perfgate.model.words import plural
@@ -23,7 +23,7 @@ CANDIDATE_SIDE = "candidate"
 PAIR_SIDE = "pair"
 
 _MOODS = 2.0
-"""How much more occasions differ than their runs, where these differ by more than the budget."""
+"""How much more occasions differ than their runs, where these differ by more than the budget, or than its default."""
 _FARTHEST_LOG = 700.0
 """exp() of more than this is no double."""
 
@@ -58,7 +58,16 @@ class ClockRule:
     @property
     def budget_in_basis(self) -> float:
         """The budget on the scale of `x`: 2 % slower is log(1.02)."""
-        return math.log1p(self.budget) if self.basis is Basis.LOG else self.budget
+        return self._in_basis(self.budget)
+
+    @property
+    def _moody_from(self) -> float:
+        """The SD of runs beyond which their host has moods; a wider budget than the default does not make it steady."""
+        spec = METRICS[self.metric].clock
+        return self._in_basis(self.budget if spec is None else min(self.budget, spec.budget))
+
+    def _in_basis(self, fraction: float) -> float:
+        return math.log1p(fraction) if self.basis is Basis.LOG else fraction
 
     def occasions_of(self, blessed: Floats, kept: Flags) -> float:
         """What occasions differ by: where that is a guess, more if the baseline's own lie farther apart."""
@@ -71,12 +80,13 @@ class ClockRule:
     def occasions_between(self, comparison: Comparison) -> Comparison:
         """The comparison with what occasions differ by, where that is a guess which its runs belie.
 
-        Runs of one occasion that differ by more than the budget are in a host's moods, which last for minutes. Measured
-        on H200s: fixed work on a host took 8 % longer for 90 s where a launch-bound loop's runs differed by 4 %
-        (`benchmarks/moods`), and such runs differ by up to 19 % (SD of 10 in a row, `benchmarks/decision/h200.json`).
+        Runs of one occasion that differ by more than the budget, or than its default, are in a host's moods, which last
+        for minutes. Measured on H200s: fixed work on a host took 8 % longer for 90 s where a launch-bound loop's runs
+        differed by 4 % (`benchmarks/moods`), and such runs differ by up to 19 % (SD of 10 in a row,
+        `benchmarks/decision/h200.json`).
         Calibrated occasions are believed.
         """
-        if not self.occasion_guessed or comparison.run_sd <= self.budget_in_basis:
+        if not self.occasion_guessed or comparison.run_sd <= self._moody_from:
             return comparison
         return replace(comparison, occasion_sd=max(comparison.occasion_sd, _MOODS * comparison.run_sd))
 

@@ -1,28 +1,31 @@
 """CUDA graphs that came in place of kernels launched one by one: what of that is no loss, and what is no gain.
 
 A graph that is traced whole is one span of kernel time, from end to end, in which nobody sees what runs. So kernel time
-means something else than before, and so does all that ran beside it; the step means what it meant.
+means something else than before, and so does all that ran beside it; the step means what it meant, in the median and in
+the mean, which is kernel time and all time in which no kernel ran.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from perfgate.judge.clocks import ClockJudgement
 from perfgate.judge.compare import middle
 from perfgate.judge.counts import CountJudgement, same
-from perfgate.judge.words import amount
+from perfgate.judge.words import amount, percent
 from perfgate.model.baseline import Baseline
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
-from perfgate.model.sample import WHOLE_GRAPHS, Run
+from perfgate.model.sample import NO_NCCL, WHOLE_GRAPHS, ProcessSample, Run
 from perfgate.model.verdict import MetricVerdict
 from perfgate.model.words import inflected
 
 IN_GRAPHS: Final = "CUDA graphs that are traced whole hold what is between their kernels"
 MAY_BE_IN_GRAPHS: Final = "CUDA graphs that are traced whole may hold or hide it"
+WITH_ALL_BETWEEN: Final = "with all that is between kernels"
+_NO_LOSS: Final = (Outcome.PASSED, Outcome.IMPROVED)
 _EXPOSED: Final = frozenset({Metric.H2D_EXPOSED_MS, Metric.NCCL_EXPOSED_MS, Metric.MEM_EXPOSED_MS})
 _COPIED_TO_DEVICE: Final = frozenset({Metric.H2D_MS, Metric.H2D_COPIES, Metric.H2D_BYTES, Metric.PAGEABLE_COPIES})
 _COPIED_TO_HOST: Final = frozenset({Metric.D2H_COPIES, Metric.PAGEABLE_COPIES})
@@ -30,15 +33,23 @@ _COPIED_TO_HOST: Final = frozenset({Metric.D2H_COPIES, Metric.PAGEABLE_COPIES})
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GraphsForLaunches:
-    """In every run the host launched graphs, of which there were none, and less in all than in any blessed run."""
+    """In every run the host launched graphs, and less in all than in any blessed run; of graphs that were there before
+    no more, and not half of all.
+    """
 
-    graphs: float
-    launches: float
-    """Fewer per step: the difference of the medians."""
+    graphs: float | None
+    """None where there were some before."""
+    launches: float | None
+    """Fewer per step: the difference of the medians; None of several ranks, which are not known apart in a baseline."""
     hold_kernels: bool
-    """Whether they were traced whole in every run, and take no less than kernel time rose by.
+    """Whether they were traced whole in every run, in the process whose kernel time is judged, and take no less than
+    that rose by.
 
     What rose by more is not for what lies between kernels of theirs.
+    """
+    mean_steps: tuple[Sequence[float], Sequence[float]] | None
+    """Kernel time and all time in which no kernel ran, in ms, of the blessed runs and of these; None where a part of it
+    is not known of all.
     """
     unseen: frozenset[Metric]
     """What may be in their spans, or hidden by them, so that a fall of it is no gain.
@@ -49,9 +60,11 @@ class GraphsForLaunches:
 
     @property
     def told(self) -> str:
-        """What became of the count."""
-        launches = f"{amount(self.launches)} {inflected(self.launches, 'launch', 'launches')}"
-        return f"rose from 0 to {amount(self.graphs)} per step in place of {launches}"
+        """What became of the count where there were none."""
+        launches = "launches"
+        if self.launches is not None:
+            launches = f"{amount(self.launches)} {inflected(self.launches, 'launch', 'launches')}"
+        return f"rose from 0 to {amount(self.graphs or 0.0)} per step in place of {launches}"
 
     def count(self, judged: CountJudgement) -> CountJudgement:
         """Let graphs pass that took the place of launches, and copies that may be in them.
@@ -59,7 +72,8 @@ class GraphsForLaunches:
         A host that launches less does less for the same work.
         """
         row = judged.row
-        if row.metric is Metric.GRAPH_LAUNCHES and row.outcome in (Outcome.REGRESSED, Outcome.INCONCLUSIVE):
+        is_rise = row.metric is Metric.GRAPH_LAUNCHES and row.outcome in (Outcome.REGRESSED, Outcome.INCONCLUSIVE)
+        if is_rise and self.graphs is not None:
             row = row.model_copy(update={"outcome": Outcome.PASSED, "reason": self.told})
             return CountJudgement(row=row, remark=f"{row.metric} {self.told}")
         if row.metric in self.unseen and row.outcome is Outcome.IMPROVED:
@@ -67,21 +81,18 @@ class GraphsForLaunches:
             return replace(judged, row=row, remark=f"{row.metric} {row.reason}")
         return judged
 
-    def clock(self, judged: ClockJudgement, *, step: Outcome | None) -> ClockJudgement:
-        """Let the step, of which `step` tells, speak for kernel time and less idle time; leave what graphs may hold."""
+    def clock(
+        self, judged: ClockJudgement, *, step: Outcome | None, mean_step: ClockJudgement | None
+    ) -> ClockJudgement:
+        """Let the step, of which `step` tells, speak for kernel time and less idle time; leave what graphs may hold.
+
+        `mean_step` is what `mean_steps` came to by the rule of step_ms: what happens in less than half of the steps
+        shows in kernel time, and would in no median.
+        """
         row = judged.row
         match row.metric:
-            case Metric.KERNEL_MS if self.hold_kernels and step is not None and row.outcome is not Outcome.PASSED:
-                row = MetricVerdict(
-                    metric=row.metric,
-                    outcome=None,
-                    baseline=row.baseline,
-                    now=row.now,
-                    basis=row.basis,
-                    change=row.change,
-                    reason=f"shown, not gated: {IN_GRAPHS}, and step_ms is what tells",
-                )
-                return ClockJudgement(row=row, rule=judged.rule, remark=f"{row.metric} is {row.reason}")
+            case Metric.KERNEL_MS if self.hold_kernels and mean_step and step and row.outcome is not Outcome.PASSED:
+                return self._kernels(judged, step=step, mean_step=mean_step)
             case Metric.GAP_MS if self.hold_kernels and step is not Outcome.IMPROVED:
                 why = f"no gain of step_ms: {IN_GRAPHS}"
             case metric if metric in self.unseen:
@@ -93,6 +104,22 @@ class GraphsForLaunches:
         row = _no_gain(row, why)
         return replace(judged, row=row, remark=f"{row.metric} {row.reason}")
 
+    def _kernels(self, judged: ClockJudgement, *, step: Outcome, mean_step: ClockJudgement) -> ClockJudgement:
+        row, mean = judged.row, mean_step.row
+        bare = {"low": None, "high": None, "budget": None, "p_value": None, "smallest": None}
+        rose = row.change is None or row.change > 0
+        # Where step_ms itself tells of a loss, or may, there is no more to ask.
+        if rose and step in _NO_LOSS and mean.outcome not in _NO_LOSS:
+            if mean.outcome is Outcome.REGRESSED:
+                return judged
+            reason = f"{WITH_ALL_BETWEEN} {mean.reason}"
+            row = row.model_copy(update={**bare, "outcome": Outcome.INCONCLUSIVE, "reason": reason})
+            return replace(mean_step, row=row, rule=replace(mean_step.rule, metric=row.metric), level=None)
+        reason = f"shown, not gated: {IN_GRAPHS}, and step_ms is what tells"
+        row = row.model_copy(update={**bare, "outcome": None, "reason": reason})
+        moved = "" if row.change is None else f"{'rose' if rose else 'fell'} {percent(abs(row.change))} % and "
+        return ClockJudgement(row=row, rule=judged.rule, remark=f"{row.metric} {moved}is {reason}")
+
 
 def _no_gain(row: MetricVerdict, why: str) -> MetricVerdict:
     return row.model_copy(update={"outcome": Outcome.PASSED, "reason": f"{row.reason}; {why}"})
@@ -101,25 +128,57 @@ def _no_gain(row: MetricVerdict, why: str) -> MetricVerdict:
 def graphs_for_launches(baseline: Baseline, runs: Sequence[Run]) -> GraphsForLaunches | None:
     """Return the graphs that took the place of launches; None where some run launched none, or as much as before.
 
-    Of graphs that were there before, a rise may be a graph that broke in two, whatever else fell.
+    Of graphs that were there before, a rise may be a graph that broke in two, whatever else fell; no more of them take
+    the place of launches where not half as much is launched as before.
     """
-    before, after = baseline.values(Metric.LAUNCHES), [run.value(Metric.LAUNCHES) for run in runs]
-    then, now = baseline.values(Metric.GRAPH_LAUNCHES), [run.value(Metric.GRAPH_LAUNCHES) for run in runs]
-    known = [(kernels, graphs) for kernels, graphs in zip(after, now, strict=True) if kernels is not None and graphs]
-    if not (before and then and known) or any(then) or len(known) < len(runs):
+    then = _launched([run.values.get for run in baseline.runs])
+    now = _launched([run.value for run in runs])
+    if not (then and now and all(graphs for _, graphs in now)):
         return None
-    if max(kernels + graphs for kernels, graphs in known) >= min(before):
+    least, most = min(map(sum, then)), max(map(sum, now))
+    were_there = any(graphs for _, graphs in then)
+    if were_there and max(graphs for _, graphs in now) > min(graphs for _, graphs in then):
         return None
-    spans = [_spans_ms(run) for run in runs]
-    whole = all(span > 0 for span in spans)
+    if most >= least or (were_there and most > least / 2):
+        return None
+    judged = [max(run.processes, key=lambda one: one.values.get(Metric.KERNEL_MS, 0.0)) for run in runs]
+    spans = [_spans_ms(process) for process in judged]
+    whole = all(any(map(_spans_ms, run.processes)) for run in runs)
     to_device = _COPIED_TO_DEVICE if _fell(Metric.H2D_COPIES, baseline, runs) else frozenset[Metric]()
     to_host = _COPIED_TO_HOST if _fell(Metric.D2H_COPIES, baseline, runs) else frozenset[Metric]()
+    known_apart = all(len(run.processes) == 1 for run in runs)
     return GraphsForLaunches(
-        graphs=middle([graphs for _, graphs in known]),
-        launches=middle(before) - middle([kernels for kernels, _ in known]),
-        hold_kernels=whole and _rise_ms(baseline, runs) <= middle(spans),
+        graphs=None if were_there else middle([graphs for _, graphs in now]),
+        launches=middle([kernels for kernels, _ in then]) - middle([kernels for kernels, _ in now])
+        if known_apart
+        else None,
+        hold_kernels=all(span > 0 for span in spans) and _rise_ms(baseline, runs) <= middle(spans),
+        mean_steps=_mean_steps(baseline, runs),
         unseen=_EXPOSED | to_device | to_host if whole else frozenset[Metric](),
     )
+
+
+def _launched(of_runs: Iterable[Callable[[Metric], float | None]]) -> list[tuple[float, float]]:
+    """Kernels and graphs that each run launched; empty where they are not known of all."""
+    told = [(value(Metric.LAUNCHES), value(Metric.GRAPH_LAUNCHES)) for value in of_runs]
+    known = [(kernels, graphs) for kernels, graphs in told if kernels is not None and graphs is not None]
+    return known if len(known) == len(told) else []
+
+
+def _mean_steps(baseline: Baseline, runs: Sequence[Run]) -> tuple[Sequence[float], Sequence[float]] | None:
+    """What a step takes in the mean but for copies that a kernel hides, in ms, before and now, run by run."""
+    if not (baseline.values(Metric.KERNEL_MS) and baseline.values(Metric.GAP_MS)):
+        return None
+    parts = [Metric.KERNEL_MS, Metric.GAP_MS, *(metric for metric in Metric if metric in _EXPOSED)]
+    parts = [metric for metric in parts if baseline.values(metric)]
+    now: list[float] = []
+    for run in runs:
+        values = [0.0 if run.why_absent(metric) == NO_NCCL else run.value(metric) for metric in parts]
+        known = [value for value in values if value is not None]
+        if len(known) < len(values):
+            return None
+        now.append(sum(known))
+    return [sum(run.values[metric] for metric in parts) for run in baseline.runs], now
 
 
 def _rise_ms(baseline: Baseline, runs: Sequence[Run]) -> float:
@@ -136,7 +195,6 @@ def _fell(metric: Metric, baseline: Baseline, runs: Sequence[Run]) -> bool:
     return bool(then and now) and max(now) < min(then) and not same((max(now), min(then)))
 
 
-def _spans_ms(run: Run) -> float:
-    """What whole graphs take per step in the process in which they take most; they hold no more than that."""
-    spans = (sum(row.gpu_ms for row in one.kernels if row.name == WHOLE_GRAPHS) for one in run.processes)
-    return max(spans, default=0.0)
+def _spans_ms(process: ProcessSample) -> float:
+    """What whole graphs take per step in a process; they hold no more than that."""
+    return sum(row.gpu_ms for row in process.kernels if row.name == WHOLE_GRAPHS)

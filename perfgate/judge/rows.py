@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from perfgate.judge.clocks import ClockJudgement, ClockRule, judge_clock
 from perfgate.judge.compare import Prior, middle
 from perfgate.judge.counts import CountJudgement, judge_count, same
-from perfgate.judge.graphs import graphs_for_launches
+from perfgate.judge.graphs import GraphsForLaunches, graphs_for_launches
 from perfgate.judge.stages import STORED_PLAN, Plan
 from perfgate.model.baseline import Baseline, BlessedRun
 from perfgate.model.metric import COUNTS, GATED_CLOCKS, METRICS, Basis, ClockSpec, Metric
@@ -139,6 +139,7 @@ def judge_rows(baseline: Baseline, runs: Sequence[Run], terms: Terms) -> Rows:
     }
     varying = sum(not place.exact for places in counted.values() for place in places)
     came = graphs_for_launches(baseline, runs)
+    mean_step = None if came is None else _mean_step(came, baseline, terms, clocks=sharing)
     # Of a loop that is known to use no GPU, or whose GPU was not traced, each row would say the same.
     on_gpu = any(one.values.keys() - {Metric.STEP_MS, *_CALLS} for run in runs for one in run.processes)
     for metric, spec in METRICS.items():
@@ -167,10 +168,20 @@ def judge_rows(baseline: Baseline, runs: Sequence[Run], terms: Terms) -> Rows:
             rule = rule_of(metric, spec.clock, baseline, terms, clocks=sharing)
             why_no_step = why_absent(runs, Metric.STEP_MS)
             clock = judge_clock(rule, blessed, found, step_ms=step_ms, why_no_step=why_no_step)
-            clock = clock if came is None else came.clock(clock, step=judged.outcome_of(Metric.STEP_MS))
+            if came is not None:
+                clock = came.clock(clock, step=judged.outcome_of(Metric.STEP_MS), mean_step=mean_step)
             judged.clocks.append(clock)
             judged.rows.append(clock.row)
     return judged
+
+
+def _mean_step(came: GraphsForLaunches, baseline: Baseline, terms: Terms, *, clocks: int) -> ClockJudgement | None:
+    """Judge what a step takes in the mean as if it were the median; None where it is not known."""
+    spec = METRICS[Metric.STEP_MS].clock
+    if came.mean_steps is None or spec is None:
+        return None
+    rule = rule_of(Metric.STEP_MS, spec, baseline, terms, clocks=clocks)
+    return judge_clock(rule, *came.mean_steps, step_ms=None)
 
 
 def rule_of(metric: Metric, spec: ClockSpec, baseline: Baseline, terms: Terms, *, clocks: int) -> ClockRule:

@@ -135,7 +135,10 @@ def _tell_not_measured(judged: Rows, runs: Sequence[Run], bless: str) -> tuple[s
         return "There is no run to judge.", "Measure again: pytest --perfgate"
     missing = judged.of(Outcome.NOT_MEASURED)
     if not missing:
-        return "The baseline holds no metric that is gated.", f"Bless a baseline that does: {bless}"
+        return (
+            "The baseline holds no metric that is gated.",
+            f"Delete its file, gate once more and bless one that does: {bless}",
+        )
     alike: dict[str, list[str]] = {}
     for row in missing[:_MOST_TOLD]:
         alike.setdefault(row.reason, []).append(row.metric)

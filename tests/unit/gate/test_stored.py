@@ -117,12 +117,12 @@ def test_a_higher_clock_hides_a_loss_so_stored_times_alone_do_not_open_the_gate(
     assert told(check(expect(records.baseline()), Policy(), Candidate(clocked(run, 2079)))) == (
         Outcome.INCONCLUSIVE,
         (
-            "nothing is slower than when it was blessed, but the SM clock was 1980 MHz in the baseline and 2079 MHz "
-            "now: a loss of up to 5 % would not show."
+            "nothing is shown to be slower than when it was blessed, but the SM clock was 1980 MHz in the baseline and "
+            "2079 MHz now: a loss of up to 5 % would not show."
         ),
         (
-            "Let the baseline's commit be run again beside it (a clone with its history, duet not off), or bless at "
-            f"this clock: {BLESS}"
+            "Let the baseline's commit be run again beside it (a clone with its history, duet not off). If this "
+            f"clock is to stay, delete the baseline's file, gate once more and bless anew: {BLESS}"
         ),
     )
 
@@ -161,8 +161,8 @@ def test_what_a_lower_clock_alone_makes_of_the_blessed_code_is_no_loss() -> None
             "step_ms and kernel_ms are not shown to have lost more than that."
         ),
         (
-            "Let the baseline's commit be run again beside it (a clone with its history, duet not off), or bless at "
-            f"this clock: {BLESS}"
+            "Let the baseline's commit be run again beside it (a clone with its history, duet not off). If this "
+            f"clock is to stay, delete the baseline's file, gate once more and bless anew: {BLESS}"
         ),
     )
     assert {row.outcome for row in verdict.metrics if row.metric in (Metric.STEP_MS, Metric.KERNEL_MS)} == {

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from support.judging import Columns, blessed, measured
 
-from perfgate.judge.graphs import IN_GRAPHS, MAY_BE_IN_GRAPHS
+from perfgate.judge.graphs import IN_GRAPHS, MAY_BE_IN_GRAPHS, WITH_ALL_BETWEEN
 from perfgate.judge.judge import judge
 from perfgate.judge.rows import Terms
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
-from perfgate.model.sample import WHOLE_GRAPHS, KernelSample, ProcessSample, Run
+from perfgate.model.sample import NO_NCCL, WHOLE_GRAPHS, KernelSample, ProcessSample, Run
 from perfgate.model.verdict import MetricVerdict, Verdict
 
 M = Metric
@@ -110,7 +110,8 @@ def test_kernel_time_that_means_something_else_is_shown_and_the_step_tells(kerne
     assert row.baseline == pytest.approx(8.0)
     assert row.now == pytest.approx(kernel_ms)
     assert row.change == pytest.approx(kernel_ms / 8.0 - 1, abs=1e-4)
-    assert f"kernel_ms is {SHOWN}" in whole.verdict.remarks
+    (told,) = (remark for remark in whole.verdict.remarks if remark.endswith(f" % and is {SHOWN}"))
+    assert told.startswith("kernel_ms rose 11." if kernel_ms > 8 else "kernel_ms fell 6.")
     assert whole.verdict.outcome is Outcome.IMPROVED
     assert M.KERNEL_MS not in whole.priors
     by_node = judge(blessed(EAGER), measured(now), Terms()).verdict
@@ -144,7 +145,7 @@ def test_kernels_as_fast_as_before_have_passed_by_themselves() -> None:
 
 def test_what_is_shown_only_is_not_counted_among_clocks_within_budget() -> None:
     then = {**{metric: values[:5] for metric, values in EAGER.items()}, M.LAUNCHES: [738.0] * 4 + [700.0]}
-    now = {**graphed(kernel_ms=9.9, gap_ms=0.12, launches=690.0), M.GAP_MS: [1.99, 2.0, 2.01]}
+    now = graphed(kernel_ms=9.9, gap_ms=0.12, launches=690.0)
     verdict = judge(blessed(then), traced_whole(measured(now)), Terms()).verdict
     assert verdict.outcome is Outcome.PASSED
     assert verdict.reason == "Within budget: 2 clocks and 2 counts, 3 runs against 5 blessed."
@@ -156,6 +157,101 @@ def test_graphs_hold_no_more_than_they_take(span_ms: float, outcome: Outcome | N
     now = graphed(kernel_ms=8.4, gap_ms=1.6, launches=730.0)
     verdict = judge(blessed(EAGER), traced_whole(measured(now), span_ms=span_ms), Terms()).verdict
     assert row_of(verdict, M.KERNEL_MS).outcome is outcome
+
+
+@pytest.mark.parametrize(
+    ("kernel_ms", "idle", "outcome"),
+    [
+        pytest.param(8.5, 1.5, None, id="as much as went into the graph"),
+        pytest.param(8.2, 2.0, Outcome.INCONCLUSIVE, id="not settled"),
+        pytest.param(8.6, 2.0, Outcome.REGRESSED, id="nothing went into the graph"),
+    ],
+)
+def test_kernels_of_every_third_step_are_a_loss_of_the_mean_step(
+    kernel_ms: float, idle: float, outcome: Outcome | None
+) -> None:
+    # The median step is what it was.
+    now = {**graphed(kernel_ms=kernel_ms, gap_ms=idle, launches=600.0), M.STEP_MS: [10.0, 10.01, 9.99]}
+    judgement = judge(blessed(EAGER), traced_whole(measured(now), span_ms=1.0), Terms())
+    row = row_of(judgement.verdict, M.KERNEL_MS)
+    assert row_of(judgement.verdict, M.STEP_MS).outcome is Outcome.PASSED
+    assert row.outcome is outcome
+    assert row.now == pytest.approx(kernel_ms, rel=1e-3)
+    assert judgement.settled is (outcome is not Outcome.INCONCLUSIVE)
+    if outcome is Outcome.INCONCLUSIVE:
+        assert row.reason.startswith(f"{WITH_ALL_BETWEEN} 2 % slower (")
+        assert row.reason.endswith(", budget 2 %")
+        assert judgement.verdict.reason == f"Not settled by 3 runs: kernel_ms {row.reason}."
+    if outcome is Outcome.REGRESSED:
+        assert judgement.verdict.reason.startswith("kernel_ms rose 7.5 % (95 % interval ")
+
+
+def test_kernels_that_fell_need_no_mean_step() -> None:
+    now = {**graphed(kernel_ms=7.5), M.STEP_MS: [10.0, 10.01, 9.99], M.GAP_MS: [3.0, 3.01, 2.99]}
+    verdict = judge(blessed(EAGER), traced_whole(measured(now)), Terms()).verdict
+    assert row_of(verdict, M.KERNEL_MS).outcome is None
+    assert row_of(verdict, M.GAP_MS).outcome is Outcome.REGRESSED
+
+
+@pytest.mark.parametrize("metric", [M.GAP_MS, M.MEM_EXPOSED_MS])
+def test_where_the_mean_step_is_not_known_kernels_are_judged(metric: Metric) -> None:
+    then, now = (with_copies(one, mem_exposed_ms=0.1) for one in (EAGER, graphed(kernel_ms=8.9)))
+    assert row_of(judge(blessed(then), traced_whole(measured(now)), Terms()).verdict, M.KERNEL_MS).outcome is None
+    lacking = traced_whole(measured(without(now, metric)))
+    assert row_of(judge(blessed(then), lacking, Terms()).verdict, M.KERNEL_MS).outcome is Outcome.REGRESSED
+
+
+def test_where_idle_time_was_not_blessed_kernels_are_judged() -> None:
+    runs = traced_whole(measured(graphed(kernel_ms=8.9)))
+    verdict = judge(blessed(without(EAGER, M.GAP_MS)), runs, Terms()).verdict
+    assert row_of(verdict, M.KERNEL_MS).outcome is Outcome.REGRESSED
+
+
+def test_where_nccl_went_into_graphs_it_is_no_time_of_its_own() -> None:
+    then = with_copies(EAGER, nccl_exposed_ms=1.0)
+    runs = traced_whole(measured(graphed(kernel_ms=10.9), absent={M.NCCL_EXPOSED_MS: NO_NCCL}), span_ms=10.0)
+    row = row_of(judge(blessed({**then, M.STEP_MS: [11.0] * 10}), runs, Terms()).verdict, M.KERNEL_MS)
+    assert (row.outcome, row.reason) == (None, SHOWN)
+
+
+@pytest.mark.parametrize(
+    ("then", "launches", "graphs", "outcome"),
+    [
+        pytest.param((300.0, 1.0), 0.0, 1.0, None, id="all went into the graph"),
+        pytest.param((0.0, 4.0), 0.0, 1.0, None, id="four became one"),
+        pytest.param((300.0, 1.0), 200.0, 1.0, Outcome.REGRESSED, id="most are launched as before"),
+        pytest.param((300.0, 1.0), 0.0, 2.0, Outcome.REGRESSED, id="one broke in two"),
+    ],
+)
+def test_graphs_that_hold_more_than_they_did_are_no_loss(
+    then: tuple[float, float], launches: float, graphs: float, outcome: Outcome | None
+) -> None:
+    before = {**EAGER, M.LAUNCHES: [then[0]] * 10, M.GRAPH_LAUNCHES: [then[1]] * 10}
+    now = graphed(kernel_ms=8.6, gap_ms=0.4, launches=launches, graphs=graphs)
+    verdict = judge(blessed(before), traced_whole(measured(now), span_ms=8.6), Terms()).verdict
+    assert row_of(verdict, M.KERNEL_MS).outcome is outcome
+    expected = Outcome.REGRESSED if graphs > then[1] else Outcome.IMPROVED if graphs < then[1] else Outcome.PASSED
+    assert row_of(verdict, M.GRAPH_LAUNCHES).outcome is expected
+
+
+def ranks(*processes: Columns, spans: tuple[float, ...]) -> list[Run]:
+    """Runs of several processes, each with what whole graphs take in it."""
+    apart = [traced_whole(measured(one), span_ms=span) for one, span in zip(processes, spans, strict=True)]
+    return [
+        runs[0].model_copy(update={"processes": tuple(run.processes[0] for run in runs)})
+        for runs in zip(*apart, strict=True)
+    ]
+
+
+def test_a_rank_without_graphs_is_not_excused_by_anothers() -> None:
+    first = graphed(kernel_ms=8.0)
+    second = {**EAGER, M.KERNEL_MS: [8.8] * 10, M.GAP_MS: [1.2] * 10, M.LAUNCHES: [500.0] * 10}
+    second = {metric: values[:3] for metric, values in second.items()}
+    verdict = judge(blessed(EAGER), ranks(first, second, spans=(7.9, 0.0)), Terms()).verdict
+    assert row_of(verdict, M.KERNEL_MS).outcome is Outcome.REGRESSED
+    assert row_of(verdict, M.GRAPH_LAUNCHES).reason == "rose from 0 to 2 per step in place of launches"
+    both = judge(blessed(EAGER), ranks(first, {**first, M.KERNEL_MS: [8.8] * 3}, spans=(7.9, 8.7)), Terms()).verdict
+    assert row_of(both, M.KERNEL_MS).outcome is None
 
 
 def test_where_the_step_was_not_blessed_kernels_are_judged() -> None:

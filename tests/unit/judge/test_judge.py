@@ -262,7 +262,7 @@ def test_a_baseline_without_gated_metrics_is_not_a_pass() -> None:
         Outcome.NOT_MEASURED,
         3,
         "The baseline holds no metric that is gated.",
-        'Bless a baseline that does: perfgate bless matmul --reason "..."',
+        'Delete its file, gate once more and bless one that does: perfgate bless matmul --reason "..."',
     )
 
 
@@ -731,3 +731,12 @@ def test_runs_that_differ_by_more_than_the_budget_belie_a_guess_of_what_occasion
     spread = Spread(run_sd=0.15, occasion_sd=0.001, runs=20, occasions=5, at=MOMENT)
     believed = blessed({M.STEP_MS: moods}, calibration={M.STEP_MS: spread})
     assert judge(believed, now, Terms()).verdict.outcome is Outcome.PASSED
+
+
+def test_a_wider_budget_makes_no_host_steadier() -> None:
+    # Runs differ by 3 %, and another hour made them 13 % slower; nothing was changed.
+    now = measured({M.STEP_MS: [11.3 * by for by in (0.97, 1.0, 1.03, 0.98, 1.02)]})
+    then = blessed({M.STEP_MS: [10 * by for by in (0.97, 1.0, 1.03, 0.98, 1.02)]})
+    for budget in (0.02, 0.05):
+        found = judge(then, now, Terms(budgets={M.STEP_MS: budget}))
+        assert found.verdict.outcome is Outcome.INCONCLUSIVE, budget
