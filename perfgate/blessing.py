@@ -46,6 +46,8 @@ MOST_RUNS: Final = 30
 MOST_MILESTONES: Final = 20
 """Blessings in the path from the anchor; of a longer one the latest."""
 
+_FAR_BEYOND: Final = 3.0
+"""Budgets that the smallest slowdown to be shown may be before it is said that the budget cannot be held."""
 _FIRST_LOOK: Final = STORED_PLAN.fewest_to_fail
 
 
@@ -267,11 +269,16 @@ def costs(baseline: Baseline, budgets: Mapping[Metric, float] | None = None) -> 
         return f"{told}, with step times that nothing can be compared with."
     gate = f"a gate of {_FIRST_LOOK} runs"
     shown = f"{told}: the smallest slowdown of {Metric.STEP_MS} that {gate} can show is {percent(here)} %"
-    if runs >= WANTED_RUNS and occasions >= WANTED_OCCASIONS:
+    best: float | None = here
+    if runs < WANTED_RUNS or occasions < WANTED_OCCASIONS:
+        wanted_runs, wanted_occasions = max(runs, WANTED_RUNS), max(occasions, WANTED_OCCASIONS)
+        best = smallest(blessed_runs=wanted_runs, occasions=wanted_occasions)
+        shown += f"; with {wanted_runs} over {wanted_occasions} it would be {percent(best)} %" if best else ""
+    clock = METRICS[Metric.STEP_MS].clock
+    budget = (budgets or {}).get(Metric.STEP_MS, clock.budget if clock else 0.0)
+    if best is None or best <= _FAR_BEYOND * budget:
         return f"{shown}."
-    wanted_runs, wanted_occasions = max(runs, WANTED_RUNS), max(occasions, WANTED_OCCASIONS)
-    best = smallest(blessed_runs=wanted_runs, occasions=wanted_occasions)
-    return shown + (f"; with {wanted_runs} over {wanted_occasions} it would be {percent(best)} %." if best else ".")
+    return f"{shown}. That leaves its budget, {percent(budget)} %, to a duet: steady the workload, or set a wider one."
 
 
 def _refuse_formally(result: Result, *, reason: str, in_ci: bool, allow_ci: bool) -> None:

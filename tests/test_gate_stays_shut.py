@@ -638,8 +638,8 @@ new_name: NO_BASELINE (5 runs)
   next        If these numbers are right, make them the baseline: perfgate bless new_name --reason "..."
   files       .perfgate/results/nvidia-h200/new_name/TIME
 NO_BASELINE  new_name  there is no baseline to compare with on this machine (NVIDIA H200).
-loop: it has a baseline for this machine, and no such workload exists any more; if it was renamed or deleted
-    on purpose, delete its baseline
+loop: it has a baseline for this machine, and no such workload was collected; gate with the variables and
+    options that it was blessed with, or, if it was renamed or deleted on purpose, delete its baseline
 GATE SHUT: 1 NO_BASELINE, and 1 other reason above
 """,
     ),
@@ -648,8 +648,9 @@ GATE SHUT: 1 NO_BASELINE, and 1 other reason above
         arrange=deleted,
         says="""
 PASSED  loop  Within budget: 1 clock and 1 count, 3 runs against 5 blessed.
-GATE SHUT: gone: it has a baseline for this machine, and no such workload exists any more; if it was renamed
-    or deleted on purpose, delete its baseline
+GATE SHUT: gone: it has a baseline for this machine, and no such workload was collected; gate with the
+    variables and options that it was blessed with, or, if it was renamed or deleted on purpose, delete its
+    baseline
 """,
     ),
     Case(
@@ -659,8 +660,8 @@ GATE SHUT: gone: it has a baseline for this machine, and no such workload exists
         says="""
 PASSED  loop  Within budget: 1 clock and 1 count, 3 runs against 5 blessed.
 GATE SHUT: gone: it has a baseline for this machine, measured from workloads/loops.py, which does not declare
-    it any more; if it was renamed or deleted on purpose, delete its baseline; if it was moved, bless it where
-    it is
+    it now; gate with the variables and options that it was blessed with, or, if it was renamed or deleted on
+    purpose, delete its baseline; if it was moved, bless it where it is
 """,
     ),
     Case(
@@ -669,8 +670,8 @@ GATE SHUT: gone: it has a baseline for this machine, measured from workloads/loo
         status=5,
         says="""
 no workload was collected, so nothing was measured
-loop: it has a baseline for this machine, and no such workload exists any more; if it was renamed or deleted
-    on purpose, delete its baseline
+loop: it has a baseline for this machine, and no such workload was collected; gate with the variables and
+    options that it was blessed with, or, if it was renamed or deleted on purpose, delete its baseline
 GATE SHUT: 2 reasons above
 """,
     ),

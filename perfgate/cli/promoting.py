@@ -162,7 +162,8 @@ def _all_or_nothing(
         for refusal in refusals[:-1]:
             click.echo(f"perfgate: {refusal}", err=True)
         others = f", although {', '.join(able)} could be" if able else ""
-        click.echo(f"Nothing is blessed{others}: all that are named are, or none.", err=True)
+        told = "Name what is to be blessed." if able else ""
+        click.echo(f"Nothing is blessed{others}: all at once are, or none. {told}".rstrip(), err=True)
     if refusals:
         raise refusals[-1]
     return planned

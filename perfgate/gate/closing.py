@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from perfgate.gate.terms import Closing, Policy
 from perfgate.judge.family import step_down
 from perfgate.judge.tell import tell_family
 from perfgate.model.outcome import Outcome
 from perfgate.model.verdict import Verdict
+
+_WHAT_TO_DO: Final = (
+    "gate with the variables and options that it was blessed with, or, if it was renamed or deleted on purpose, delete "
+    "its baseline"
+)
 
 
 def close(
@@ -39,12 +45,11 @@ def close(
         files = ", ".join(f"{file} ({why})" for file, why in skipped_files.items())
         why = f"and was not collected; it may be in what was skipped: {files}"
     else:
-        why = "and no such workload exists any more; if it was renamed or deleted on purpose, delete its baseline"
+        why = f"and no such workload was collected; {_WHAT_TO_DO}"
     shut += [f"{orphan}: it has a baseline for this machine, {why}" for orphan in orphans]
     for workload, file in (gone or {}).items():
         moved = (
-            f"measured from {file}, which does not declare it any more; if it was renamed or deleted on purpose, "
-            "delete its baseline; if it was moved, bless it where it is"
+            f"measured from {file}, which does not declare it now; {_WHAT_TO_DO}; if it was moved, bless it where it is"
         )
         shut.append(f"{workload}: it has a baseline for this machine, {why if skipped_files else moved}")
     return Closing(opens=not shut, shut_by=tuple(shut))

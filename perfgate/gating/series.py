@@ -81,11 +81,7 @@ class Series:
         """The verdict with what only the runs' circumstances tell."""
         if not self._withheld:
             return verdict
-        told = (
-            f"Not passed to the workload, for their names or values look like secrets: {', '.join(self._withheld)}. "
-            "Name those it needs in pass_env."
-        )
-        return verdict.model_copy(update={"remarks": (*verdict.remarks, told)})
+        return verdict.model_copy(update={"remarks": (*verdict.remarks, running.told_withheld(self._withheld))})
 
 
 def measure(bench: running.Bench, workload: Workload, folder: Path, listener: Listener, title: str) -> running.Measured:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from perfgate.judge.clocks import ClockJudgement
+from perfgate.judge.compare import Comparison
 from perfgate.judge.rows import Rows, Terms
 from perfgate.judge.stages import Plan
 from perfgate.judge.words import bless_command, milliseconds, percent, told_move
@@ -184,7 +185,7 @@ def _tell_inconclusive(judged: Rows, baseline: Baseline, runs: Sequence[Run], te
         )
         return told, "Gate again. If it stays so, steady the workload or its machine: what do its slow runs share?"
     told = (
-        f"{worst.metric} {worst.reason}: neither shown to be within it nor beyond it. The smallest loss that "
+        f"{worst.metric} {worst.reason}: {_why_open(clock, comparison, plan)}. The smallest loss that "
         f"{_runs(len(runs), plan)} can show here is {percent(clock.rule.smallest(comparison))} %."
     )
     needed = _runs_needed(judged.clocks, len(runs), plan)
@@ -223,6 +224,17 @@ def _tell_inconclusive(judged: Rows, baseline: Baseline, runs: Sequence[Run], te
     spread, wider = percent(comparison.run_sd), f"steady the workload, or set a wider budget for {worst.metric}."
     turns = 'let both sides take turns (duet = "interleave" in [tool.perfgate]), ' if terms.could_interleave else ""
     return told, f"Its runs differ by {spread} % (SD): {turns}{wider}"
+
+
+def _why_open(clock: ClockJudgement, comparison: Comparison, plan: Plan) -> str:
+    """Say what is not shown; of an interval beyond the budget, that a gate asks for more than the interval."""
+    if clock.row.low is None or clock.row.low < clock.rule.budget:
+        return "neither shown to be within it nor beyond it"
+    asked = plan.told.alpha / clock.rule.shares
+    return (
+        f"beyond it by this interval, but in {percent(comparison.p_slower)} % of gates chance alone has as much, and "
+        f"REGRESSED asks for at most {percent(asked)} %"
+    )
 
 
 def _allowing(runs: int, terms: Terms) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,6 +20,8 @@ CUT_BELOW = 0.8
 """A last step that ends with the capture and is shorter than this share of the median step was cut off."""
 SUGGESTIONS = 5
 """Range names told in `StepsNotFound`."""
+_NEAR = 0.75
+"""How alike (difflib's ratio) a name is to what was asked for, from which it is taken for a misspelling."""
 LONGEST_NAME = 100
 """Characters of a range name told there; of a longer one its ends, so far as a pattern for it takes them."""
 _HEAD, _TAIL = 64, 32
@@ -570,7 +573,7 @@ def _not_found(
             expectation="Each push needs its pop: a range pushed in a step and not popped takes the step's own",
             next_step="Use `with nvtx.annotate(...)` (of torch: torch.cuda.nvtx.range), which pops by itself.",
         )
-    likely = _most_frequent(timeline, names, is_pattern=is_pattern)
+    likely = _suggested(timeline, names, step, is_pattern=is_pattern)
     told = ", ".join(f"{name} ({'once' if n == 1 else f'{n} times'})" for name, n in likely.items())
     name_it = "Give the name of the step's range, or a regular expression that matches all of it."
     return StepsNotFound(
@@ -581,9 +584,10 @@ def _not_found(
     )
 
 
-def _most_frequent(timeline: Timeline, names: Names, *, is_pattern: bool) -> Mapping[str, int]:
-    """The most frequent names as a user would ask for them; names that differ in numbers only as one pattern.
+def _suggested(timeline: Timeline, names: Names, asked: str, *, is_pattern: bool) -> Mapping[str, int]:
+    """Names as a user would ask for them, what was misspelt first and then the most frequent.
 
+    Names that differ in numbers only are one pattern.
     Of equally frequent ones the longer comes first: steps hold the others. Threads and ranks may mark the same steps,
     each once. More numbers than times that each occurs may be the steps of some epochs as well as the layers of some
     steps: then both are told, the pattern and the names.
@@ -608,8 +612,9 @@ def _most_frequent(timeline: Timeline, names: Names, *, is_pattern: bool) -> Map
         for text, meant in suggested:
             count, length = told.get(_quoted(text), (0, 0.0))
             told[_quoted(text)] = (count + sum(counts[code] for code in meant), length + float(lasted[meant].sum()))
-    likely = sorted(told.items(), key=lambda item: (-item[1][0], -item[1][1], item[0]))[:SUGGESTIONS]
-    return {name: count for name, (count, _) in likely}
+    near = difflib.get_close_matches(_quoted(asked), told, n=SUGGESTIONS, cutoff=_NEAR)
+    frequent = sorted(told, key=lambda name: (*(-number for number in told[name]), name))
+    return {name: told[name][0] for name in list(dict.fromkeys([*near, *frequent]))[:SUGGESTIONS]}
 
 
 def _pattern(pieces: Sequence[str], texts: Sequence[str]) -> str:

@@ -16,6 +16,7 @@ kept.py         log and exports
 
 from perfgate.running.bench import Bench, at_commit
 from perfgate.running.code import code_now
+from perfgate.running.environment import told_withheld
 from perfgate.running.pair import ReferenceFailed, Side, measure_pair
 from perfgate.running.prepare import Prepared, prepared
 from perfgate.running.run import Measured, measure_run
@@ -34,4 +35,5 @@ __all__ = [
     "measure_run",
     "outlasting_crashes",
     "prepared",
+    "told_withheld",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sysconfig
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -13,6 +13,7 @@ from perfgate.duet.witness import EXECUTED, FOLDER
 from perfgate.duet.worktree import Worktree
 from perfgate.model.order import RUN_COOKIE
 from perfgate.model.workload import Workload
+from perfgate.nsys.environment import withhold_secrets
 from perfgate.running.bench import Bench
 
 UNWANTED_IN_WORKERS = ("PYTEST_ADDOPTS", "PYTEST_CURRENT_TEST", "PYTEST_XDIST_WORKER", "COVERAGE_PROCESS_START")
@@ -58,6 +59,24 @@ def in_checkout(
         witnesses=witnesses,
         python=Path(bench.python) if own else None,
         site_packages=() if own else tuple(map(Path, sorted(here))),
+    )
+
+
+def passed_on(
+    workload: Workload, given: Mapping[str, str], pass_env: Sequence[str]
+) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Split an environment into what a workload may see and the names withheld from it.
+
+    What its own file sets is no secret, and is meant for it.
+    """
+    return withhold_secrets(given, (*pass_env, *workload.pass_env, *workload.env))
+
+
+def told_withheld(names: Sequence[str]) -> str:
+    """Say which variables a workload did not get; there are some."""
+    return (
+        f"Not passed to the workload, for their names or values look like secrets: {', '.join(names)}. "
+        "Name those it needs in pass_env."
     )
 
 

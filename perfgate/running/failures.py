@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import assert_never
@@ -13,6 +14,7 @@ from perfgate.model.errors import CaptureFailed, NsysCrashed, StepsNotFound, Wor
 from perfgate.model.order import Account, Ending
 from perfgate.model.workload import Workload
 from perfgate.nsys.profile import ProfileOutcome
+from perfgate.running.environment import told_withheld
 
 NOT_THERE = re.compile(r"^ERROR: (?:not found|file or directory not found): ", re.MULTILINE)
 """What pytest prints where a file that it could import holds no such function or parameters."""
@@ -40,8 +42,10 @@ def refuse_missing(
             raise missing_there(workload, tree, f"{workload.source} holds no {workload.id}")
 
 
-def refuse_failed(workload: Workload, outcome: ProfileOutcome, account: Account | None, log: Path) -> None:
-    """Refuse a workload that did not end well.
+def refuse_failed(
+    workload: Workload, outcome: ProfileOutcome, account: Account | None, log: Path, *, withheld: Sequence[str] = ()
+) -> None:
+    """Refuse a workload that did not end well; `withheld` are variables that it did not get, and may have needed.
 
     Raises:
         WorkloadFailed: it raised, exited, was killed, skipped itself or took the wrong number of steps.
@@ -71,7 +75,11 @@ def refuse_failed(workload: Workload, outcome: ProfileOutcome, account: Account 
         )
     failure = _command_failure(outcome) if workload.form == "command" else _worker_failure(outcome, account)
     if failure is not None:
-        raise WorkloadFailed(subject=workload.id, fact=failure, next_step=f"See {log}.{shown}")
+        raise WorkloadFailed(
+            subject=workload.id,
+            fact=failure,
+            next_step=f"See {log}.{_missed(withheld, outcome, account)}{shown}",
+        )
 
 
 def refuse_uncaptured(workload: Workload, outcome: ProfileOutcome, log: Path) -> None:
@@ -91,7 +99,9 @@ def refuse_uncaptured(workload: Workload, outcome: ProfileOutcome, log: Path) ->
     raise (CaptureFailed if outcome.crash is None else NsysCrashed)(subject=workload.id, fact=fact, next_step=next_step)
 
 
-def of_command_without_steps(missing: StepsNotFound, outcome: ProfileOutcome, log: Path) -> StepsNotFound:
+def of_command_without_steps(
+    missing: StepsNotFound, outcome: ProfileOutcome, log: Path, *, withheld: Sequence[str] = ()
+) -> StepsNotFound:
     """The same refusal with what the command said, which may have left before its first step.
 
     Its exit status is 0 by then, or unknown: one that still ran when its window had been captured was ended.
@@ -102,7 +112,8 @@ def of_command_without_steps(missing: StepsNotFound, outcome: ProfileOutcome, lo
         subject=missing.subject,
         fact=missing.fact,
         expectation=missing.expectation,
-        next_step=f"{missing.next_step} {ended} before its first step, see {log}.{_tail(outcome)}",
+        next_step=f"{missing.next_step} {ended} before its first step, see {log}."
+        f"{_missed(withheld, outcome)}{_tail(outcome)}",
     )
 
 
@@ -161,6 +172,13 @@ def _first_line(message: str) -> str:
     """What fits into a sentence of an exception's message; its traceback, in the tail, has the rest."""
     first = next((line for line in message.splitlines() if line.strip()), "")
     return first.strip().rstrip(".: ")
+
+
+def _missed(withheld: Sequence[str], outcome: ProfileOutcome, account: Account | None = None) -> str:
+    """Of what a workload did not get, what its output names; all where it names none of it."""
+    said = "\n".join([*outcome.tail, *([account.message] if account is not None else [])])
+    named = [name for name in withheld if re.search(rf"\b{re.escape(name)}\b", said)]
+    return f" {told_withheld(named or withheld)}" if withheld else ""
 
 
 def _tail(outcome: ProfileOutcome) -> str:

@@ -19,13 +19,12 @@ from perfgate.model.order import RUN_COOKIE, Account, Bouts, Ending
 from perfgate.model.reports import Reports
 from perfgate.model.sample import ProcessSample, Run
 from perfgate.model.workload import Workload
-from perfgate.nsys.environment import withhold_secrets
 from perfgate.nsys.profile import ProfileOutcome, ProfileSpec, profile
 from perfgate.running.bench import Bench
 from perfgate.running.captures import OfCapture, gpu_unseen, measure_capture, processes_of, steps_lost, unshown_warmup
 from perfgate.running.code import proven_code
 from perfgate.running.command import capture_window, worker_command
-from perfgate.running.environment import as_activated, in_checkout, in_project, of_processes
+from perfgate.running.environment import as_activated, in_checkout, in_project, of_processes, passed_on
 from perfgate.running.exchange import ACCOUNT, FIFO, ORDER, WITNESSES, make_folder, order_of, read_account
 from perfgate.running.failures import of_command_without_steps, refuse_failed, refuse_missing, refuse_uncaptured
 from perfgate.running.kept import keep_exports, keep_log
@@ -159,7 +158,7 @@ class Ordered:
         account = self.account
         if self.bench.tree is not None:
             refuse_missing(self.workload, self.bench.tree, outcome, account, log)
-        refuse_failed(self.workload, outcome, account, log)
+        refuse_failed(self.workload, outcome, account, log, withheld=self.withheld)
 
     def proven_code(self) -> dict[str, str]:
         """SHA-256 by path of the files that it loaded; raises what `code.proven_code` does."""
@@ -178,7 +177,7 @@ class Ordered:
         except StepsNotFound as missing:
             if workload.form != "command":
                 raise
-            raise of_command_without_steps(missing, ran.outcome, ran.log) from missing
+            raise of_command_without_steps(missing, ran.outcome, ran.log, withheld=self.withheld) from missing
         if bench.tree is not None and workload.form == "command":
             measured = [process.pid for process in processes]
             prove_measured(workload, bench.tree, self.witnesses, measured=measured)
@@ -247,7 +246,7 @@ def ordered(
     else:
         given = in_project(workload, given, witnesses.absolute())
     make_folder(folder, order_of(bench, workload, folder, bouts=bouts))
-    env, withheld = withhold_secrets(given, (*bench.settings.pass_env, *workload.pass_env))
+    env, withheld = passed_on(workload, given, bench.settings.pass_env)
     cwd = bench.root / (workload.cwd or ".")
     spec = ProfileSpec(
         argv=worker_command(

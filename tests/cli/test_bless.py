@@ -403,7 +403,7 @@ def test_a_regressed_repeat_is_no_occasion_and_leaves_every_file(here: Project) 
     before = blessed(here), blessed(here, "other")
     assert refused(here, "--occasion", "--reason", "later") == (
         (
-            "Nothing is blessed, although loop could be: all that are named are, or none.\n"
+            "Nothing is blessed, although loop could be: all at once are, or none. Name what is to be blessed.\n"
             "perfgate: other: it REGRESSED: step_ms rose 3.1 %, its budget is 2 %. "
             "The code is the blessed one, so what moved is the machine: that wants eyes first.\n"
             "Look at what moved: perfgate explain other\n"

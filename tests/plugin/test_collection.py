@@ -514,7 +514,7 @@ def test_who_names_a_file_asks_for_what_is_gone_of_it_as_well(
     for name, source in (("gone", "workloads/loops.py"), ("lost", "workloads/more/more.py")):
         project.bless(project.baseline(name).model_copy(update={"source": source}))
     seen = project.gate("-p", "cacheprovider", *arguments)
-    assert (seen.status, "which does not declare it any more" in seen.summary) == (int(shut), shut)
+    assert (seen.status, "which does not declare it now" in seen.summary) == (int(shut), shut)
 
 
 def test_a_file_that_cannot_be_collected_hides_its_workloads(project: Project, measured: list[str]) -> None:

@@ -91,8 +91,9 @@ def test_a_baseline_without_a_workload_shuts_the_first_shard_and_no_other(five: 
     first, second, third = (five.gate(f"--perfgate-shard={index}/3") for index in (1, 2, 3))
     assert (first.status, second.status, third.status) == (1, 0, 0)
     assert first.summary.endswith(
-        "GATE SHUT: gone: it has a baseline for this machine, and no such workload exists any more; if it was renamed "
-        "or deleted on purpose, delete its baseline\n"
+        "GATE SHUT: gone: it has a baseline for this machine, and no such workload was collected; gate with the "
+        "variables and options that it was blessed with, or, if it was renamed or deleted on purpose, delete its "
+        "baseline\n"
     )
 
 

@@ -668,6 +668,15 @@ def test_ten_runs_over_five_occasions_cost_nothing_more() -> None:
     )
 
 
+def test_a_baseline_that_cannot_hold_its_budget_says_so() -> None:
+    noisy = bless(records.result(measured=records.runs(10.0, 14.0, 7.0, 12.0, 9.0)))
+    left = r" %\. That leaves its budget, 2 %, to a duet"
+    assert re.search(rf"can show is \d+ %; with 10 over 5 it would be \d+{left}", blessing.costs(noisy))
+    assert "leaves its budget" not in blessing.costs(noisy, {Metric.STEP_MS: 5.0})
+    full = bless(*at_hours(0, 1, 2, 3, 4, runs=2)).model_copy(update={"occasions": noisy.occasions * 5})
+    assert re.search(rf"can show is \d+{left}", blessing.costs(full))
+
+
 def test_costs_use_the_calibrated_spread_and_the_budgets() -> None:
     spread = Spread(run_sd=0.001, occasion_sd=0.0005, runs=20, at=records.NOON)
     calibrated = bless().model_copy(update={"calibration": {Metric.STEP_MS: spread}})

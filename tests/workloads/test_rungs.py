@@ -252,6 +252,8 @@ def test_the_ranks_of_a_job_share_the_batch_and_no_image(load: Load) -> None:
     [
         ("--steps 0", "--steps and --batch must be at least 1, --warmup and --stall-ms at least 0."),
         ("--warmup -1", "--steps and --batch must be at least 1, --warmup and --stall-ms at least 0."),
+        ("--stall-ms nan", "--steps and --batch must be at least 1, --warmup and --stall-ms at least 0."),
+        ("--stall-ms inf", "--steps and --batch must be at least 1, --warmup and --stall-ms at least 0."),
         ("--stall-rank 0", "--stall-rank and --stall-ms go together: who sleeps, and for how long."),
         ("--stall-ms 5", "--stall-rank and --stall-ms go together: who sleeps, and for how long."),
         ("--stall-rank 2 --stall-ms 5", "--stall-rank: there is no rank 2, the last of 2 is 1."),

@@ -14,6 +14,7 @@ lie in /dev/shm: 5 batches over all ranks, of 39 MB each with 64 images, more th
 """
 
 import argparse
+import math
 import os
 import time
 from collections.abc import Iterator, Sequence
@@ -213,7 +214,7 @@ def read_arguments(arguments: Sequence[str] | None, *, world: int) -> argparse.N
         "hides that much of it",
     )
     told = parser.parse_args(arguments)
-    if told.steps < 1 or told.warmup < 0 or told.batch < 1 or told.stall_ms < 0:
+    if told.steps < 1 or told.warmup < 0 or told.batch < 1 or not 0 <= told.stall_ms < math.inf:
         parser.error("--steps and --batch must be at least 1, --warmup and --stall-ms at least 0.")
     if (told.stall_rank is None) != (told.stall_ms == 0):
         parser.error("--stall-rank and --stall-ms go together: who sleeps, and for how long.")

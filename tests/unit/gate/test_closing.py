@@ -42,8 +42,8 @@ def test_an_expected_workload_without_a_verdict_keeps_the_gate_shut() -> None:
 def test_an_orphaned_baseline_keeps_the_gate_shut() -> None:
     assert close(["a"], verdicts(a=Outcome.PASSED), Policy(), orphans=["old"]).shut_by == (
         (
-            "old: it has a baseline for this machine, and no such workload exists any more; "
-            "if it was renamed or deleted on purpose, delete its baseline"
+            "old: it has a baseline for this machine, and no such workload was collected; gate with the variables and "
+            "options that it was blessed with, or, if it was renamed or deleted on purpose, delete its baseline"
         ),
     )
 
@@ -66,8 +66,9 @@ def test_a_workload_that_its_named_file_no_longer_declares_keeps_the_gate_shut()
     passed, gone = verdicts(a=Outcome.PASSED), {"b": "workloads/w.py"}
     assert close(["a"], passed, Policy(), gone=gone).shut_by == (
         (
-            "b: it has a baseline for this machine, measured from workloads/w.py, which does not declare it any more; "
-            "if it was renamed or deleted on purpose, delete its baseline; if it was moved, bless it where it is"
+            "b: it has a baseline for this machine, measured from workloads/w.py, which does not declare it now; gate "
+            "with the variables and options that it was blessed with, or, if it was renamed or deleted on purpose, "
+            "delete its baseline; if it was moved, bless it where it is"
         ),
     )
     skipped = {"workloads/w.py": "could not import 'flash_attn'"}

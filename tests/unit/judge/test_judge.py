@@ -740,3 +740,17 @@ def test_a_wider_budget_makes_no_host_steadier() -> None:
     for budget in (0.02, 0.05):
         found = judge(then, now, Terms(budgets={M.STEP_MS: budget}))
         assert found.verdict.outcome is Outcome.INCONCLUSIVE, budget
+
+
+def test_an_interval_beyond_the_budget_is_told_as_that_where_a_gate_asks_for_more() -> None:
+    then = blessed({M.STEP_MS: [6.6, 9.9, 7.5, 8.8, 7.0]})
+    found = judge(then, measured({M.STEP_MS: [19.6, 22.5, 20.4, 21.7, 21.0]}), Terms(max_runs=5))
+    (row,) = found.verdict.metrics
+    assert (found.verdict.outcome, found.settled) == (Outcome.INCONCLUSIVE, True)
+    assert row.low is not None
+    assert row.p_value is not None
+    assert row.low > 0.02
+    assert 0.0025 < row.p_value < 0.01
+    assert "beyond it by this interval, but in 0." in found.verdict.reason
+    assert " % of gates chance alone has as much, and REGRESSED asks for at most 0.25 %. " in found.verdict.reason
+    assert NEITHER not in found.verdict.reason

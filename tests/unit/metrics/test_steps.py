@@ -315,6 +315,14 @@ def test_a_name_not_found_is_answered_with_the_most_frequent_ones() -> None:
     )
 
 
+def test_what_was_misspelt_is_suggested_before_what_is_frequent() -> None:
+    ranges = [Range(start=10 * n, end=10 * n + 5, name=name) for name in "abcdef" for n in range(20)]
+    steps = [Range(start=10 * n, end=10 * n + 9, name=f"step {n}", thread=2) for n in range(8)]
+    with pytest.raises(StepsNotFound) as raised:
+        measure(build(ranges=[*ranges, *steps]), step=r"stepp \d+")
+    assert r"Perhaps you meant 'step \d+' (8 times), 'a' (20 times), 'b' (20 times), " in str(raised.value)
+
+
 @pytest.mark.parametrize(("unclosed", "told"), [(1, "1 was opened"), (3, "3 were opened")])
 def test_steps_that_were_all_left_open_are_told_as_that(unclosed: int, told: str) -> None:
     ranges = [Range(start=10 * n, end=90, name="step", closed=False) for n in range(unclosed)]

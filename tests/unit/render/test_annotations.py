@@ -95,7 +95,7 @@ def test_every_other_outcome_is_an_error_where_it_shuts_the_gate_and_else_a_warn
 
 
 def test_what_shuts_the_gate_besides_is_an_error_without_a_file() -> None:
-    gone = "relu: it has a baseline for this machine, and no such workload exists any more"
+    gone = "relu: it has a baseline for this machine, and no such workload was collected"
     first, second = told(gate("", judged("mlp", Outcome.REGRESSED), shut_by=[gone]))
     assert first.properties["title"] == "mlp: REGRESSED"
     assert second == Command("error", {"title": "perfgate: gate shut"}, gone)

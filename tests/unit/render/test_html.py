@@ -321,7 +321,7 @@ def test_data_that_is_too_large_leaves_out_steps_of_passing_workloads_first_and_
 
 
 def test_gate_that_is_shut_by_more_than_its_workloads_says_so_in_its_title() -> None:
-    gone = "relu: it has a baseline for this machine, and no such workload exists any more"
+    gone = "relu: it has a baseline for this machine, and no such workload was collected"
     alone = Read(page_html(pages.page(pages.whole(outcome=Outcome.PASSED), shut_by=(gone,))))
     assert f"GATE SHUT {gone}" in alone.text
     beside = pages.whole(outcome=Outcome.REGRESSED).model_copy(update={"opens_gate": False})

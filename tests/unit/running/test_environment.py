@@ -35,6 +35,18 @@ def test_a_command_finds_the_programs_of_the_gates_environment(tmp_path: Path, w
         assert one.spec.env["PATH"] == path
 
 
+def test_what_looks_like_a_secret_is_passed_on_where_it_is_named_or_set_by_the_workload_itself(tmp_path: Path) -> None:
+    bench = bench_of(tmp_path, PATH="/usr/bin", A_TOKEN="one", B_TOKEN="two", C_TOKEN="three")
+    workload = command("python").model_copy(update={"env": {"B_TOKEN": "four"}, "pass_env": ("C_TOKEN",)})
+    with ordered(bench, workload, tmp_path / "run", run_id="r") as one:
+        assert {name: one.spec.env.get(name) for name in ("A_TOKEN", "B_TOKEN", "C_TOKEN")} == {
+            "A_TOKEN": None,
+            "B_TOKEN": "four",
+            "C_TOKEN": "three",
+        }
+        assert one.withheld == ("A_TOKEN",)
+
+
 @pytest.mark.parametrize("folder", [None, "examples"])
 def test_pwd_is_the_folder_that_it_runs_in(tmp_path: Path, folder: str | None) -> None:
     """In a duet the caller's would be the project instead of the checkout, and both sides read one file."""

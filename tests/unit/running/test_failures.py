@@ -29,6 +29,22 @@ def carried(cause: str, *, where: str = "in DataLoader worker process 0") -> str
     return f"{named}: Caught {named} {where}.\nOriginal Traceback (most recent call last):\n{frames}{cause}\n"
 
 
+def test_a_failure_names_what_the_workload_did_not_get() -> None:
+    names = ("HF_TOKEN", "MY_TOKEN", "TOKEN")
+    told = "Not passed to the workload, for their names or values look like secrets: {}. Name those it needs in "
+    raised = account(Ending.RAISED, "KeyError: 'MY_TOKEN'")
+    with pytest.raises(WorkloadFailed) as failed:
+        refuse_failed(records.workload(), ended(exit_status=1), raised, LOG, withheld=names)
+    assert f"See {LOG}. {told.format('MY_TOKEN')}" in failed.value.next_step
+    silent = account(Ending.RAISED, "ConnectionError: 401")
+    with pytest.raises(WorkloadFailed) as failed:
+        refuse_failed(records.workload(), ended(exit_status=1), silent, LOG, withheld=names)
+    assert told.format("HF_TOKEN, MY_TOKEN, TOKEN") in failed.value.next_step
+    missing = StepsNotFound(subject="/c.sqlite", fact="no NVTX range", expectation="Perhaps", next_step="Name it.")
+    asked = of_command_without_steps(missing, ended(tail=("set TOKEN",)), LOG, withheld=names)
+    assert told.format("TOKEN") in asked.next_step
+
+
 FUNCTION = [
     (ended(exit_status=1), account(Ending.RAISED, "ValueError: no data"), "it raised ValueError: no data"),
     (ended(exit_status=1), account(Ending.RAISED, "AssertionError: "), "it raised AssertionError"),
