@@ -24,7 +24,8 @@ def where(attributions: Sequence[Attribution]) -> Mapping[Metric, str]:
     """Say of each metric by how much it moved and what made it up: `+1: +1 under loss_log; by call: ...`.
 
     At most three parts of an axis are named that moved the way the whole did; where ranges are more than the whole,
-    the largest that moved the other way as well. A metric without such a part has no entry.
+    the largest that moved the other way as well; and what no range accounts for, where that is more than the whole. A
+    metric without such a part has no entry.
     """
     told: dict[Metric, str] = {}
     for metric in dict.fromkeys(one.metric for one in attributions):
@@ -59,6 +60,8 @@ def _tell(attribution: Attribution, parts: Sequence[Part]) -> str:
     )
     if attribution.axis is not Axis.RANGE:
         return f"; by {attribution.axis}: {signed}"
+    if attribution.tells_all and abs(attribution.rest) > abs(attribution.change):
+        return f": {signed}, and {_number(attribution.rest)} is not accounted for"
     of_which = abs(sum(part.change for part in parts)) < WHOLE * abs(attribution.change)
     return f"{', of which ' if of_which else ': '}{signed}"
 

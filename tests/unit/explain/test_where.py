@@ -54,6 +54,13 @@ def verdict(*rows: MetricVerdict) -> Verdict:
             id="most of it under one range, the rest too small to name",
         ),
         pytest.param(
+            {"forward": {M.SYNCS: 1.0}, "backward": {M.SYNCS: 4.0}},
+            {"forward": {M.SYNCS: 2.0}, "backward": {M.SYNCS: 1.0}},
+            moved(M.SYNCS, 5.0, 6.0),
+            "+1: +1 under forward, and +3 is not accounted for",
+            id="more than the whole is under no range",
+        ),
+        pytest.param(
             {"a": {M.KERNEL_MS: 1.0}, "b": {M.KERNEL_MS: 1.0}, "c": {M.KERNEL_MS: 1.0}, "d": {M.KERNEL_MS: 1.0}},
             {"a": {M.KERNEL_MS: 1.1}, "b": {M.KERNEL_MS: 1.4}, "c": {M.KERNEL_MS: 1.2}, "d": {M.KERNEL_MS: 1.3}},
             moved(M.KERNEL_MS, 4.0, 5.0),
