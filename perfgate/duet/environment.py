@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from perfgate import git
+from perfgate.addopts import INI, starting_options_of
 from perfgate.duet.witness import FOLDER, ON_SIGTERM, WHOLE
 from perfgate.duet.worktree import Worktree
 from perfgate.model.errors import ConfigInvalid, RepositoryUnreadable, RevisionMissing, WorktreeFailed
@@ -191,9 +192,6 @@ def _path_there(path: str, tree: Worktree) -> str:
     return path
 
 
-_INI: Final = "--override-ini="
-
-
 def options_there(options: Sequence[str], tree: Worktree) -> tuple[str, ...]:
     """The options of a worker's pytest with configuration and root of the checkout, and nothing from above it.
 
@@ -208,14 +206,20 @@ def options_there(options: Sequence[str], tree: Worktree) -> tuple[str, ...]:
             ini = tree.counterpart(Path(next(left)))
         elif option.startswith("--confcutdir="):
             confined = tree.counterpart(Path(option.partition("=")[2]))
-        elif option.startswith(_INI):
-            kept.append(f"{_INI}{_word_there(option.removeprefix(_INI), tree)}")
+        elif option.startswith(INI):
+            kept.append(f"{INI}{_word_there(option.removeprefix(INI), tree)}")
         elif not option.startswith("--rootdir="):
             kept.append(_word_there(option, tree))
     if ini is None or not ini.is_file():
         ini, confined = tree.home / "worker" / "pytest.ini", confined or tree.root
-    confcutdir = confined or ini.parent
+    confcutdir = confined or _confined_by_addopts(ini, kept) or ini.parent
     return (f"--rootdir={tree.root}", f"--confcutdir={confcutdir}", "-c", str(ini), *kept)
+
+
+def _confined_by_addopts(ini: Path, options: Sequence[str]) -> Path | None:
+    word = "--confcutdir="
+    said = [one.removeprefix(word) for one in starting_options_of(("-c", str(ini), *options)) if one.startswith(word)]
+    return Path(said[-1]) if said else None
 
 
 def environment_there(

@@ -62,6 +62,9 @@ TOKENIZERS, KEYBOARD, MONKEY, AUTHOR and XAUTHORITY are other words."""
 OTHER_WORDS: Final = frozenset({"TIKTOKEN"})
 """Words that end as a secret's do, and are none."""
 
+_GIT_CONFIG = re.compile(r"GIT_CONFIG_(COUNT|(KEY|VALUE)_\d+)")
+_GIT_CONFIG_KEY = re.compile(r"GIT_CONFIG_KEY_\d+")
+"""Names of settings of git's, such as `safe.directory`; their values may be secrets."""
 _SWITCH = re.compile(r"[+-]?\d{1,9}(\.\d+)?|true|false|yes|no|on|off|none|auto", re.IGNORECASE)
 
 SECRET_VALUES: Final = tuple(
@@ -117,12 +120,14 @@ def withhold_secrets(env: Mapping[str, str], pass_env: Collection[str]) -> tuple
     name or by value, is handed over only where `pass_env` names it.
     """
     withheld = {name for name, value in env.items() if name not in pass_env and looks_secret(name, value)}
+    if any(map(_GIT_CONFIG.fullmatch, withheld)):  # git refuses to start with half of it
+        withheld |= {name for name in env if name not in pass_env and _GIT_CONFIG.fullmatch(name)}
     return {name: value for name, value in env.items() if name not in withheld}, tuple(sorted(withheld))
 
 
 def looks_secret(name: str, value: str) -> bool:
     """Whether a variable looks like a secret, by the tables above; an empty one never does."""
-    if not value or name in NEVER_WITHHELD:
+    if not value or name in NEVER_WITHHELD or _GIT_CONFIG_KEY.fullmatch(name):
         return False
     told = _CAMEL.sub("_", name).upper()
     words = _WORD.findall(told)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import inspect
 import sys
 from collections.abc import Iterable
@@ -42,3 +43,9 @@ def spared_by_timeouts(item: pytest.Item) -> None:
     if item.config.pluginmanager.hasplugin("timeout"):
         # In front, or a workload's own mark would win.
         item.add_marker(pytest.mark.timeout(0), append=False)
+
+
+def without_watch(config: pytest.Config) -> None:
+    """Call off what pytest's faulthandler would dump, or end the gate with, after `faulthandler_timeout`."""
+    if config.pluginmanager.hasplugin("faulthandler") and float(config.getini("faulthandler_timeout") or 0.0) > 0:
+        faulthandler.cancel_dump_traceback_later()

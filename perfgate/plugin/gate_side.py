@@ -24,7 +24,7 @@ from perfgate.model.workload import Workload
 from perfgate.pages import page_of
 from perfgate.plugin import OPTIONS
 from perfgate.plugin.collect import spared_by_timeouts
-from perfgate.plugin.handed_on import environment_before, ini_values, own_options, restore_process
+from perfgate.plugin.handed_on import environment_before, given_starting_options, own_options, restore_process
 from perfgate.plugin.items import CommandCollector, CommandItem, GatedModule, GateShut, WorkloadItem
 from perfgate.plugin.outputs import Outputs
 from perfgate.plugin.progress import Progress
@@ -262,10 +262,19 @@ def choose_arguments(config: pytest.Config, workloads: Path) -> None:
     if not workloads.is_dir():
         raise pytest.UsageError(
             f"--perfgate: there is no folder {workloads}. Workloads are collected from there.\n"
-            "Make one with a workload in it, or set workloads in [tool.perfgate]."
+            f"Make one with a workload in it, or set workloads in [tool.perfgate].{_other_root(config)}"
         )
     # Relative: pytest takes a bracket in a word for parameters, and the project may lie in a folder with one.
     config.args = [os.path.relpath(workloads, start)]
+
+
+def _other_root(config: pytest.Config) -> str:
+    """Say why the folder that a user stands in is not the project, where it is not."""
+    start, root = config.invocation_params.dir, config.rootpath
+    if start == root or root not in start.parents:
+        return ""
+    by = "" if config.inipath is None else f" by {config.inipath}"
+    return f" The project is {root}{by}; for the folder you are in, give --rootdir=."
 
 
 def end_as_on_ctrl_c(config: pytest.Config) -> None:
@@ -285,12 +294,10 @@ def end_as_on_ctrl_c(config: pytest.Config) -> None:
 
 def worker_options(config: pytest.Config) -> tuple[str, ...]:
     """What the pytest of a worker must share with this one; the project's own options come last."""
-    options = [f"--rootdir={config.rootpath}", f"--import-mode={config.getoption('importmode')}"]
+    options = [f"--rootdir={config.rootpath}"]
     if config.inipath is not None:
         options += ["-c", str(config.inipath)]
-    for plugin in config.getoption("plugins"):
-        options += ["-p", plugin]
-    return (*options, *ini_values(config), *own_options(config))
+    return (*options, *given_starting_options(config), *own_options(config))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -12,14 +12,13 @@ import hashlib
 import inspect
 import os
 import shlex
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from iniconfig import IniConfig
 
+from perfgate.addopts import addopts_of, starting_options
 from perfgate.worker import ProjectFiles
 
 
@@ -38,6 +37,13 @@ class Early:
 
 
 EARLY = pytest.StashKey[Early]()
+NOT_IN_WORKERS = frozenset(
+    {
+        *("--lf", "--last-failed", "--ff", "--failed-first", "--nf", "--new-first"),
+        *("--lfnf", "--last-failed-no-failures", "--cache-show", "--cache-clear"),
+    }
+)
+"""Options of pytest's cache, which a worker has none of."""
 
 
 def note_early(config: pytest.Config, parser: pytest.Parser, words: Sequence[str]) -> None:
@@ -62,25 +68,11 @@ def prepend_addopts(config: pytest.Config, parser: pytest.Parser, words: list[st
     words[:0] = _with_values(said, _own_among(config, parser, said))
 
 
-def addopts_of(path: Path | None) -> list[str]:
-    """`addopts` of a configuration file that pytest has accepted; `[tool.pytest]` is there from pytest 9 on."""
-    said: str | list[str] | None
-    if path is None:
-        return []
-    if path.suffix == ".toml":
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
-        tables = tables.get("tool", {}) if path.name == "pyproject.toml" else tables
-        table = tables.get("pytest", {})
-        said = table.get("ini_options", table).get("addopts")
-    else:
-        said = IniConfig(str(path)).get("tool:pytest" if path.suffix == ".cfg" else "pytest", "addopts")
-    return shlex.split(said) if isinstance(said, str) else list(said or [])
-
-
 def _own_among(config: pytest.Config, parser: pytest.Parser, words: Sequence[str]) -> frozenset[str]:
     """Options among the words that nobody has declared yet, or a plugin of the project has."""
     _, unknown = parser.parse_known_and_unknown_args(list(words))
-    return frozenset({word for word in unknown if _is_option(word)} | _of_own_plugins(config, words))
+    own = {word for word in unknown if _is_option(word) and word.partition("=")[0] not in NOT_IN_WORKERS}
+    return frozenset(own | _of_own_plugins(config, words))
 
 
 def environment_before(config: pytest.Config) -> Mapping[str, str]:
@@ -193,9 +185,11 @@ def _with_values(words: Iterable[str], own: frozenset[str], files: Iterable[obje
     return handed
 
 
-def ini_values(config: pytest.Config) -> list[str]:
-    """The options that override an ini value."""
-    return [f"--override-ini={name}={value}" for name, value in _overrides(config.option)]
+def given_starting_options(config: pytest.Config) -> tuple[str, ...]:
+    """What was given of files, plugins and ini values to begin with; what `addopts` says of them each side reads."""
+    early = config.stash.get(EARLY, None)
+    words = config.invocation_params.args if early is None else early.words
+    return starting_options([str(word) for word in words], folder=config.invocation_params.dir)
 
 
 def _overrides(options: argparse.Namespace) -> list[tuple[str, str]]:

@@ -16,7 +16,7 @@ from perfgate.model.errors import ConfigInvalid, PerfgateError
 from perfgate.model.metric import Metric
 from perfgate.model.verdict import Verdict
 from perfgate.model.workload import Workload
-from perfgate.plugin.collect import WorkloadModule
+from perfgate.plugin.collect import WorkloadModule, without_watch
 from perfgate.plugin.handed_on import compared_options
 from perfgate.plugin.parameters import parameters_of
 from perfgate.plugin.telling import GATE, TELLING
@@ -45,6 +45,7 @@ class _Gated(pytest.Item):
     def runtest(self) -> None:
         """Measure, judge, and fail if the outcome keeps the gate shut."""
         gate = self.config.stash[GATE]
+        without_watch(self.config)
         verdict = gate.check(self.workload)
         self.user_properties += self.config.stash[TELLING].properties(verdict)
         if not gate.opens(verdict):

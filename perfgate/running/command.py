@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from perfgate.addopts import starting_options_of
 from perfgate.model.machine import Machine
 from perfgate.model.workload import CaptureMode, CaptureWindow, Workload
 
@@ -18,6 +19,7 @@ def worker_command(
     """
     if workload.command is not None:
         return workload.command
+    options = (*starting_options_of(pytest_options), *pytest_options)
     return (
         python,
         *(("-P",) if is_pinned else ()),
@@ -27,7 +29,7 @@ def worker_command(
         "pytest",
         f"--perfgate-worker={order}",
         f"{workload.nodeid}",
-        "--capture=no",
+        *(() if "no:capture" in options else ("--capture=no",)),
         # The worker's side of the plugin prints what a log needs: the workload's own lines, and a traceback.
         "-qq",
         "--no-header",
@@ -36,8 +38,8 @@ def worker_command(
         "-p",
         "no:cacheprovider",
         # What a mark expects is of the gate's own item. It is an option of a plugin that may be switched off.
-        *(() if "no:skipping" in pytest_options else ("--runxfail",)),
-        *pytest_options,
+        *(() if "no:skipping" in options else ("--runxfail",)),
+        *options,
         "--override-ini=addopts=",
     )
 

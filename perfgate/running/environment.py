@@ -16,8 +16,11 @@ from perfgate.model.workload import Workload
 from perfgate.nsys.environment import withhold_secrets
 from perfgate.running.bench import Bench
 
-UNWANTED_IN_WORKERS = ("PYTEST_ADDOPTS", "PYTEST_CURRENT_TEST", "PYTEST_XDIST_WORKER", "COVERAGE_PROCESS_START")
-"""Variables of the pytest around a gate that would change the pytest inside a worker."""
+UNWANTED_IN_WORKERS = (
+    *("PYTEST_ADDOPTS", "PYTEST_CURRENT_TEST", "PYTEST_XDIST_WORKER"),
+    *("COVERAGE_PROCESS_CONFIG", "COVERAGE_PROCESS_START"),
+)
+"""Variables of the pytest around a gate that would change the pytest inside a worker, or have coverage slow it down."""
 
 ONE_THREAD: Final[Mapping[str, str]] = {"OMP_NUM_THREADS": "1"}
 """For the sides of a pair that share a core, where the user has set nothing: they go there when all is loaded, and what

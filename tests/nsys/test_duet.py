@@ -194,6 +194,23 @@ def test_options_of_the_project_in_addopts_are_those_of_each_commit(
         assert measured(there, function(), tmp_path / "then")[0] == "proj says ['default', 'a', 'b']"
 
 
+@pytest.mark.parametrize("repository", ["flat"], indirect=True)
+def test_plugins_and_ini_values_in_addopts_are_those_of_each_commit(
+    bench: Bench, repository: Repository, tmp_path: Path
+) -> None:
+    files = {f"{name}/word.py": f'HAS = "{name}"\n' for name in ("then", "now")}
+    files["more.py"] = 'import word\nword.HAS += "!"\n'
+    loop = LOOP.replace("from proj import core", "import word").replace("core.WORD", "word.HAS")
+    for addopts in ("-o pythonpath=then -p more", "-qo pythonpath=now"):
+        said = f'[tool.pytest.ini_options]\naddopts = "{addopts}"\n'
+        repository.commit({**files, "workloads/loops.py": loop, "pyproject.toml": said})
+    env = {**bench.env, "PYTHONPATH": f"{repository.root}:{bench.env['PYTHONPATH']}"}
+    bench = replace(bench, env=env)
+    assert measured(bench, function(), tmp_path / "now")[0] == "proj says now"
+    with at_commit(bench, "HEAD~1") as there:
+        assert measured(there, function(), tmp_path / "then")[0] == "proj says then!"
+
+
 def refused(bench: Bench, workload: Workload, folder: Path, revision: str = "HEAD~1") -> PerfgateError:
     with at_commit(bench, revision) as there, pytest.raises((CodeUnproven, RevisionMissing)) as caught:
         outlasting_crashes(lambda fresh: measure_run(there, workload, fresh(folder)))

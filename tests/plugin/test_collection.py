@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import hashlib
 import json
 import sys
@@ -14,6 +15,7 @@ from support.project import LOOP, Project
 
 from perfgate.gate import Closing
 from perfgate.model.metric import Metric
+from perfgate.model.sample import Run
 from perfgate.plugin.gate_side import with_exit_status
 
 PARAMETRISED = """\
@@ -452,6 +454,23 @@ def test_pytest_timeout_does_not_end_a_gate(project: Project, measured: list[str
     project.workload(LOOP)
     project.bless(project.baseline())
     assert project.gate().status == 0
+
+
+def test_nor_does_pytests_faulthandler(project: Project) -> None:
+    seen: list[str] = []
+    for called in ("dump_traceback_later", "cancel_dump_traceback_later"):
+        project.patch.setattr(faulthandler, called, lambda *_, of=called, **__: seen.append(of))
+
+    def run() -> Run:
+        seen.append("run")
+        return records.run()
+
+    project.workload()
+    project.gpus()
+    project.measures(run)
+    project.write("pytest.ini", "[pytest]\nfaulthandler_timeout = 600\n")
+    project.gate("--perfgate-runs=1", "--perfgate-max-runs=1")
+    assert seen[:3] == ["dump_traceback_later", "cancel_dump_traceback_later", "run"]
 
 
 def test_nor_does_a_workloads_own_timeout_mark(project: Project, measured: list[str]) -> None:

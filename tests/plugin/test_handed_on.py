@@ -14,9 +14,9 @@ from support import records
 from support.project import Project
 
 from perfgate import running
+from perfgate.addopts import addopts_of
 from perfgate.model.sample import Run
 from perfgate.model.workload import Workload
-from perfgate.plugin import handed_on
 from perfgate.plugin.gate_side import refuse_unreadable_root
 
 CONFTEST = """\
@@ -110,7 +110,7 @@ def test_addopts_is_read_wherever_pytest_reads_it(pytester: pytest.Pytester, nam
     file.write_text(text, encoding="utf-8")
     config = pytester.parseconfig("-c", str(file), "--override-ini=addopts=")
     assert config.inipath == file
-    assert handed_on.addopts_of(config.inipath) == ["--maxfail", "6"]
+    assert addopts_of(config.inipath) == ["--maxfail", "6"]
     assert pytester.parseconfig("-c", str(file)).getini("addopts") == ["--maxfail", "6"]
 
 

@@ -19,7 +19,7 @@ from perfgate import cli
 PACKAGE = Path(perfgate.__file__).parent
 
 ROOMS = frozenset({"nsys", "metrics", "judge", "explain", "render", "store", "machine", "git", "ncu"})
-BORDERS = frozenset({"settings", "workload", "workload_file"})
+BORDERS = frozenset({"addopts", "settings", "workload", "workload_file"})
 """Where files of the user become records, and what a workload author writes."""
 HALLS = frozenset(
     {
@@ -36,7 +36,7 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     **dict.fromkeys(ROOMS, frozenset({"model"})),
     "nsys": frozenset({"model", "nsight", "process"}),
     "ncu": frozenset({"model", "nsight"}),
-    "workload": frozenset(),
+    **dict.fromkeys(("addopts", "workload"), frozenset()),
     "settings": frozenset({"model"}),
     "workload_file": frozenset({"model", "settings"}),
     "worker": frozenset({"model"}),
@@ -44,8 +44,10 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "gating": frozenset({"model", "gate", "judge", "running", "duet", "store", "git", "machine", "nsys"}),
     "repeats": frozenset({"model"}),
     "blessing": frozenset({"model", "explain", "judge", "repeats"}),  # says what the next gate will: by its own rule
-    "duet": frozenset({"model", "git", "workload_file"}),  # of another commit, which declares what is run there
-    "running": frozenset({"model", "duet", "git", "machine", "metrics", "nsys", "process"}),
+    "duet": frozenset(
+        {"addopts", "model", "git", "workload_file"}
+    ),  # of another commit, which declares what is run there
+    "running": frozenset({"addopts", "model", "duet", "git", "machine", "metrics", "nsys", "process"}),
     "calibration": frozenset({"model", "judge", "blessing", "repeats"}),
     "history": frozenset({"model", "git", "store"}),
     "doctor": frozenset({"model", "git", "machine", "nsys", "workload"}),
@@ -83,7 +85,7 @@ HOMES: Mapping[str, frozenset[str]] = {
     "click": frozenset({"cli"}),
     "connectorx": frozenset({"nsys"}),
     "github": frozenset({"github"}),
-    "iniconfig": frozenset({"plugin"}),
+    "iniconfig": frozenset({"addopts"}),
     "numpy": frozenset({"model", "nsys", "metrics", "judge", "calibration"}),
     "nvtx": frozenset({"worker", "selftest", "scaffold"}),
     "packaging": frozenset({"duet", "scaffold"}),

@@ -114,6 +114,14 @@ def test_a_number_is_no_token_but_may_be_a_password() -> None:
     assert looks_secret("DB_PASSWORD", "512")
 
 
+def test_gits_configuration_is_passed_whole_or_not_at_all() -> None:
+    safe = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "safe.directory", "GIT_CONFIG_VALUE_0": "*"}
+    assert withhold_secrets(safe, ()) == (safe, ())
+    header = {**safe, "GIT_CONFIG_KEY_0": "http.extraheader", "GIT_CONFIG_VALUE_0": "Authorization: basic c2VjcmV0"}
+    assert withhold_secrets({**header, "HOME": "/h"}, ()) == ({"HOME": "/h"}, tuple(sorted(header)))
+    assert withhold_secrets(header, tuple(header)) == (header, ())
+
+
 def test_secrets_are_withheld_and_named_in_order() -> None:
     env = {"PATH": "/bin", "WANDB_API_KEY": "w", "HF_TOKEN": "h", "DATA": "postgres://me:hush@db/x"}
     assert withhold_secrets(env, ()) == ({"PATH": "/bin"}, ("DATA", "HF_TOKEN", "WANDB_API_KEY"))

@@ -43,6 +43,17 @@ def test_marks_are_left_to_the_gate_unless_the_project_knows_none() -> None:
     assert "--runxfail" not in built
 
 
+def test_what_addopts_says_of_how_pytest_begins_comes_before_what_was_given(tmp_path: Path) -> None:
+    ini = tmp_path / "pytest.ini"
+    ini.write_text("[pytest]\naddopts = -ra -p mine -p no:capture --import-mode=append -o a=b --confcutdir=.. --ff\n")
+    options = ("-c", str(ini), "--import-mode=importlib")
+    built = worker_command(records.workload(), Path("order.json"), python="/py", pytest_options=options)
+    own = ("--override-ini=a=b", "--import-mode=append", f"--confcutdir={tmp_path.parent}", "-p", "mine")
+    assert built[-len(own) - 6 : -6] == own
+    assert built[-6:] == ("-p", "no:capture", *options, "--override-ini=addopts=")
+    assert "--capture=no" not in built
+
+
 def test_in_a_checkout_the_current_folder_does_not_come_before_the_pin() -> None:
     built = worker_command(records.workload(), Path("order.json"), python="/py", pytest_options=(), is_pinned=True)
     assert built[:4] == ("/py", "-P", "-m", "pytest")

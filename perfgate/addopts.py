@@ -1,0 +1,73 @@
+"""What `addopts` in a pytest configuration file says, and which of such words pytest begins with.
+
+Light by design: a worker imports it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import tomllib
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+
+from iniconfig import IniConfig
+
+INI = "--override-ini="
+
+
+def addopts_of(path: Path | None) -> list[str]:
+    """`addopts` of a configuration file that pytest has accepted; `[tool.pytest]` is there from pytest 9 on."""
+    said: str | list[str] | None
+    if path is None:
+        return []
+    if path.suffix == ".toml":
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+        tables = tables.get("tool", {}) if path.name == "pyproject.toml" else tables
+        table = tables.get("pytest", {})
+        said = table.get("ini_options", table).get("addopts")
+    else:
+        said = IniConfig(str(path)).get("tool:pytest" if path.suffix == ".cfg" else "pytest", "addopts")
+    return shlex.split(said) if isinstance(said, str) else list(said or [])
+
+
+def starting_options(words: Sequence[str], *, folder: Path) -> tuple[str, ...]:
+    """Return the options among some words that say which files, plugins and ini values pytest begins with.
+
+    They come back in one spelling each, a `--confcutdir` as an absolute path; `folder` is what it is relative to.
+    """
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
+    parser.add_argument("-p", action="append", default=[], dest="plugins")
+    parser.add_argument("-o", "--override-ini", action="append", default=[], dest="ini")
+    parser.add_argument("--import-mode")
+    parser.add_argument("--confcutdir")
+    for flag in "hlqsvx":  # so that -qp is read as pytest reads it
+        parser.add_argument(f"-{flag}", action="store_true")
+    try:
+        told, _ = parser.parse_known_args(list(words))
+    except argparse.ArgumentError:  # an option without its value, which pytest itself refuses
+        return ()
+    options = [f"{INI}{value}" for value in told.ini]
+    options += [] if told.import_mode is None else [f"--import-mode={told.import_mode}"]
+    options += [] if told.confcutdir is None else [f"--confcutdir={(folder / told.confcutdir).resolve()}"]
+    return (*options, *(word for plugin in told.plugins for word in ("-p", plugin)))
+
+
+def starting_options_of(options: Sequence[str]) -> tuple[str, ...]:
+    """Return what the `addopts` say that a pytest with these options would read, of what it begins with.
+
+    One that the options override, with an option or a value, is that; else it is that of the file they name.
+    """
+    ini = next((Path(path) for word, path in pairwise(options) if word == "-c"), None)
+    given = [value for name, value in _overrides(options) if name == "addopts"]
+    said = shlex.split(given[-1]) if given else addopts_of(ini if ini is not None and ini.is_file() else None)
+    told = starting_options(said, folder=Path.cwd() if ini is None else ini.parent)
+    return tuple(word for word in told if not word.startswith(f"{INI}addopts="))
+
+
+def _overrides(options: Sequence[str]) -> Iterator[tuple[str, str]]:
+    for word in options:
+        if word.startswith(INI):
+            name, _, value = word.removeprefix(INI).partition("=")
+            yield name, value
