@@ -141,15 +141,26 @@ def compared_with(kept: KeptResult, store: Store) -> Subject:
     slug, name = result.machine.slug, result.workload.id
     baseline = store.baselines.load(slug, name)
     if baseline is None:
+        was = result.verdict.baseline_runs
         raise BaselineMissing(
             subject=name,
-            fact=f"it has no baseline on {slug}, so its result was compared with nothing",
+            fact=f"the baseline on {slug} that its result was compared with is gone"
+            if was
+            else f"it has no baseline on {slug}, so its result was compared with nothing",
             next_step='Bless one first: perfgate bless --reason "...", or name two things: perfgate explain A B',
         )
     label = os.path.relpath(store.baselines.path(slug, name))
+    if (since := max(_blessed_at(baseline))) > result.measured_at:
+        label += f", blessed {since:%Y-%m-%d %H:%M} UTC, after b was measured"
     return Subject(
         side=Side.of_baseline(label, baseline), capture=_first_capture(baseline_results(store, result, baseline))
     )
+
+
+def _blessed_at(baseline: Baseline) -> list[datetime]:
+    """When it was blessed, and when each occasion was added to it."""
+    added = [occasion.added.at for occasion in baseline.occasions if occasion.added is not None]
+    return [baseline.blessing.at, *added]
 
 
 def baseline_results(store: Store, result: Result, baseline: Baseline) -> list[KeptResult]:

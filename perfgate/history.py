@@ -297,6 +297,7 @@ class _Line:
         self._first: Baseline | None = None
         """The oldest that has the metric."""
         self.blessings: set[Blessing] = set()
+        self._measured: set[datetime] = set()
 
     def commit(self, step: _Step, read: Mapping[str, Baseline | str], *, at_cut: bool) -> None:
         """Add what a commit left."""
@@ -369,6 +370,7 @@ class _Line:
         )
         self.last = found
         self.blessings.add(found.blessing)
+        self._measured |= _measured(found)
         if self._first is None and self._metric in values:
             self._first = found
 
@@ -380,7 +382,10 @@ class _Line:
                 return VersionKind.RESTORED
             if old.occasions == found.occasions:
                 return VersionKind.REWRITTEN
-            return VersionKind.EXTENDED if _added(old, found) else VersionKind.RESTORED
+            # A revert brings back what was left out for the occasion that it takes away.
+            now, then = _measured(found), _measured(old)
+            is_revert = bool(then - now) and now - then <= self._measured
+            return VersionKind.EXTENDED if _added(old, found) and not is_revert else VersionKind.RESTORED
         deleted = bool(self.versions) and self.versions[-1].kind is VersionKind.DELETED
         return VersionKind.RECREATED if deleted else VersionKind.BLESSED
 
@@ -402,6 +407,11 @@ class _Line:
 def _medians(baseline: Baseline) -> dict[Metric, float]:
     found = {metric: median(values) for metric in METRICS if (values := baseline.values(metric))}
     return {metric: value for metric, value in found.items() if math.isfinite(value)}
+
+
+def _measured(baseline: Baseline) -> set[datetime]:
+    """When each of its occasions was measured."""
+    return {occasion.measured_at for occasion in baseline.occasions}
 
 
 def _added(old: Baseline | None, new: Baseline) -> tuple[Blessing, ...]:

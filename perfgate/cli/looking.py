@@ -58,7 +58,7 @@ from perfgate.render.page import Column, Page, Row, inert
 from perfgate.render.records import baseline_text, comparison_text
 from perfgate.render.samples import sample_text
 from perfgate.running import Bench
-from perfgate.store import KeptResult, Kind, ListedBaseline, Store, kind_of
+from perfgate.store import KeptResult, Kind, ListedBaseline, Store, kind_of, write_whole
 
 TAKEN: Final = "It takes a baseline's file, a kept result, a capture, WORKLOAD or WORKLOAD:kept"
 SEE: Final = "See what there is: perfgate show"
@@ -467,6 +467,15 @@ def inspect(capture: Path, *, step: str | None, warmup: int, as_json: bool) -> N
     _print(sample_text(samples, source=capture.name, width=width, colour=colour, missing=timeline.missing))
 
 
+def _unwritten(out: Path, refused: OSError) -> StoreFailed:
+    return StoreFailed(
+        subject=str(out),
+        fact=f"the page cannot be written there ({refused.strerror or refused})",
+        expectation="What was there before is unchanged",
+        next_step="Give it a file that can be written.",
+    )
+
+
 @click.command()
 @click.argument("out", type=PATH)
 @click.argument("workloads", nargs=-1, type=workload_name)
@@ -481,19 +490,19 @@ def page(out: Path, workloads: tuple[str, ...]) -> None:
             expectation="It shows what a gate has measured",
             next_step="Measure first: pytest --perfgate",
         )
-    if out.is_file() and not is_page_or_empty(out.read_bytes()):
+    try:
+        is_another = out.is_file() and not is_page_or_empty(out.read_bytes())
+    except OSError as refused:
+        raise _unwritten(out, refused) from refused
+    if is_another:
         raise click.UsageError(f"{out} holds something else than perfgate's page, and would be lost.")
     shelf = Shelf(root=here.root, store=here.store, baselines=here.baselines)
     kept = [latest(here.store, name) for name in names]
     told = page_html(page_of(document_of(kept, here.settings, shelf), shelf))
     try:
-        out.write_text(told, encoding="utf-8")
+        write_whole(out, told)
     except OSError as refused:
-        raise StoreFailed(
-            subject=str(out),
-            fact=f"the page cannot be written there ({refused.strerror or refused})",
-            next_step="Give it a file that can be written.",
-        ) from refused
+        raise _unwritten(out, refused) from refused
     _print(f"{out}: {plural(len(kept), 'workload')}, {len(told.encode()) / 1e6:.1f} MB\n")
 
 

@@ -87,7 +87,10 @@ def bless(workloads: tuple[str, ...], reason: str, *, accept_regression: bool, o
             allow_ci=allow_ci,
         )
 
-    for old, new in _all_or_nothing(names, plan):
+    planned = _all_or_nothing(names, plan)
+    for _, new in planned:
+        here.store.baselines.ready_for(new)
+    for old, new in planned:
         shown = os.path.relpath(here.store.baselines.save(new, replacing=old))
         rows, costs = blessing.differences(old, new), blessing.costs(new, budgets[new.workload])
         told = (

@@ -176,7 +176,7 @@ def _uncopied(process: Process) -> dict[Metric, str]:
     if len(timeline.copies.start) or copying < FEWEST_APART * len(process.steps) or not copying:
         return {}
     why = timeline.missing.get("copies") or f"the steps make {copying} calls that copy, the capture holds no copy"
-    return dict.fromkeys(_FROM_COPIES, why)
+    return dict.fromkeys((Metric.GAP_MS, *_FROM_COPIES), why)
 
 
 def _without_calls(process: Process) -> dict[Metric, str]:

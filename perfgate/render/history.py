@@ -63,7 +63,7 @@ def sparkline(machine: MachineHistory, metric: Metric, *, longest: int, blocks: 
     Heights of a clock span at least 5 % of the highest value, of a count whatever there is. Of a longer series the
     newest are shown.
     """
-    shown = [v for v in machine.versions if v.is_point or v.kind in (VersionKind.DELETED, VersionKind.UNREADABLE)]
+    shown = _drawn(machine)
     shown = shown[-max(longest, 1) :]
     known = [v.values[metric] for v in shown if metric in v.values]
     if not known:
@@ -76,6 +76,11 @@ def sparkline(machine: MachineHistory, metric: Metric, *, longest: int, blocks: 
         least = SMALLEST_SPAN * high
         low, span = low - (least - span) / 2 - least / (2 * len(ramp)), least
     return "".join(_height(version, metric, low=low, span=span, ramp=ramp) for version in shown)
+
+
+def _drawn(machine: MachineHistory) -> list[Version]:
+    """What a series draws: the versions that have a row, and what is in force now, if occasions made that of them."""
+    return [version for version in machine.versions if _is_row(version) or version is machine.versions[-1]]
 
 
 def _height(version: Version, metric: Metric, *, low: float, span: float, ramp: str) -> str:
@@ -120,7 +125,7 @@ def _summary(machine: MachineHistory) -> str:
 
 
 def _series(page: Page, machine: MachineHistory, metric: Metric, *, blocks: bool) -> None:
-    known = [v.values[metric] for v in machine.versions if v.is_point and metric in v.values]
+    known = [v.values[metric] for v in _drawn(machine) if metric in v.values]
     if not known:
         page.prose(f"no version has {metric}", label=_label(metric))
         return

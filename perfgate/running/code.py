@@ -12,7 +12,7 @@ from perfgate import git
 from perfgate.duet.copies import executed_code, hold_to_project, neighbours, project_code
 from perfgate.duet.proof import Witness, prove_command, prove_worker
 from perfgate.duet.worktree import Worktree
-from perfgate.model.errors import RepositoryUnreadable
+from perfgate.model.errors import RepositoryUnreadable, StoreFailed
 from perfgate.model.order import Account
 from perfgate.model.workload import Workload
 from perfgate.running.bench import Bench
@@ -69,8 +69,19 @@ def command_code(
 
 
 def code_now(paths: Mapping[str, str], root: Path) -> dict[str, str]:
-    """SHA-256 by path of the same files as they are now; a file that is gone is left out."""
-    return {path: _digest(root / path) for path in paths if (root / path).is_file()}
+    """SHA-256 by path of the same files as they are now; a file that is gone is left out.
+
+    Raises:
+        StoreFailed: one of them cannot be read.
+    """
+    try:
+        return {path: _digest(root / path) for path in paths if (root / path).is_file()}
+    except OSError as error:
+        raise StoreFailed(
+            subject=str(error.filename),
+            fact=f"it cannot be read ({error.strerror}), so nobody knows whether it is what was measured",
+            next_step="Let this user read it.",
+        ) from error
 
 
 def _digests(files: Collection[Path], root: Path) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -117,15 +118,7 @@ class Baselines:
                 changed.
             BaselineUnreadable: the file that would be replaced is broken; it is left as it is.
         """
-        path = self.path(baseline.machine.slug, baseline.workload)
-        if path.is_symlink():
-            raise StoreFailed(
-                subject=self._disk.told(path),
-                fact="it is a link",
-                expectation="What it leads to may be others' too, so it is neither written nor replaced",
-                next_step="Put a copy of that file in its place, or delete the link; then bless again.",
-            )
-        self._disk.make_folder(path.parent)
+        path = self.ready_for(baseline)
         with self._disk.alone_in(path.parent):
             current = self.load(baseline.machine.slug, baseline.workload)
             if not same_seal(current, replacing):
@@ -136,6 +129,25 @@ class Baselines:
                     next_step="Look at what is there now (git log, perfgate show), then bless again.",
                 )
             self._disk.write(path, baseline_text(baseline))
+        return path
+
+    def ready_for(self, baseline: Baseline) -> Path:
+        """Return where a baseline is written, with its folder made; to be asked of several before one is.
+
+        Raises:
+            StoreFailed: the file there is a link, or the folder cannot be made or written.
+        """
+        path = self.path(baseline.machine.slug, baseline.workload)
+        if path.is_symlink():
+            raise StoreFailed(
+                subject=self._disk.told(path),
+                fact="it is a link",
+                expectation="What it leads to may be others' too, so it is neither written nor replaced",
+                next_step="Put a copy of that file in its place, or delete the link; then bless again.",
+            )
+        self._disk.make_folder(path.parent)
+        if not os.access(path.parent, os.W_OK | os.X_OK):
+            raise self._disk.failed(path, PermissionError(errno.EACCES, os.strerror(errno.EACCES)))
         return path
 
     # Reading

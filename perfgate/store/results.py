@@ -27,6 +27,8 @@ KEPT_CAPTURES: Final = 2
 ABANDONED: Final = timedelta(hours=24)
 """Age from which a folder without a result is what an interrupted gate left, not one that is being filled."""
 RESULT_FILE: Final = "result.json"
+_CLOCKS_APART: Final = timedelta(hours=1)
+"""By how much the clocks of machines that share a folder may differ."""
 
 _RESULT_FOLDER = re.compile(r"(\d{8}T\d{6}\.\d{6})Z-[0-9a-f]{6}")
 _TIME = "%Y%m%dT%H%M%S.%f"
@@ -191,25 +193,53 @@ class Results:
 
     def _folders_of(self, workload: str, slug: str | None) -> list[Path]:
         found = [folder for machine in self._machines(slug) for folder in _with_result(machine / file_name(workload))]
-        return sorted(found, key=lambda folder: folder.name, reverse=True)
+        # What was measured under a clock that ran ahead would stay the newest until that day.
+        soon = (datetime.now(UTC) + _CLOCKS_APART).strftime(_TIME)
+        return sorted(found, key=lambda folder: (folder.name <= soon, folder.name), reverse=True)
 
 
 def _folders(folder: Path) -> tuple[Path, ...]:
-    """Return the folders in a folder by name, none where it does not exist; links are not followed."""
+    """Return the folders in a folder by name, none where it does not exist; links are not followed.
+
+    Raises:
+        ResultUnreadable: it may not be looked into.
+    """
     try:
         return tuple(sorted(path for path in folder.iterdir() if path.is_dir() and not path.is_symlink()))
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         return ()
+    except OSError as error:
+        raise ResultUnreadable(
+            subject=str(folder),
+            fact=f"what is kept there cannot be listed ({error.strerror})",
+            next_step="Let this user read it: whoever gated last owns it.",
+        ) from error
 
 
 def _with_result(folder: Path) -> list[Path]:
     """Return the folders of kept results in a workload's folder, newest first."""
     kept = [path for path in _folders(folder) if _RESULT_FOLDER.fullmatch(path.name)]
-    return [path for path in reversed(kept) if (path / RESULT_FILE).exists()]
+    return [path for path in reversed(kept) if _may_hold_result(path)]
+
+
+def _may_hold_result(folder: Path) -> bool:
+    """Whether there is a result, or nobody may look, which is told when it is read."""
+    try:
+        (folder / RESULT_FILE).lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True
+    return True
 
 
 def _forget_old(newest: Path, *, now: datetime) -> None:
     """Delete what is beyond the limits beside a result just saved; what cannot be deleted is no reason to fail."""
+    with suppress(ResultUnreadable):
+        _forget(newest, now=now)
+
+
+def _forget(newest: Path, *, now: datetime) -> None:
     others = [path for path in _with_result(newest.parent) if path != newest]
     for age, folder in enumerate(others, start=1):
         if age >= KEPT_RESULTS:
@@ -218,7 +248,7 @@ def _forget_old(newest: Path, *, now: datetime) -> None:
             _drop_captures(folder)
     for folder in _folders(newest.parent):
         made = _RESULT_FOLDER.fullmatch(folder.name)
-        if made is None or (folder / RESULT_FILE).exists():
+        if made is None or _may_hold_result(folder):
             continue
         if now - datetime.strptime(made[1], _TIME).replace(tzinfo=UTC) > ABANDONED:
             shutil.rmtree(folder, ignore_errors=True)

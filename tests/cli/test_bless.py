@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 from collections.abc import Sequence
 from datetime import timedelta
@@ -391,6 +392,24 @@ def test_an_occasion_is_added_to_the_baseline_that_is_there(here: Project) -> No
     told, status = refused(here, "loop", "--occasion", "--reason", "again")
     assert "which is in the baseline. Within 15 minutes a GPU is in one state" in told
     assert status == 22
+
+
+def test_of_several_none_is_written_where_one_cannot_be(here: Project) -> None:
+    here.workload(LOOP.replace("def loop", "def other"), file="others.py")
+    measure(here)
+    measure(here, name="other")
+    assert here.perfgate("bless", "--reason", "both").status == 0
+    loop, other = (here.root / "baselines" / "nvidia-h200" / name for name in ("loop.json", "other.json"))
+    other.rename(here.root / "elsewhere.json")
+    other.symlink_to(here.root / "elsewhere.json")
+    before = loop.read_bytes()
+    seen = here.perfgate("bless", "--reason", "again")
+    assert "other.json: it is a link" in seen.err
+    assert (seen.out, seen.status, loop.read_bytes()) == ("", 23, before)
+    other.unlink()
+    here.patch.setattr(os, "access", lambda *_: False)
+    assert "this user may not write there" in here.perfgate("bless", "--reason", "again").err
+    assert loop.read_bytes() == before
 
 
 def test_a_regressed_repeat_is_no_occasion_and_leaves_every_file(here: Project) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Mapping
 from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -178,8 +179,26 @@ def test_a_wrong_number_of_things_is_a_usage_error(here: Project, words: list[st
 def test_a_result_without_a_baseline_says_what_to_do(here: Project) -> None:
     here.keep(records.result(of=here.declared()))
     seen = here.perfgate("explain", "loop")
-    assert seen.err.startswith("perfgate: loop: it has no baseline on nvidia-h200, so its result was compared with")
+    assert seen.err.startswith("perfgate: loop: the baseline on nvidia-h200 that its result was compared with is gone.")
     assert seen.status == 18
+    fresh = records.verdict(Outcome.NO_BASELINE).model_copy(update={"baseline_runs": 0})
+    here.keep(records.result(of=here.declared(), judged=fresh, at=records.NOON + timedelta(hours=1)))
+    seen = here.perfgate("explain", "loop")
+    assert seen.err.startswith("perfgate: loop: it has no baseline on nvidia-h200, so its result was compared with")
+
+
+def test_a_baseline_that_was_blessed_since_is_told_as_that(here: Project) -> None:
+    here.keep(records.result(of=here.declared()))
+    baseline = here.baseline()
+    before = baseline.blessing.model_copy(update={"at": records.NOON - timedelta(days=1)})
+    here.bless(baseline.model_copy(update={"blessing": before}))
+    assert "after b was measured" not in here.perfgate("explain", "loop").out
+    at = records.NOON + timedelta(hours=1)
+    blessing = baseline.blessing.model_copy(update={"at": at})
+    (here.root / "baselines/nvidia-h200/loop.json").unlink()
+    here.bless(baseline.model_copy(update={"blessing": blessing}))
+    told = " ".join(here.perfgate("explain", "loop").out.split())
+    assert f"loop.json, blessed {at:%Y-%m-%d %H:%M} UTC, after b was measured" in told
 
 
 @pytest.mark.parametrize("words", [["loop"], ["loop:kept", "loop"], ["loop", "loop:kept"]])

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+import os
+from pathlib import Path
+
 import pytest
 from support import records
 from support.project import Project
 
+from perfgate.cli import looking
 from perfgate.model.metric import Metric
 
 
@@ -58,6 +63,45 @@ def test_another_file_is_not_written_over(here: Project) -> None:
     refused = here.pytest("--perfgate", "--perfgate-html=mine.html")
     assert refused.status == 4
     assert mine.read_text("utf-8") == "<!doctype html><title>My notes</title>"
+
+
+def test_a_page_that_the_disk_does_not_take_leaves_the_one_that_was_there(here: Project) -> None:
+    here.keep(records.result(of=here.declared()))
+    page = here.root / "page.html"
+    assert here.perfgate("page", "page.html").status == 0
+    before = page.read_bytes()
+
+    def full(_handle: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    here.patch.setattr(os, "fsync", full)
+    seen = here.perfgate("page", "page.html")
+    assert seen.err.startswith("perfgate: page.html: the page cannot be written there (No space left on device). ")
+    assert (seen.status, page.read_bytes()) == (23, before)
+    assert list(here.root.glob(".perfgate-*")) == []
+
+
+def test_a_page_behind_a_link_or_a_pipe_is_written_there(here: Project) -> None:
+    here.keep(records.result(of=here.declared()))
+    (here.root / "there.html").write_text("", "utf-8")
+    (here.root / "page.html").symlink_to("there.html")
+    assert here.perfgate("page", "page.html").status == 0
+    assert (here.root / "page.html").is_symlink()
+    assert "<html" in (here.root / "there.html").read_text("utf-8")
+    assert here.perfgate("page", "/dev/null").status == 0
+
+
+def test_a_page_that_may_not_be_read_is_told(here: Project) -> None:
+    here.keep(records.result(of=here.declared()))
+    assert here.perfgate("page", "page.html").status == 0
+
+    def refuse(_path: Path) -> bytes:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    here.patch.setattr(looking, "is_page_or_empty", refuse)
+    seen = here.perfgate("page", "page.html")
+    assert "page.html: the page cannot be written there (Permission denied)" in seen.err
+    assert seen.status == 23
 
 
 def test_a_gate_writes_its_page(here: Project) -> None:

@@ -763,3 +763,15 @@ def test_steps_that_wrap_perfgates_are_as_good(project: Project) -> None:
     project.write("conftest.py", "import pytest\n\n@pytest.fixture\ndef steps(steps):\n    return iter(steps)\n")
     project.workload()
     assert project.gate("--perfgate-runs=1", "--perfgate-new=allow").status == 0
+
+
+def test_where_the_folder_one_stands_in_is_not_the_project_it_is_said_why(project: Project) -> None:
+    project.write("pytest.ini", "[pytest]\n")
+    (project.root / "workloads").rmdir()
+    service = project.write("svc/pyproject.toml", "[tool.perfgate]\n").parent
+    project.patch.chdir(service)
+    seen = project.gate()
+    assert seen.status == 4
+    assert "The project is /project by /project/pytest.ini; for the folder you are in, give --rootdir=." in seen.err
+    (service / "workloads").mkdir()
+    assert "no workload was collected" in project.gate("--rootdir=.").summary

@@ -14,7 +14,7 @@ from support import records
 from support.repository import Repository
 
 from perfgate.history import FoundHistory, read_history
-from perfgate.model.baseline import Anchor, Baseline, Blessing, Spread
+from perfgate.model.baseline import Anchor, Baseline, Blessing, Occasion, Spread
 from perfgate.model.errors import BaselineMissing, RepositoryUnreadable
 from perfgate.model.history import Creation, History, MachineHistory, Version, VersionKind, points
 from perfgate.model.machine import Machine
@@ -216,6 +216,23 @@ def test_an_added_occasion_is_told_with_who_added_it_and_no_point(scene: Scene) 
     scene.put(made)
     scene.commit()
     assert kinds(scene.machine()) == [BLESSED, EXTENDED, RESTORED]
+
+
+def test_the_revert_of_an_occasion_that_left_out_another_is_none(scene: Scene) -> None:
+    made = scene.baseline(12.0)
+    (first,) = made.occasions
+
+    def later(days: int) -> Occasion:
+        added = Blessing(by="perfgate", at=records.NOON + timedelta(days=days, hours=1), reason=f"day {days}")
+        return first.model_copy(update={"measured_at": first.measured_at + timedelta(days=days), "added": added})
+
+    for occasions in ([first, later(1)], [first, later(1), later(2)], [first, later(2), later(3)]):
+        scene.put(made.model_copy(update={"occasions": tuple(occasions)}))
+        scene.commit()
+    assert kinds(scene.machine()) == [BLESSED, EXTENDED, EXTENDED]
+    scene.put(made.model_copy(update={"occasions": (first, later(1), later(2))}))
+    scene.commit()
+    assert kinds(scene.machine()) == [BLESSED, EXTENDED, EXTENDED, RESTORED]
 
 
 def test_other_runs_under_an_old_blessing_are_no_rewriting(scene: Scene) -> None:

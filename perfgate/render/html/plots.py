@@ -127,7 +127,7 @@ def history(points: Sequence[Point]) -> dict[str, list[object]]:
         "at": [moment(point.at) for point in points],
         "step_ms": list(_digits(point.value for point in points)),
         "joined": [int(point.joined) for point in points],
-        "commit": [inert((point.commit or "not committed")[:12]) for point in points],
+        "commit": [inert(point.commit[:12] if point.commit else "not committed") for point in points],
         "by": [inert(point.by) for point in points],
         "reason": [inert(point.reason, longest=LONGEST) for point in points],
     }

@@ -554,7 +554,7 @@ def _history(placed: Placed) -> str:
         (
             moment(point.at),
             Td(html=numbers.milliseconds(point.value), by=point.value),
-            f"<code>{words((point.commit or 'not committed')[:12])}</code>",
+            f"<code>{words(point.commit[:12] if point.commit else 'not committed')}</code>",
             name(point.by),
             _inline(point.reason),
         )

@@ -135,7 +135,8 @@ def test_where_the_capture_holds_no_copy_at_all_none_is_counted() -> None:
     assert sample.complaints == ()
     why = "the steps make 40 calls that copy, the capture holds no copy"
     assert sample.absent[Metric.H2D_MS] == sample.absent[Metric.PAGEABLE_COPIES] == why
-    assert {Metric.KERNEL_MS, Metric.GAP_MS} <= sample.values.keys()
+    assert sample.absent[Metric.GAP_MS] == why  # what a copy takes would be told as idle
+    assert Metric.KERNEL_MS in sample.values
 
 
 def test_single_calls_that_copy_nothing_make_no_metric_absent() -> None:

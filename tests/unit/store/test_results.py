@@ -63,6 +63,45 @@ def test_latest_result_is_the_newest_over_all_machines(store: Store) -> None:
     assert store.results.latest("other") is None
 
 
+def test_a_result_of_a_clock_that_ran_ahead_is_not_the_newest_until_that_day(store: Store) -> None:
+    now = datetime.now(UTC)
+    ahead, old, new = (records.result(at=now + timedelta(hours=hours)) for hours in (2000, -2, 0.5))
+    kept(store, ahead)
+    latest = store.results.latest("mlp")
+    assert latest is not None
+    assert latest.result == ahead  # there is no other
+    kept(store, old)
+    kept(store, new)
+    assert [entry.found for entry in store.results.listed("mlp")] == [new, old, ahead]
+
+
+def refusing(monkeypatch: pytest.MonkeyPatch, method: str, name: str) -> None:
+    """Let a method of paths refuse those of one name, as root is refused nothing."""
+    real = getattr(Path, method)
+
+    def refuse(path: Path, *given: object, **named: object) -> object:
+        if path.name == name:
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return real(path, *given, **named)
+
+    monkeypatch.setattr(Path, method, refuse)
+
+
+def test_results_that_may_not_be_looked_at_are_not_taken_for_none(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = kept(store, records.result())
+    refusing(monkeypatch, "lstat", "result.json")
+    refusing(monkeypatch, "read_bytes", "result.json")
+    (listed,) = store.results.listed("mlp")
+    assert "the kept result cannot be read (Permission denied)" in str(listed.found)
+    refusing(monkeypatch, "iterdir", folder.parent.name)
+    with pytest.raises(ResultUnreadable, match=r"mlp: what is kept there cannot be listed \(Permission denied\)"):
+        store.results.latest("mlp")
+    fresh = store.results.new_folder("mlp", SLUG, at=records.NOON)
+    assert store.results.save(records.result(), fresh).is_file()
+
+
 def test_folder_without_a_result_is_no_result(store: Store) -> None:
     store.results.new_folder("mlp", SLUG, at=records.NOON)
     assert store.results.latest("mlp") is None
