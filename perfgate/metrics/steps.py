@@ -573,6 +573,14 @@ def _not_found(
             expectation="Each push needs its pop: a range pushed in a step and not popped takes the step's own",
             next_step="Use `with nvtx.annotate(...)` (of torch: torch.cuda.nvtx.range), which pops by itself.",
         )
+    if set(names.texts) <= set(OWN_RANGES):
+        return StepsNotFound(
+            subject=timeline.source,
+            fact=f"no NVTX range {asked}, and none but those that perfgate draws before the steps",
+            expectation="Each step is one NVTX range",
+            next_step="A process that ends by os._exit is gone before nsys has its last ranges: let it end by itself. "
+            f"{FORKED}",
+        )
     likely = _suggested(timeline, names, step, is_pattern=is_pattern)
     told = ", ".join(f"{name} ({'once' if n == 1 else f'{n} times'})" for name, n in likely.items())
     name_it = "Give the name of the step's range, or a regular expression that matches all of it."
@@ -587,10 +595,10 @@ def _not_found(
 def _suggested(timeline: Timeline, names: Names, asked: str, *, is_pattern: bool) -> Mapping[str, int]:
     """Names as a user would ask for them, what was misspelt first and then the most frequent.
 
-    Names that differ in numbers only are one pattern.
-    Of equally frequent ones the longer comes first: steps hold the others. Threads and ranks may mark the same steps,
-    each once. More numbers than times that each occurs may be the steps of some epochs as well as the layers of some
-    steps: then both are told, the pattern and the names.
+    Names that differ in numbers only are one pattern. Of equally frequent ones the longer comes first: steps hold the
+    others. Threads and ranks may mark the same steps, each once. More numbers than times that each occurs may be the
+    steps of some epochs as well as the layers of some steps: then both are told, the pattern and the names. What
+    perfgate itself draws is none.
     """
     ranges = timeline.ranges
     threads = len(set(zip(ranges.process.tolist(), ranges.thread.tolist(), strict=True)))
@@ -598,6 +606,8 @@ def _suggested(timeline: Timeline, names: Names, asked: str, *, is_pattern: bool
     lasted = np.bincount(names.codes, weights=ranges.end - ranges.start, minlength=len(names.texts))
     alike: dict[tuple[str, ...], list[int]] = {}
     for code, text in enumerate(names.texts):
+        if text in OWN_RANGES:
+            continue
         alike.setdefault(tuple(NUMBER.split(text)), []).append(code)
     told: dict[str, tuple[int, float]] = {}
     for pieces, codes in alike.items():

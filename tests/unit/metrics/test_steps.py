@@ -323,6 +323,20 @@ def test_what_was_misspelt_is_suggested_before_what_is_frequent() -> None:
     assert r"Perhaps you meant 'step \d+' (8 times), 'a' (20 times), 'b' (20 times), " in str(raised.value)
 
 
+def test_ranges_of_perfgates_own_are_not_suggested() -> None:
+    own = [Range(start=10 * n, end=10 * n + 5, name=WARMUP_RANGE) for n in range(9)]
+    with pytest.raises(StepsNotFound) as raised:
+        measure(build(ranges=own), step="step")
+    assert str(raised.value) == (
+        "drawn.sqlite: no NVTX range is named 'step', and none but those that perfgate draws before the steps. "
+        "Each step is one NVTX range.\n"
+        "A process that ends by os._exit is gone before nsys has its last ranges: let it end by itself. "
+        f"{FORKED}"
+    )
+    with pytest.raises(StepsNotFound, match=r"Perhaps you meant 'turn' \(once\)\.\n"):
+        measure(build(ranges=[*own, Range(start=100, end=105, name="turn")]), step="step")
+
+
 @pytest.mark.parametrize(("unclosed", "told"), [(1, "1 was opened"), (3, "3 were opened")])
 def test_steps_that_were_all_left_open_are_told_as_that(unclosed: int, told: str) -> None:
     ranges = [Range(start=10 * n, end=90, name="step", closed=False) for n in range(unclosed)]
