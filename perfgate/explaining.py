@@ -150,17 +150,18 @@ def compared_with(kept: KeptResult, store: Store) -> Subject:
             next_step='Bless one first: perfgate bless --reason "...", or name two things: perfgate explain A B',
         )
     label = os.path.relpath(store.baselines.path(slug, name))
-    if (since := max(_blessed_at(baseline))) > result.measured_at:
+    if (since := blessed_since(baseline, result)) is not None:
         label += f", blessed {since:%Y-%m-%d %H:%M} UTC, after b was measured"
     return Subject(
         side=Side.of_baseline(label, baseline), capture=_first_capture(baseline_results(store, result, baseline))
     )
 
 
-def _blessed_at(baseline: Baseline) -> list[datetime]:
-    """When it was blessed, and when each occasion was added to it."""
+def blessed_since(baseline: Baseline, result: Result) -> datetime | None:
+    """When a baseline was blessed, or got an occasion, after a result was measured, which it was not compared with."""
     added = [occasion.added.at for occasion in baseline.occasions if occasion.added is not None]
-    return [baseline.blessing.at, *added]
+    latest = max([baseline.blessing.at, *added])
+    return latest if latest > result.measured_at else None
 
 
 def baseline_results(store: Store, result: Result, baseline: Baseline) -> list[KeptResult]:

@@ -14,7 +14,7 @@ from typing import Final
 from perfgate import __version__
 from perfgate.explain.breakdown import telling
 from perfgate.explain.sides import side_of_result, side_of_runs
-from perfgate.explaining import Capture, baseline_results, typical_capture
+from perfgate.explaining import Capture, baseline_results, blessed_since, typical_capture
 from perfgate.history import read_history
 from perfgate.metrics.stepview import step_view, typical_step
 from perfgate.model.baseline import Baseline
@@ -116,11 +116,12 @@ def _enriched(told: PageWorkload, document: GateDocument, shelf: Shelf) -> PageW
         with suppress(PerfgateError):
             baseline = shelf.store.baselines.load(machine.slug, name)
     if baseline is not None and machine is not None:
-        update |= {
-            "baseline": Side.of_baseline("baseline", baseline),
-            "environment": _differences(baseline.machine, machine),
-            "history": _history(name, machine.slug, shelf),
-        }
+        update["history"] = _history(name, machine.slug, shelf)
+    if baseline is not None and kept is not None and blessed_since(baseline, kept.result) is not None:
+        baseline = None  # the verdict is of another
+    if baseline is not None and machine is not None:
+        update["baseline"] = Side.of_baseline("baseline", baseline)
+        update["environment"] = _differences(baseline.machine, machine)
     if kept is not None:
         result = kept.result
         judged = result.interleaved_runs or result.runs

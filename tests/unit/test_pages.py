@@ -121,6 +121,18 @@ def test_without_captures_or_a_baseline_the_page_is_without_them(shelf: Shelf) -
     assert told.history == ()
 
 
+def test_a_baseline_that_was_blessed_since_is_not_what_it_was_compared_with(shelf: Shelf) -> None:
+    one = kept_result(shelf)
+    assert (one.result.measured_at, LATER) == (records.NOON, records.NOON + timedelta(hours=3))
+    made = records.baseline(of=one.result.workload, on=one.result.machine)
+    blessing = made.blessing.model_copy(update={"at": LATER})
+    shelf.store.baselines.save(made.model_copy(update={"blessing": blessing}), replacing=None)
+    (told,) = page(shelf, one).workloads
+    assert (told.baseline, told.baseline_step, told.environment) == (None, None, None)
+    assert [point.at for point in told.history] == [LATER]
+    assert told.candidate is not None
+
+
 def test_a_result_that_is_gone_leaves_what_the_document_says(shelf: Shelf) -> None:
     one = kept_result(shelf)
     document = document_of([one], Settings(), shelf)
