@@ -68,6 +68,14 @@ def project_around(root: Path) -> Path | None:
     return None
 
 
+def project_within(root: Path, start: Path) -> Path | None:
+    """The nearest folder at or above `start`, and below a root, with `[tool.perfgate]`; None where there is none."""
+    if root not in start.parents:
+        return None
+    below = (folder for folder in (start, *start.parents) if root in folder.parents)
+    return next(filter(_has_table, below), None)
+
+
 def _has_table(folder: Path) -> bool:
     file = folder / "pyproject.toml"
     return _has_section(file, TABLE) or _has_section(file, TABLE.replace("]", "."))

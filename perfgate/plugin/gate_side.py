@@ -32,7 +32,7 @@ from perfgate.plugin.sharding import label_of, refuse_empty, shard_of
 from perfgate.plugin.telling import GATE, TELLING, Telling
 from perfgate.render.document import DocumentShard, GateDocument
 from perfgate.render.text import skipped_text
-from perfgate.settings import budgets_of_options, find_root, load_settings, project_around
+from perfgate.settings import budgets_of_options, find_root, load_settings, project_around, project_within
 from perfgate.workload import holds_command, holds_workloads
 
 EXPECTED = pytest.StashKey[Sequence[Workload]]()
@@ -82,6 +82,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     try:
         settings = load_settings(config.rootpath, options_of(config))
         refuse_part_of_a_project(config)
+        refuse_whole_around_a_project(config)
     except PerfgateError as invalid:
         raise pytest.UsageError(str(invalid)) from None
     choose_arguments(config, config.rootpath / settings.workloads)
@@ -200,6 +201,29 @@ def refuse_part_of_a_project(config: pytest.Config) -> None:
     )
 
 
+def refuse_whole_around_a_project(config: pytest.Config) -> None:
+    """Refuse to gate what lies around a project as if it were that one: the settings there would not be read.
+
+    pytest takes the nearest folder that configures it for the root, the top of a repository for one.
+
+    Raises:
+        pytest.UsageError: the user stands in a project below the root, or names files of one.
+    """
+    if config.getoption("rootdir") or config.getoption("inifilename"):
+        return
+    start = config.invocation_params.dir
+    named = config.args if config.args_source is pytest.Config.ArgsSource.ARGS else []
+    for place in (start, *((start / str(word).partition("::")[0]).resolve() for word in named)):
+        within = project_within(config.rootpath, place)
+        if within is not None:
+            by = "" if config.inipath is None else f" for its {config.inipath.name}"
+            raise pytest.UsageError(
+                f"--perfgate: pytest takes {config.rootpath} for the project{by}, and would not read the "
+                f"[tool.perfgate] of {within}.\nPut a [tool.pytest.ini_options] beside it, so that pytest, and "
+                "perfgate's commands, find the project there."
+            )
+
+
 def refuse_unreadable_root(config: pytest.Config) -> None:
     """Refuse a project in a folder whose name no JSON document can hold.
 
@@ -274,7 +298,7 @@ def _other_root(config: pytest.Config) -> str:
     if start == root or root not in start.parents:
         return ""
     by = "" if config.inipath is None else f" by {config.inipath}"
-    return f" The project is {root}{by}; for the folder you are in, give --rootdir=."
+    return f" The project is {root}{by}; to have one here, give {start} a configuration of pytest's own."
 
 
 def end_as_on_ctrl_c(config: pytest.Config) -> None:

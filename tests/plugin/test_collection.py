@@ -768,10 +768,32 @@ def test_steps_that_wrap_perfgates_are_as_good(project: Project) -> None:
 def test_where_the_folder_one_stands_in_is_not_the_project_it_is_said_why(project: Project) -> None:
     project.write("pytest.ini", "[pytest]\n")
     (project.root / "workloads").rmdir()
-    service = project.write("svc/pyproject.toml", "[tool.perfgate]\n").parent
-    project.patch.chdir(service)
+    project.patch.chdir(project.write("svc/a.py", "").parent)
     seen = project.gate()
     assert seen.status == 4
-    assert "The project is /project by /project/pytest.ini; for the folder you are in, give --rootdir=." in seen.err
-    (service / "workloads").mkdir()
-    assert "no workload was collected" in project.gate("--rootdir=.").summary
+    assert (
+        "The project is /project by /project/pytest.ini; to have one here, give /project/svc a configuration of "
+        "pytest's own." in seen.err
+    )
+
+
+@pytest.mark.parametrize("stands", ["svc/ml", "svc/ml/workloads", "."])
+def test_settings_below_the_project_are_not_passed_over(project: Project, stands: str) -> None:
+    project.write("pytest.ini", "[pytest]\n")
+    (project.root / "workloads").rmdir()
+    workload = project.write("svc/ml/workloads/loops.py", LOOP)
+    project.write("svc/ml/pyproject.toml", '[tool.perfgate]\ninconclusive = "fail"\n')
+    project.patch.chdir(project.root / stands)
+    seen = project.gate(*([workload] if stands == "." else []))
+    assert seen.status == 4
+    assert seen.err.endswith(
+        "ERROR: --perfgate: pytest takes /project for the project for its pytest.ini, and would not read the "
+        "[tool.perfgate] of /project/svc/ml.\nPut a [tool.pytest.ini_options] beside it, so that pytest, and "
+        "perfgate's commands, find the project there.\n\n"
+    )
+    project.patch.chdir(project.root / "svc/ml")
+    project.gpus()
+    project.measures(records.run())
+    assert project.gate("--rootdir=.").status == 1
+    project.write("svc/ml/pyproject.toml", '[tool.perfgate]\ninconclusive = "fail"\n[tool.pytest.ini_options]\n')
+    assert "NO_BASELINE" in project.gate().out
