@@ -105,7 +105,7 @@ def _machine(page: Page, machine: MachineHistory, history: History, *, blocks: b
     shown = [version for version in machine.versions if _is_row(version)]
     if shown:
         _table(page, shown, history.metric)
-    _below(page, machine)
+    _below(page, machine, history.metric)
 
 
 def _summary(machine: MachineHistory) -> str:
@@ -271,7 +271,7 @@ def _reason(version: Version) -> str:
 # Below the table
 
 
-def _below(page: Page, machine: MachineHistory) -> None:
+def _below(page: Page, machine: MachineHistory, metric: Metric) -> None:
     for version in machine.versions:
         who = f"{_commit(version, wide=False)}: "
         if version.kind is VersionKind.UNREADABLE:
@@ -291,7 +291,7 @@ def _below(page: Page, machine: MachineHistory) -> None:
                 f"{who}this commit or an older one brought it; the clone has no more of its history", label="cut"
             )
     _runs_in_ci(page, [version for version in machine.versions if version.is_point])
-    _extended(page, [version for version in machine.versions if version.kind is VersionKind.EXTENDED])
+    _extended(page, [version for version in machine.versions if version.kind is VersionKind.EXTENDED], metric)
     rewritten = [v.commit for v in machine.versions if v.kind is VersionKind.REWRITTEN and v.commit is not None]
     if rewritten:
         page.prose(f"without a new blessing, as by perfgate calibrate: {_commits(rewritten)}", label="rewritten")
@@ -312,11 +312,12 @@ def _runs_in_ci(page: Page, versions: Sequence[Version]) -> None:
         page.prose(f"{_commit(version, wide=False)}: {run}", label="CI run")
 
 
-def _extended(page: Page, versions: Sequence[Version]) -> None:
+def _extended(page: Page, versions: Sequence[Version], metric: Metric) -> None:
     """Say which occasions were added without a new blessing: of the newest few all that is known, of the rest which."""
     told = [(version, added) for version in versions for added in version.added]
     for version, added in told[-_LONGEST_LIST:]:
         size = f"{plural(version.runs, 'run')} over {plural(version.occasions, 'occasion')}"
+        size += f", {metric} {_value(metric, version.values[metric])}" if metric in version.values else ""
         who = f"{moment(added.at)} by {inert(added.by, longest=40)}"
         run = f"; {run}" if (run := ci_run(added)) else ""
         why = inert(" ".join(added.reason.split()), longest=400)

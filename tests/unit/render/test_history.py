@@ -330,23 +330,20 @@ def test_runs_in_ci_and_added_occasions_are_told_below_the_newest_in_full() -> N
     versions = [first.model_copy(update={"blessing": in_ci})]
     for number in range(1, 6):
         added = Blessing(by="perfgate", at=day(number), reason=f"occasion {number}\nof a week", runner="h200-b")
-        more = blessed(number, 12.0, kind=VersionKind.EXTENDED)
+        more = blessed(number, 12.0 + number / 10, kind=VersionKind.EXTENDED)
         versions.append(more.model_copy(update={"added": (added,), "runs": 5 + 3 * number, "occasions": 1 + number}))
     lines = history_text(history(machine(*versions)), width=120, colour=False, blocks=True).splitlines()
-    assert lines[-5:] == [
+    told = "\n".join(lines)
+    assert "step_ms     " in told
+    assert "lowest 12.00, highest 12.50, now 12.50" in told  # occasions made that of what is in force
+    assert lines[-8:] == [
         "  CI run      00000000: https://ci.example/runs/7 on h200-a",
-        (
-            "  occasion    33333333: 2026-03-05 12:00 UTC by perfgate, now 14 runs over 4 occasions; on h200-b: "
-            "occasion 3 of a week"
-        ),
-        (
-            "  occasion    44444444: 2026-03-06 12:00 UTC by perfgate, now 17 runs over 5 occasions; on h200-b: "
-            "occasion 4 of a week"
-        ),
-        (
-            "  occasion    55555555: 2026-03-07 12:00 UTC by perfgate, now 20 runs over 6 occasions; on h200-b: "
-            "occasion 5 of a week"
-        ),
+        "  occasion    33333333: 2026-03-05 12:00 UTC by perfgate, now 14 runs over 4 occasions, step_ms 12.30; on h200-b:",
+        "              occasion 3 of a week",
+        "  occasion    44444444: 2026-03-06 12:00 UTC by perfgate, now 17 runs over 5 occasions, step_ms 12.40; on h200-b:",
+        "              occasion 4 of a week",
+        "  occasion    55555555: 2026-03-07 12:00 UTC by perfgate, now 20 runs over 6 occasions, step_ms 12.50; on h200-b:",
+        "              occasion 5 of a week",
         "  occasions   added before these: 22222222, 11111111",
     ]
 
