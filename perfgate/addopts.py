@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import shlex
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -30,6 +30,12 @@ def addopts_of(path: Path | None) -> list[str]:
     else:
         said = IniConfig(str(path)).get("tool:pytest" if path.suffix == ".cfg" else "pytest", "addopts")
     return shlex.split(said) if isinstance(said, str) else list(said or [])
+
+
+def addopts_in_force(overrides: Sequence[str], path: Path | None) -> list[str]:
+    """`addopts` by the ini values that were given, each `name=value`, or else by a configuration file."""
+    given = [value for name, _, value in (one.partition("=") for one in overrides) if name == "addopts"]
+    return shlex.split(given[-1]) if given else addopts_of(path)
 
 
 def starting_options(words: Sequence[str], *, folder: Path) -> tuple[str, ...]:
@@ -60,14 +66,7 @@ def starting_options_of(options: Sequence[str]) -> tuple[str, ...]:
     One that the options override, with an option or a value, is that; else it is that of the file they name.
     """
     ini = next((Path(path) for word, path in pairwise(options) if word == "-c"), None)
-    given = [value for name, value in _overrides(options) if name == "addopts"]
-    said = shlex.split(given[-1]) if given else addopts_of(ini if ini is not None and ini.is_file() else None)
+    overrides = [word.removeprefix(INI) for word in options if word.startswith(INI)]
+    said = addopts_in_force(overrides, ini if ini is not None and ini.is_file() else None)
     told = starting_options(said, folder=Path.cwd() if ini is None else ini.parent)
     return tuple(word for word in told if not word.startswith(f"{INI}addopts="))
-
-
-def _overrides(options: Sequence[str]) -> Iterator[tuple[str, str]]:
-    for word in options:
-        if word.startswith(INI):
-            name, _, value = word.removeprefix(INI).partition("=")
-            yield name, value

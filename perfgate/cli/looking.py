@@ -45,7 +45,7 @@ from perfgate.ncu.tool import find_ncu
 from perfgate.nsys.command import trace_options
 from perfgate.pages import Shelf, document_of, page_of
 from perfgate.plugin.listing import collect
-from perfgate.plugin.outputs import is_page_or_empty
+from perfgate.plugin.outputs import is_page_or_empty, replaced
 from perfgate.probing import MOST_KERNELS, Candidates, probe
 from perfgate.render import numbers
 from perfgate.render.document import SCHEMA_FILE
@@ -58,7 +58,7 @@ from perfgate.render.page import Column, Page, Row, inert
 from perfgate.render.records import baseline_text, comparison_text
 from perfgate.render.samples import sample_text
 from perfgate.running import Bench
-from perfgate.store import KeptResult, Kind, ListedBaseline, Store, kind_of, write_whole
+from perfgate.store import KeptResult, Kind, ListedBaseline, Store, kind_of
 
 TAKEN: Final = "It takes a baseline's file, a kept result, a capture, WORKLOAD or WORKLOAD:kept"
 SEE: Final = "See what there is: perfgate show"
@@ -471,7 +471,7 @@ def _unwritten(out: Path, refused: OSError) -> StoreFailed:
     return StoreFailed(
         subject=str(out),
         fact=f"the page cannot be written there ({refused.strerror or refused})",
-        expectation="What was there before is unchanged",
+        expectation="A page of this user's that was there before is unchanged",
         next_step="Give it a file that can be written.",
     )
 
@@ -500,7 +500,8 @@ def page(out: Path, workloads: tuple[str, ...]) -> None:
     kept = [latest(here.store, name) for name in names]
     told = page_html(page_of(document_of(kept, here.settings, shelf), shelf))
     try:
-        write_whole(out, told)
+        with replaced(out.resolve()) as target:
+            target.write(told)
     except OSError as refused:
         raise _unwritten(out, refused) from refused
     _print(f"{out}: {plural(len(kept), 'workload')}, {len(told.encode()) / 1e6:.1f} MB\n")

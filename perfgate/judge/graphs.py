@@ -33,8 +33,9 @@ _COPIED_TO_HOST: Final = frozenset({Metric.D2H_COPIES, Metric.PAGEABLE_COPIES})
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GraphsForLaunches:
-    """In every run the host launched graphs, and less in all than in any blessed run; of graphs that were there before
-    no more, and not half of all.
+    """In every run the host launched graphs, and less in all than in any blessed run.
+
+    Where there were graphs before, there are no more of them, and launches are at most half as many in all.
     """
 
     graphs: float | None

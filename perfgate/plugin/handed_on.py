@@ -7,18 +7,16 @@ the configuration file says each worker reads there, since that of another commi
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import inspect
 import os
-import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from perfgate.addopts import addopts_of, starting_options
+from perfgate.addopts import addopts_in_force, starting_options
 from perfgate.worker import ProjectFiles
 
 
@@ -63,8 +61,8 @@ def prepend_addopts(config: pytest.Config, parser: pytest.Parser, words: list[st
 
     The worker's pytest itself is told of no `addopts`. One that the user overrides is that of both sides.
     """
-    *overrides, _ = [value for name, value in _overrides(config.known_args_namespace) if name == "addopts"]
-    said = shlex.split(overrides[-1]) if overrides else addopts_of(config.inipath)
+    *overrides, _ = config.known_args_namespace.override_ini  # the last is the worker's own
+    said = addopts_in_force(overrides, config.inipath)
     words[:0] = _with_values(said, _own_among(config, parser, said))
 
 
@@ -190,8 +188,3 @@ def given_starting_options(config: pytest.Config) -> tuple[str, ...]:
     early = config.stash.get(EARLY, None)
     words = config.invocation_params.args if early is None else early.words
     return starting_options([str(word) for word in words], folder=config.invocation_params.dir)
-
-
-def _overrides(options: argparse.Namespace) -> list[tuple[str, str]]:
-    """Names and values that were given with `-o`."""
-    return [(name, value) for one in options.override_ini or () for name, _, value in [one.partition("=")]]

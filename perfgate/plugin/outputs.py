@@ -241,6 +241,21 @@ def opened(file: Path, mode: Literal["w", "a"]) -> Iterator[TextIO]:
             yield target
 
 
+@contextmanager
+def replaced(file: Path) -> Iterator[TextIO]:
+    """Open a file to write text in place of what is there, which stays until all of the new one is written.
+
+    What is no plain file of this user's alone is written as it is.
+    """
+    there = _status(file)
+    if there is not None and not _is_own(there):
+        with file.open("w", encoding="utf-8") as target:
+            yield target
+    else:
+        with _beside(file, there) as target:
+            yield target
+
+
 def _status(file: Path) -> os.stat_result | None:
     try:
         return file.lstat()

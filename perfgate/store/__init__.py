@@ -12,7 +12,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from perfgate.store.baselines import Baselines, ListedBaseline
-from perfgate.store.disk import Disk, Kind, kind_of, write_whole
+from perfgate.store.disk import Disk, Kind, kind_of
 from perfgate.store.names import file_name, workload_of
 from perfgate.store.results import RESULT_FILE, KeptResult, ListedResult, Results
 from perfgate.store.sealed import baseline_content, baseline_text, seal_of
@@ -32,7 +32,6 @@ __all__ = [
     "kind_of",
     "seal_of",
     "workload_of",
-    "write_whole",
 ]
 
 

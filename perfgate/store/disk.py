@@ -86,10 +86,20 @@ class Disk:
         Raises:
             StoreFailed: the disk did not take it.
         """
+        temporary = path.with_name(f".perfgate-{secrets.token_hex(6)}.tmp")
         try:
-            _replace(path, text)
+            handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+            with os.fdopen(handle, "wb") as file:
+                file.write(text.encode())
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(path)
         except OSError as error:
             raise self.failed(path, error) from error
+        finally:
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)
+        _sync_folder(path.parent)
 
     def failed(self, path: Path, error: OSError) -> StoreFailed:
         """What to say of a path that the disk did not take."""
@@ -102,33 +112,6 @@ class Disk:
             expectation="What was there before is unchanged",
             next_step=next_step,
         )
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write a user's file, the whole or none; where a link leads there, and into a pipe or a device as it is.
-
-    Raises:
-        OSError: it could not be written; a file that was there is as it was.
-    """
-    if kind_of(path) is Kind.OTHER:
-        path.write_text(text, encoding="utf-8")
-    else:
-        _replace(path.resolve(), text)
-
-
-def _replace(path: Path, text: str) -> None:
-    temporary = path.with_name(f".perfgate-{secrets.token_hex(6)}.tmp")
-    try:
-        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-        with os.fdopen(handle, "wb") as file:
-            file.write(text.encode())
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
-    _sync_folder(path.parent)
 
 
 def kind_of(path: Path) -> Kind:

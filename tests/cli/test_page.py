@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 from pathlib import Path
 
 import pytest
@@ -69,12 +68,15 @@ def test_a_page_that_the_disk_does_not_take_leaves_the_one_that_was_there(here: 
     here.keep(records.result(of=here.declared()))
     page = here.root / "page.html"
     assert here.perfgate("page", "page.html").status == 0
+    page.chmod(0o600)
+    assert here.perfgate("page", "page.html").status == 0
+    assert page.stat().st_mode & 0o777 == 0o600
     before = page.read_bytes()
 
-    def full(_handle: int) -> None:
+    def full(*_: Path) -> Path:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    here.patch.setattr(os, "fsync", full)
+    here.patch.setattr(Path, "replace", full)
     seen = here.perfgate("page", "page.html")
     assert seen.err.startswith("perfgate: page.html: the page cannot be written there (No space left on device). ")
     assert (seen.status, page.read_bytes()) == (23, before)
