@@ -15,6 +15,8 @@ from pathlib import Path
 from iniconfig import IniConfig
 
 INI = "--override-ini="
+FLAGS, VALUED = "hlqsvxVdf", "ckmnoprW"
+"""Short options of pytest and pytest-xdist, which may stand together in one word: `-qra`, `-xk loop`."""
 
 
 def addopts_of(path: Path | None) -> list[str]:
@@ -48,16 +50,26 @@ def starting_options(words: Sequence[str], *, folder: Path) -> tuple[str, ...]:
     parser.add_argument("-o", "--override-ini", action="append", default=[], dest="ini")
     parser.add_argument("--import-mode")
     parser.add_argument("--confcutdir")
-    for flag in "hlqsvx":  # so that -qp is read as pytest reads it
-        parser.add_argument(f"-{flag}", action="store_true")
+    for letter in FLAGS:
+        parser.add_argument(f"-{letter}", action="store_true")
+    for letter in set(VALUED) - {"o", "p"}:
+        parser.add_argument(f"-{letter}")
     try:
-        told, _ = parser.parse_known_args(list(words))
+        told, _ = parser.parse_known_args([word for word in words if _is_known(word)])
     except argparse.ArgumentError:  # an option without its value, which pytest itself refuses
         return ()
     options = [f"{INI}{value}" for value in told.ini]
     options += [] if told.import_mode is None else [f"--import-mode={told.import_mode}"]
     options += [] if told.confcutdir is None else [f"--confcutdir={(folder / told.confcutdir).resolve()}"]
     return (*options, *(word for plugin in told.plugins for word in ("-p", plugin)))
+
+
+def _is_known(word: str) -> bool:
+    """Whether a word is none of short options, or one in which argparse knows each letter before a value."""
+    if not word.startswith("-") or word.startswith("--"):
+        return True
+    letter = word[1:].lstrip(FLAGS)[:1]
+    return not letter or letter in VALUED
 
 
 def starting_options_of(options: Sequence[str]) -> tuple[str, ...]:
