@@ -2,10 +2,11 @@
 
     SLIPS_TABLE=slips.json python -m pytest tests/gpu/test_slips_gpu.py     # on a GPU, with nsys
     python -m benchmarks.slips record RECORD.json.xz slips.json ...
-    python -m benchmarks.slips table RECORD.json.xz
+    python -m benchmarks.slips table RECORD.json.xz ...
 
 `record` puts the gates of slips into a record, in place of older ones of the same slip: the verdict's rows, and what
-both sides are made of as a baseline keeps it. `table` explains them as perfgate does now, and writes RESULTS.md.
+both sides are made of as a baseline keeps it. `table` explains them as perfgate does now, and writes RESULTS.md, a
+part for each record.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from pydantic import TypeAdapter
 from perfgate.explain.attribution import attributions
 from perfgate.explain.where import where
 from perfgate.model.machine import Machine
+from perfgate.model.metric import METRICS, Basis, Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.record import Record
 from perfgate.model.sample import Breakdown
@@ -83,33 +85,45 @@ def _machine(of: Machine) -> str:
     return f"{of.gpu_name}, driver {of.driver}, torch {of.torch}, nsys {of.nsys}"
 
 
-def markdown(gates: Sequence[Gate], record: Path) -> str:
-    """The table, of the gates in `record`."""
+def markdown(records: Mapping[Path, Sequence[Gate]]) -> str:
+    """The tables, of the gates in each record."""
+    command = " ".join(["python -m benchmarks.slips table", *map(str, records)])
     rows = [
         "# What the gate made of planted slips",
         "",
         (
-            f"Made by `python -m benchmarks.slips table {record}`; do not edit. Each slip of `workloads/slips.py` was "
-            "planted and gated, 3 runs against 6 blessed ones. The first line of the explanation is as perfgate "
+            f"Made by `{command}`; do not edit. Each slip of `workloads/slips.py` was planted and gated, 3 runs "
+            "against 6 blessed ones. Changes are as the gate reckons them: `step_ms`, `kernel_ms` and large counts "
+            "relative, other clocks in percentage points of a step. The first line of the explanation is as perfgate "
             "explains the record now; long ones are cut off."
         ),
-        "",
-        f"Measured on {'; '.join(sorted({gate.machine for gate in gates}))}.",
-        "",
-        "| loop | slip | REGRESSED | the explanation begins |",
-        "| --- | --- | --- | --- |",
     ]
-    for gate in gates:
-        lost = (row for row in gate.metrics if row.outcome is Outcome.REGRESSED)
-        sizes = ", ".join(f"{row.metric} {_moved(row)}" for row in lost)
-        first = gate.first_line
-        shown = first if len(first) <= LONGEST else f"{first[: LONGEST - 3]}..."
-        rows.append(f"| {gate.loop} | {gate.slip} | {sizes} | {shown.replace('|', '&#124;')} |")
+    for gates in records.values():
+        rows += [
+            "",
+            f"## {'; '.join(sorted({gate.machine for gate in gates}))}",
+            "",
+            "| loop | slip | REGRESSED | the explanation begins |",
+            "| --- | --- | --- | --- |",
+            *map(_row, gates),
+        ]
     return "\n".join([*rows, ""])
 
 
-def _moved(row: MetricVerdict) -> str:
+def _row(gate: Gate) -> str:
+    lost = (row for row in gate.metrics if row.outcome is Outcome.REGRESSED)
+    step_ms = next((row.baseline for row in gate.metrics if row.metric is Metric.STEP_MS), None)
+    sizes = ", ".join(f"{row.metric} {_moved(row, step_ms)}" for row in lost)
+    first = gate.first_line
+    shown = first if len(first) <= LONGEST else f"{first[: LONGEST - 3]}..."
+    return f"| {gate.loop} | {gate.slip} | {sizes} | {shown.replace('|', '&#124;')} |"
+
+
+def _moved(row: MetricVerdict, step_ms: float | None) -> str:
     before, now = row.baseline or 0.0, row.now or 0.0
+    clock = METRICS[row.metric].clock
+    if clock is not None and clock.basis is Basis.STEP and step_ms:
+        return f"{100 * (now - before) / step_ms:+.1f} pp"
     return f"{now / before - 1:+.1%}" if before else f"0 -> {now:g}"
 
 
@@ -135,18 +149,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     record.add_argument("record", type=Path, metavar="RECORD.json.xz")
     record.add_argument("tables", type=Path, nargs="+", metavar="slips.json", help="what SLIPS_TABLE named")
     table = kinds.add_parser("table", help="write RESULTS.md")
-    table.add_argument("record", type=Path, metavar="RECORD.json.xz")
+    table.add_argument("records", type=Path, nargs="+", metavar="RECORD.json.xz")
     table.add_argument("--out", type=Path, default=HERE / "RESULTS.md", metavar="FILE")
     given = parser.parse_args(argv)
-    gates = {gate.slip: gate for gate in load(given.record)}
     if given.what == "record":
+        gates = {gate.slip: gate for gate in load(given.record)}
         for path in given.tables:
             gates |= {gate.slip: gate for gate in taken(json.loads(path.read_text(encoding="utf-8")))}
         save(list(gates.values()), given.record)
-    else:
-        if not gates:
-            parser.error(f"{given.record}: there is no gate in it")
-        given.out.write_text(markdown(list(gates.values()), given.record), encoding="utf-8")
+        return 0
+    records = {path: load(path) for path in given.records}
+    for path, found in records.items():
+        if not found:
+            parser.error(f"{path}: there is no gate in it")
+    given.out.write_text(markdown(records), encoding="utf-8")
     return 0
 
 
