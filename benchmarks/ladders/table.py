@@ -16,6 +16,7 @@ from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import OUTSIDE_RANGES
 from perfgate.model.verdict import Verdict
+from perfgate.model.words import listed
 from perfgate.render.numbers import count, milliseconds
 
 PICTURE: Final = "ladders.svg"
@@ -45,9 +46,10 @@ def markdown(recording: Recording, *, picture: bool) -> str:
         "",
         (
             "Made by `python -m benchmarks.ladders run` and `table`; do not edit. Every rung is run in fresh processes "
-            "under nsys, in turns with the other rungs of its loop. Values are medians over runs, per step; `spread` "
-            "is the range of step_ms over its median. The published speeds are those of the tutorials that teach with "
-            "these loops, on another machine: what can be compared is how much faster a rung is than another."
+            "under nsys, in turns with the rungs of its loop that share its GPUs. Values are medians over runs, per "
+            "step; `spread` is the range of step_ms over its median. The published speeds are those of the tutorials "
+            "that teach with these loops, on another machine: what can be compared is how much faster a rung is than "
+            "another."
         ),
         "",
         (
@@ -168,9 +170,31 @@ def _remarks(rungs: Sequence[RecordedRung]) -> Iterator[str]:
     told += [f"- Runs of {name} that do not count: {number}." for name, number in unsound.items()]
     if len({run.code for rung in rungs for run in rung.sound}) > 1:
         told.append("- The workload's code changed between these runs.")
+    told += [*_windows(rungs), *_apart(rungs)]
     if told:
         yield ""
         yield from told
+
+
+def _windows(rungs: Sequence[RecordedRung]) -> Iterator[str]:
+    """How many steps a run measured, which the workload may have changed since."""
+    of: dict[tuple[int | None, int], list[str]] = {}
+    for rung in rungs:
+        of.setdefault((rung.workload.steps, rung.workload.warmup), []).append(rung.rung)
+    for (steps, warmup), names in of.items():
+        whose = f" of {listed(names)}" if len(of) > 1 else ""
+        yield f"- Each run{whose} measured {steps} steps after {warmup} of warm-up."
+
+
+def _apart(rungs: Sequence[RecordedRung]) -> Iterator[str]:
+    """Which rungs were measured on which machine, where not all were on the same."""
+    on: dict[int, list[str]] = {}
+    for rung in rungs:
+        for machine in sorted({run.machine for run in rung.sound}):
+            on.setdefault(machine, []).append(rung.rung)
+    if len({tuple(names) for names in on.values()}) > 1:
+        told = (f"{listed(names)} on machine {machine + 1}" for machine, names in sorted(on.items()))
+        yield f"- Measured were {'; '.join(told)}."
 
 
 def _steps(ladder: Ladder | None, steps: Sequence[Step], *, small: bool) -> Iterator[str]:

@@ -21,7 +21,7 @@ from perfgate.explain.untold import (
     summed,
     untold_gains,
 )
-from perfgate.model.metric import EXPOSED, METRICS, Kind, Metric
+from perfgate.model.metric import EXPOSED, METRICS, PERIODS, Kind, Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import (
     MEMSETS,
@@ -54,10 +54,10 @@ _COPIED: Final[Mapping[Metric, tuple[Callable[[CopySample], bool], Callable[[Cop
     Metric.PAGEABLE_COPIES: (lambda row: row.host == "pageable", lambda row: row.count),
     Metric.MEM_EXPOSED_MS: (lambda row: "Host-to-Device" not in row.direction, lambda row: row.gpu_ms),
     # Those to the GPU are told of h2d_ms.
-    Metric.STEP_MS: (lambda row: "Host-to-Device" not in row.direction, lambda row: row.gpu_ms),
+    **dict.fromkeys(PERIODS, (lambda row: "Host-to-Device" not in row.direction, lambda row: row.gpu_ms)),
 }
 """Which copies a metric is made of, and what it takes of each."""
-_WITH_MEMSETS: Final = (Metric.MEM_EXPOSED_MS, Metric.STEP_MS)
+_WITH_MEMSETS: Final = (Metric.MEM_EXPOSED_MS, *PERIODS)
 _PARTS_OF_STEP: Final = (Metric.KERNEL_MS, Metric.GAP_MS, *EXPOSED)
 
 
@@ -116,7 +116,7 @@ def taken_apart(
 ) -> list[Attribution]:
     """Take apart one metric that moved, between one process and itself; `rows` are those of all metrics."""
     of_cpu = any(Metric.STEP_MS in sample.values for sample in now.ranges)
-    sources = _PARTS_OF_STEP if row.metric is Metric.STEP_MS and not of_cpu else (row.metric,)
+    sources = _PARTS_OF_STEP if row.metric in PERIODS and not of_cpu else (row.metric,)
     by_range = [part for source in sources for part in _by_range(rows.get(source), before, now)]
     by_axis = {
         Axis.RANGE: by_range,
@@ -139,7 +139,7 @@ def _weight(row: MetricVerdict, *, step_last: bool) -> tuple[int, bool, bool, bo
     loss = outcomes.index(row.outcome) if row.outcome in outcomes else len(outcomes)
     is_clock = METRICS[row.metric].kind is Kind.CLOCK
     change = abs(row.change) if is_clock and row.change is not None else 0.0
-    return loss, _growth(row) < 0, is_clock, step_last and row.metric is Metric.STEP_MS, -change
+    return loss, _growth(row) < 0, is_clock, step_last and row.metric in PERIODS, -change
 
 
 def _attribution(metric: Metric, axis: Axis, whole: float, parts: Iterable[Part]) -> Attribution:

@@ -7,7 +7,7 @@ from statistics import fmean
 from typing import Final
 
 from perfgate.explain.breakdown import ToldBreakdown
-from perfgate.model.metric import METRICS, WAITS, Kind, Metric
+from perfgate.model.metric import METRICS, PERIODS, WAITS, Kind, Metric
 from perfgate.model.sample import Breakdown
 from perfgate.model.verdict import Attribution, MetricVerdict
 
@@ -65,7 +65,7 @@ def _pairs(row: MetricVerdict, before: Breakdown, now: Breakdown) -> Sequence[Pa
         places = _likeliest(row.metric, before, row.baseline or 0.0, others=own)
     else:
         return [(before, now)]
-    if theirs and own and row.metric is not Metric.STEP_MS:
+    if theirs and own and row.metric not in PERIODS:
         places = places[:1]
     return [(theirs[place] if theirs else before, own[place] if own else now) for place in places]
 
@@ -82,7 +82,7 @@ def _likeliest(metric: Metric, side: Breakdown, judged: float, *, others: Sequen
     most goes first.
     """
     each = _each(side)
-    if metric is Metric.STEP_MS:
+    if metric in PERIODS:
         assert isinstance(side, ToldBreakdown)
         return sorted(range(len(each)), key=lambda place: place != side.place)
 

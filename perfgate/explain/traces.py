@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
-from perfgate.model.metric import Metric
+from perfgate.model.metric import PERIODS, Metric
 from perfgate.model.sample import WHOLE_GRAPHS, Breakdown
 from perfgate.model.settings import GraphTrace
 from perfgate.model.side import Side
@@ -53,7 +53,7 @@ def has_calls(side: Breakdown) -> bool:
 def incomparable(a: Side, b: Side) -> frozenset[Metric]:
     """The metrics of which the two differ by how they were traced, for all that is known."""
     found = HIDDEN if graphs_unlike(a.breakdown, b.breakdown) else _perhaps_in_graphs(a, b)
-    return found | {Metric.STEP_MS} if _has_kernels(a) != _has_kernels(b) else found
+    return found.union(PERIODS) if _has_kernels(a) != _has_kernels(b) else found
 
 
 def _alone_in_whole_graphs(a: Breakdown, b: Breakdown) -> Literal["a", "b"] | None:

@@ -15,12 +15,12 @@ from perfgate.judge.remarks import clock_moved, clock_rise, longer_by_clock
 from perfgate.judge.stages import SCREEN_PLAN, STORED_PLAN, Plan
 from perfgate.judge.words import bless_command, percent
 from perfgate.model.baseline import Baseline
-from perfgate.model.metric import Metric
+from perfgate.model.metric import PERIODS, Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.verdict import Verdict
 from perfgate.model.words import listed
 
-_FOLLOW_CLOCK = (Metric.STEP_MS, Metric.KERNEL_MS)
+_FOLLOW_CLOCK = (*PERIODS, Metric.KERNEL_MS)
 """Of which all, or nearly all, may take longer at a lower SM clock; copies and the host do not."""
 
 

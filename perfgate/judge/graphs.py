@@ -14,19 +14,18 @@ from typing import Final
 from perfgate.judge.clocks import ClockJudgement
 from perfgate.judge.compare import middle
 from perfgate.judge.counts import CountJudgement, same
+from perfgate.judge.whole import NO_LOSS, MeanSteps, mean_steps
 from perfgate.judge.words import amount, percent
 from perfgate.model.baseline import Baseline
-from perfgate.model.metric import Metric
+from perfgate.model.metric import EXPOSED, Metric
 from perfgate.model.outcome import Outcome
-from perfgate.model.sample import NO_NCCL, WHOLE_GRAPHS, ProcessSample, Run
+from perfgate.model.sample import WHOLE_GRAPHS, ProcessSample, Run
 from perfgate.model.verdict import MetricVerdict
 from perfgate.model.words import inflected
 
 IN_GRAPHS: Final = "CUDA graphs that are traced whole hold what is between their kernels"
 MAY_BE_IN_GRAPHS: Final = "CUDA graphs that are traced whole may hold or hide it"
 WITH_ALL_BETWEEN: Final = "with all that is between kernels"
-_NO_LOSS: Final = (Outcome.PASSED, Outcome.IMPROVED)
-_EXPOSED: Final = frozenset({Metric.H2D_EXPOSED_MS, Metric.NCCL_EXPOSED_MS, Metric.MEM_EXPOSED_MS})
 _COPIED_TO_DEVICE: Final = frozenset({Metric.H2D_MS, Metric.H2D_COPIES, Metric.H2D_BYTES, Metric.PAGEABLE_COPIES})
 _COPIED_TO_HOST: Final = frozenset({Metric.D2H_COPIES, Metric.PAGEABLE_COPIES})
 
@@ -48,10 +47,8 @@ class GraphsForLaunches:
 
     What rose by more is not for what lies between kernels of theirs.
     """
-    mean_steps: tuple[Sequence[float], Sequence[float]] | None
-    """Kernel time and all time in which no kernel ran, in ms, of the blessed runs and of these; None where a part of it
-    is not known of all.
-    """
+    mean_steps: MeanSteps | None
+    """None where they are not known of all."""
     unseen: frozenset[Metric]
     """What may be in their spans, or hidden by them, so that a fall of it is no gain.
 
@@ -110,7 +107,7 @@ class GraphsForLaunches:
         bare = {"low": None, "high": None, "budget": None, "p_value": None, "smallest": None}
         rose = row.change is None or row.change > 0
         # Where step_ms itself tells of a loss, or may, there is no more to ask.
-        if rose and step in _NO_LOSS and mean.outcome not in _NO_LOSS:
+        if rose and step in NO_LOSS and mean.outcome not in NO_LOSS:
             if mean.outcome is Outcome.REGRESSED:
                 return judged
             reason = f"{WITH_ALL_BETWEEN} {mean.reason}"
@@ -154,8 +151,8 @@ def graphs_for_launches(baseline: Baseline, runs: Sequence[Run]) -> GraphsForLau
         if known_apart
         else None,
         hold_kernels=all(span > 0 for span in spans) and _rise_ms(baseline, runs) <= middle(spans),
-        mean_steps=_mean_steps(baseline, runs),
-        unseen=_EXPOSED | to_device | to_host if whole else frozenset[Metric](),
+        mean_steps=mean_steps(baseline, runs),
+        unseen=frozenset(EXPOSED) | to_device | to_host if whole else frozenset[Metric](),
     )
 
 
@@ -164,22 +161,6 @@ def _launched(of_runs: Iterable[Callable[[Metric], float | None]]) -> list[tuple
     told = [(value(Metric.LAUNCHES), value(Metric.GRAPH_LAUNCHES)) for value in of_runs]
     known = [(kernels, graphs) for kernels, graphs in told if kernels is not None and graphs is not None]
     return known if len(known) == len(told) else []
-
-
-def _mean_steps(baseline: Baseline, runs: Sequence[Run]) -> tuple[Sequence[float], Sequence[float]] | None:
-    """What a step takes in the mean but for copies that a kernel hides, in ms, before and now, run by run."""
-    if not (baseline.values(Metric.KERNEL_MS) and baseline.values(Metric.GAP_MS)):
-        return None
-    parts = [Metric.KERNEL_MS, Metric.GAP_MS, *(metric for metric in Metric if metric in _EXPOSED)]
-    parts = [metric for metric in parts if baseline.values(metric)]
-    now: list[float] = []
-    for run in runs:
-        values = [0.0 if run.why_absent(metric) == NO_NCCL else run.value(metric) for metric in parts]
-        known = [value for value in values if value is not None]
-        if len(known) < len(values):
-            return None
-        now.append(sum(known))
-    return [sum(run.values[metric] for metric in parts) for run in baseline.runs], now
 
 
 def _rise_ms(baseline: Baseline, runs: Sequence[Run]) -> float:

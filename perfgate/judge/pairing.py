@@ -21,11 +21,11 @@ _Differ = Callable[[BoutSample, BoutSample], float | None]
 
 
 def beside(reference: Run, run: Run) -> Run:
-    """The candidate's run of a pair, with `step_ms` and `gap_ms` as if both sides had met the same moods.
+    """The candidate's run of a pair, with its steps and idle time as if both sides had met the same moods.
 
     Each bout is compared with the other side's just before it and just after it. The middle of these differences
-    (ratios of `step_ms`, ms of `gap_ms`) is put on top of what the reference's run took: the median of the means of any
-    two of them, each with itself too (Hodges and Lehmann 1963).
+    (ratios of `step_ms` and `step_mean_ms`, ms of `gap_ms`) is put on top of what the reference's run took: the median
+    of the means of any two of them, each with itself too (Hodges and Lehmann 1963).
 
     ```
     begins      |-0-|     |-1-|     |-2-|          neighbours: 0 and 0, 0 and 1, 1 and 1, 1 and 2, 2 and 2
@@ -42,9 +42,10 @@ def beside(reference: Run, run: Run) -> Run:
     if not values:
         return run
     there = reference.processes[0].values
-    ratio = _middle(sides, _log_ratio)
-    if ratio is not None and abs(ratio) < _FARTHEST_LOG and Metric.STEP_MS in there and Metric.STEP_MS in values:
-        values[Metric.STEP_MS] = there[Metric.STEP_MS] * math.exp(ratio)
+    for metric, differ in ((Metric.STEP_MS, _log_ratio), (Metric.STEP_MEAN_MS, _log_ratio_of_means)):
+        ratio = _middle(sides, differ)
+        if ratio is not None and abs(ratio) < _FARTHEST_LOG and metric in there and metric in values:
+            values[metric] = there[metric] * math.exp(ratio)
     longer = _middle(sides, _longer_gap)
     if longer is not None and Metric.GAP_MS in there and Metric.GAP_MS in values:
         values[Metric.GAP_MS] = max(0.0, there[Metric.GAP_MS] + longer)
@@ -71,7 +72,15 @@ def _middle(neighbours: list[tuple[BoutSample, BoutSample]], differ: _Differ) ->
 
 
 def _log_ratio(there: BoutSample, here: BoutSample) -> float | None:
-    return math.log(here.step_ms) - math.log(there.step_ms) if there.step_ms > 0 and here.step_ms > 0 else None
+    return _log_of_ratio(there.step_ms, here.step_ms)
+
+
+def _log_ratio_of_means(there: BoutSample, here: BoutSample) -> float | None:
+    return None if there.mean_ms is None or here.mean_ms is None else _log_of_ratio(there.mean_ms, here.mean_ms)
+
+
+def _log_of_ratio(there: float, here: float) -> float | None:
+    return math.log(here) - math.log(there) if there > 0 and here > 0 else None
 
 
 def _longer_gap(there: BoutSample, here: BoutSample) -> float | None:

@@ -11,6 +11,7 @@ from perfgate.judge.compare import Prior, middle
 from perfgate.judge.counts import CountJudgement, judge_count, same
 from perfgate.judge.graphs import GraphsForLaunches, graphs_for_launches
 from perfgate.judge.stages import STORED_PLAN, Plan
+from perfgate.judge.whole import beside_median, displaced, mean_steps
 from perfgate.model.baseline import Baseline, BlessedRun
 from perfgate.model.metric import COUNTS, GATED_CLOCKS, METRICS, Basis, ClockSpec, Metric
 from perfgate.model.outcome import Outcome
@@ -130,8 +131,9 @@ def judge_rows(baseline: Baseline, runs: Sequence[Run], terms: Terms) -> Rows:
     if not runs:
         return judged
     sharing = sum(bool(baseline.values(metric)) for metric in GATED_CLOCKS)
-    steps = baseline.values(Metric.STEP_MS)
-    step_ms = middle(steps) if steps else None
+    medians = baseline.values(Metric.STEP_MS)
+    step_ms = middle(medians) if medians else None
+    steps = mean_steps(baseline, runs)
     counted = {
         metric: _places(metric, baseline, runs, terms)
         for metric in COUNTS
@@ -168,6 +170,9 @@ def judge_rows(baseline: Baseline, runs: Sequence[Run], terms: Terms) -> Rows:
             rule = rule_of(metric, spec.clock, baseline, terms, clocks=sharing)
             why_no_step = why_absent(runs, Metric.STEP_MS)
             clock = judge_clock(rule, blessed, found, step_ms=step_ms, why_no_step=why_no_step)
+            if metric is Metric.STEP_MEAN_MS:
+                clock = beside_median(clock, judged.outcome_of(Metric.STEP_MS))
+            clock = displaced(clock, steps, rule=rule, step_ms=step_ms, outcome_of=judged.outcome_of)
             if came is not None:
                 clock = came.clock(clock, step=judged.outcome_of(Metric.STEP_MS), mean_step=mean_step)
             judged.clocks.append(clock)
@@ -206,13 +211,15 @@ def rule_of(metric: Metric, spec: ClockSpec, baseline: Baseline, terms: Terms, *
 
 
 def _budgets(terms: Terms) -> dict[Metric, float]:
-    """What each clock may lose, a fraction in its basis.
+    """What each clock may lose, a fraction in its basis; the mean step as much as the median, where nobody says.
 
     In turns the default for idle time is not below step_ms's: of a launch-bound loop, which is what such a duet is for,
     idle time is the step but for its kernels, and would be held to half of what the step is.
     """
     budgets = {metric: spec.clock.budget for metric, spec in METRICS.items() if spec.clock is not None}
     budgets.update(terms.budgets)
+    if Metric.STEP_MEAN_MS not in terms.budgets:
+        budgets[Metric.STEP_MEAN_MS] = budgets[Metric.STEP_MS]
     if terms.plan.in_pairs and Metric.GAP_MS not in terms.budgets:
         budgets[Metric.GAP_MS] = max(budgets[Metric.GAP_MS], budgets[Metric.STEP_MS])
     return budgets

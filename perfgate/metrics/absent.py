@@ -11,7 +11,7 @@ from perfgate.metrics.devices import Devices
 from perfgate.metrics.process import Process
 from perfgate.metrics.tally import GRAPH_WORDS, NCCL_KERNEL, CopyWork, Table, Work
 from perfgate.metrics.windows import why_no_period
-from perfgate.model.metric import EXPOSED, METRICS, Metric
+from perfgate.model.metric import EXPOSED, METRICS, PERIODS, Metric
 from perfgate.model.sample import NO_NCCL
 from perfgate.model.timeline import CopyKind, Flags
 from perfgate.model.words import plural
@@ -47,9 +47,9 @@ def why_absent(process: Process, devices: Devices) -> dict[Metric, str]:
     """Each metric that cannot be told, and why; a reason that lies in the steps comes before those of the capture."""
     absent: dict[Metric, str] = {}
     if process.steps.whole:
-        absent[Metric.STEP_MS] = "the captured window was measured as one, without steps"
+        absent = dict.fromkeys(PERIODS, "the captured window was measured as one, without steps")
     elif process.windows is None:
-        absent = dict.fromkeys((Metric.STEP_MS, Metric.GAP_MS), why_no_period(process.steps))
+        absent = dict.fromkeys((*PERIODS, Metric.GAP_MS), why_no_period(process.steps))
     elif not np.median(process.periods_ms):
         absent[Metric.GAP_MS] = "the median period is 0 ms, of which no share is idle"
     if why := why_unplaced(process):

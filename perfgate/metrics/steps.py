@@ -476,7 +476,7 @@ def kind_of(text: str) -> str:
 
 
 _ID = re.compile(r"\b(?:[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|(?=[0-9a-fA-F]*\d)[0-9a-fA-F]{6,})\b")
-_AMOUNT = re.compile(r"(?<![A-Za-z])[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?(?![A-Za-z])")
+_AMOUNT = re.compile(r"(?<![A-Za-z\d.])(?:0x[0-9a-fA-F]+|[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)")
 _LIST = re.compile(r"#(?:\s*,\s*#)+")
 
 

@@ -20,6 +20,7 @@ def process_values(process: Process, per_device: Mapping[int, Mapping[Metric, fl
     values: dict[Metric, float] = {}
     if periods := process.periods_ms:
         values[Metric.STEP_MS] = float(np.median(periods))
+        values[Metric.STEP_MEAN_MS] = float(np.mean(periods))
     for metric, sums in process.totals.by_segment.items():
         by_turn = process.by_turn(sums)
         values[metric] = (
@@ -78,5 +79,9 @@ def bout_samples(process: Process, idle: Sequence[Idle]) -> tuple[BoutSample, ..
             periods = (done[own] - done[np.flatnonzero(own) - 1]) / 1e6
             gap_ns = [windows.idle_ns(of_device) for of_device in idle]
             gap_ms = sum(gap_ns) / 1e6 / windows.steps if gap_ns else None
-            found.append(BoutSample(number=index, step_ms=float(np.median(periods)), gap_ms=gap_ms))
+            found.append(
+                BoutSample(
+                    number=index, step_ms=float(np.median(periods)), mean_ms=float(np.mean(periods)), gap_ms=gap_ms
+                )
+            )
     return tuple(found)

@@ -13,6 +13,7 @@ class Metric(StrEnum):
     """A number of one run, always per step; the unit is in the name, counts have none."""
 
     STEP_MS = "step_ms"
+    STEP_MEAN_MS = "step_mean_ms"
     KERNEL_MS = "kernel_ms"
     GAP_MS = "gap_ms"
     H2D_MS = "h2d_ms"
@@ -94,6 +95,13 @@ _ROWS = (
         clock=ClockSpec(basis=Basis.LOG, budget=0.02, prior_sd=0.005, occasion_sd=0.005),
     ),
     MetricSpec(
+        metric=Metric.STEP_MEAN_MS,
+        kind=Kind.CLOCK,
+        unit="ms",
+        meaning="mean period between step completions, of steps that use a GPU",
+        clock=ClockSpec(basis=Basis.LOG, budget=0.02, prior_sd=0.005, occasion_sd=0.005),
+    ),
+    MetricSpec(
         metric=Metric.KERNEL_MS,
         kind=Kind.CLOCK,
         unit="ms",
@@ -153,6 +161,8 @@ _ROWS = (
 METRICS: Mapping[Metric, MetricSpec] = MappingProxyType({row.metric: row for row in _ROWS})
 """Every metric, in the order in which it is shown."""
 
+PERIODS: tuple[Metric, ...] = (Metric.STEP_MS, Metric.STEP_MEAN_MS)
+"""What a step takes, in the median and in the mean; all others are a part of it or a count."""
 WAITS: frozenset[Metric] = frozenset({Metric.NCCL_MS, Metric.NCCL_EXPOSED_MS})
 """Clocks that hold the waiting for other processes: NCCL's kernels spin until all ranks are there."""
 EXPOSED: tuple[Metric, ...] = (Metric.H2D_EXPOSED_MS, Metric.NCCL_EXPOSED_MS, Metric.MEM_EXPOSED_MS)

@@ -115,6 +115,8 @@ class BoutSample(Record):
     """Counted from 0 on each side; one too short to hold a period is left out."""
     step_ms: float
     """Median period."""
+    mean_ms: float | None = None
+    """Mean period; None in results of before it was told."""
     gap_ms: float | None = None
     """Mean of its periods; None where the process has none."""
 

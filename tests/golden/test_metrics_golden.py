@@ -82,6 +82,7 @@ def report(name: str) -> list[dict[str, str]]:
 def test_every_metric_of_the_capture(by_step: ProcessSample) -> None:
     assert by_step.values == {
         Metric.STEP_MS: 7.269318,
+        Metric.STEP_MEAN_MS: pytest.approx(130.935241 / 18),
         Metric.KERNEL_MS: pytest.approx(4.282099),
         Metric.GAP_MS: pytest.approx(7.269318 * 46.064089 / 130.935241),
         Metric.H2D_MS: pytest.approx(0.42030375),

@@ -248,7 +248,7 @@ SHUT: Sequence[tuple[str, Sequence[GateDocument], int | None, tuple[str, ...]]] 
             )
         ],
         None,
-        ("mlp: gates/a/perfgate.json says PASSED where kernel_ms is REGRESSED and h2d_ms is NOT_MEASURED",),
+        ("mlp: gates/a/perfgate.json says PASSED where step_mean_ms is REGRESSED and gap_ms is NOT_MEASURED",),
     ),
     (
         "a pass that its settings would not let in by its metrics",
@@ -260,7 +260,7 @@ SHUT: Sequence[tuple[str, Sequence[GateDocument], int | None, tuple[str, ...]]] 
             )
         ],
         None,
-        ("mlp: gates/a/perfgate.json says PASSED where kernel_ms is INCONCLUSIVE",),
+        ("mlp: gates/a/perfgate.json says PASSED where step_mean_ms is INCONCLUSIVE",),
     ),
     (
         "a pass of nothing but metrics that are open, which its settings let in",
@@ -275,8 +275,8 @@ SHUT: Sequence[tuple[str, Sequence[GateDocument], int | None, tuple[str, ...]]] 
         ],
         None,
         (
-            "mlp: gates/a/perfgate.json says PASSED where step_ms is INCONCLUSIVE and kernel_ms is INCONCLUSIVE",
-            "lstm: gates/b/perfgate.json says IMPROVED where kernel_ms is INCONCLUSIVE",
+            "mlp: gates/a/perfgate.json says PASSED where step_ms is INCONCLUSIVE and step_mean_ms is INCONCLUSIVE",
+            "lstm: gates/b/perfgate.json says IMPROVED where step_mean_ms is INCONCLUSIVE",
             "gru: gates/c/perfgate.json says PASSED where step_ms is NO_BASELINE",
         ),
     ),

@@ -19,7 +19,8 @@ KEYS = (
     "runs, time_budget_s, timeout_s, trace_osrt, workloads."
 )
 METRICS_WITH_BUDGET = (
-    "Metrics with a budget are step_ms, kernel_ms, gap_ms, h2d_ms, h2d_exposed_ms, nccl_exposed_ms, mem_exposed_ms."
+    "Metrics with a budget are step_ms, step_mean_ms, kernel_ms, gap_ms, h2d_ms, h2d_exposed_ms, nccl_exposed_ms, "
+    "mem_exposed_ms."
 )
 
 
@@ -369,7 +370,7 @@ def test_a_budget_given_as_an_option_replaces_that_of_its_metric_alone(tmp_path:
             "step=0.03",
             (
                 "--perfgate-budget: unknown metric 'step'. Metrics with a budget are "
-                "step_ms, kernel_ms, gap_ms, h2d_ms, h2d_exposed_ms, nccl_exposed_ms, mem_exposed_ms.\n"
+                "step_ms, step_mean_ms, kernel_ms, gap_ms, h2d_ms, h2d_exposed_ms, nccl_exposed_ms, mem_exposed_ms.\n"
                 "Perhaps you meant 'step_ms'."
             ),
         ),

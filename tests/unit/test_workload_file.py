@@ -15,7 +15,8 @@ from perfgate.workload_file import LARGEST_BYTES, read_workload_file
 
 LEAST = 'command: [python, train.py, "4", "64"]\nstep: "Batch \\\\d+"\nsteps: 30\n'
 METRICS_WITH_BUDGET = (
-    "Metrics with a budget are step_ms, kernel_ms, gap_ms, h2d_ms, h2d_exposed_ms, nccl_exposed_ms, mem_exposed_ms."
+    "Metrics with a budget are step_ms, step_mean_ms, kernel_ms, gap_ms, h2d_ms, h2d_exposed_ms, nccl_exposed_ms, "
+    "mem_exposed_ms."
 )
 KEYS = "Known are budgets, capture, command, cwd, env, pass_env, step, steps, timeout_s, warmup."
 

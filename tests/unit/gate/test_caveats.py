@@ -183,8 +183,8 @@ def test_a_loop_that_used_no_gpu_passes_and_says_once_what_that_leaves_out(*, ha
     series.machine = machine
     verdict = check(Expectation(workload=records.workload(), machine=machine, baseline=baseline), Policy(), series)
     told = (
-        "not judged, as neither side measured them: kernel_ms, gap_ms, h2d_ms, h2d_exposed_ms, nccl_exposed_ms and "
-        "mem_exposed_ms (the capture holds no GPU operations)"
+        "not judged, as neither side measured them: step_mean_ms, kernel_ms, gap_ms, h2d_ms, h2d_exposed_ms, "
+        "nccl_exposed_ms and mem_exposed_ms (the capture holds no GPU operations)"
     )
     assert verdict.verdict.outcome is Outcome.PASSED
     assert [row.metric for row in verdict.verdict.metrics] == [Metric.STEP_MS]

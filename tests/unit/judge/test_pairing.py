@@ -86,6 +86,23 @@ def test_of_two_sides_exchanged_the_ratio_is_the_reciprocal(one: list[float], ot
     assert math.log(back or 0) - math.log(b.value(Metric.STEP_MS) or 0) == pytest.approx(-forth)
 
 
+def test_means_are_compared_as_medians_are_and_only_where_both_are_known() -> None:
+    def of(means: Sequence[float | None], *, begins: bool) -> Run:
+        run = side([1.0] * len(means), begins=begins)
+        told = (
+            bout.model_copy(update={"mean_ms": mean}) for bout, mean in zip(run.processes[0].bouts, means, strict=True)
+        )
+        values = {**run.processes[0].values, Metric.STEP_MEAN_MS: 1.2}
+        process = run.processes[0].model_copy(update={"bouts": tuple(told), "values": values})
+        return run.model_copy(update={"processes": (process,)})
+
+    reference = of([1.0, 1.2, 1.0, 1.2], begins=True)
+    slower = beside(reference, of([1.5, 1.8, 1.5, 1.8], begins=False))
+    assert slower.value(Metric.STEP_MEAN_MS) == pytest.approx(1.2 * 1.5, rel=0.1)
+    assert slower.value(Metric.STEP_MS) == pytest.approx(1.0)
+    assert beside(reference, of([None] * 4, begins=False)).value(Metric.STEP_MEAN_MS) == 1.2
+
+
 def test_a_gap_is_never_negative() -> None:
     reference = side([1.0] * 6, begins=True, values={Metric.STEP_MS: 1.0, Metric.GAP_MS: 0.1})
     assert beside(reference, side([0.8] * 6, begins=False)).value(Metric.GAP_MS) == 0.0

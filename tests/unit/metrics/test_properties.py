@@ -14,7 +14,7 @@ from support.timelines import Call, Op, Range, build, permuted, shifted
 
 from perfgate.metrics.measure import measure
 from perfgate.metrics.rows import TOP_KERNELS, TOP_RANGES
-from perfgate.model.metric import EXPOSED, Metric
+from perfgate.model.metric import EXPOSED, PERIODS, Metric
 from perfgate.model.sample import OTHER_KERNELS, OTHER_RANGES, ProcessSample
 from perfgate.model.timeline import CopyKind, MemoryKind, Timeline
 from perfgate.model.workload import WAIT_RANGE
@@ -126,6 +126,7 @@ def slow_reference(steps: list[Range], work: Work, resumes: Sequence[int] = ()) 
     kept = [(done[index - 1], done[index]) for index in range(2, count) if index not in resumes]
     window = {tick for first, last in kept for tick in range(first, last)}
     values: dict[Metric, float] = {Metric.STEP_MS: statistics.median(b - a for a, b in kept) if kept else math.nan}
+    values[Metric.STEP_MEAN_MS] = statistics.fmean(b - a for a, b in kept) if kept else math.nan
 
     def mean(lanes: str) -> float:
         return sum(op.end - op.start for op, lane in used if lane in lanes.split()) / count
@@ -272,7 +273,7 @@ def test_with_pauses_every_metric_is_that_of_the_slow_reference(
     for metric, value in sample.values.items():
         assert value * (1e6 if metric in CLOCKS else 1) == pytest.approx(expected[metric], abs=1e-9), metric
     if math.isnan(expected[Metric.STEP_MS]):
-        assert {Metric.STEP_MS, Metric.GAP_MS} <= sample.absent.keys()
+        assert {*PERIODS, Metric.GAP_MS} <= sample.absent.keys()
         assert (sample.periods_ms, sample.window_ms) == ((), 0.0)
 
 
@@ -288,7 +289,7 @@ def test_a_pause_of_any_length_changes_nothing_but_that_its_period_is_gone(
     work = [one for one in work if not any(end <= moment_of_launch(*one[:2]) < start for end, start in idle)]
     capture = (timeline_of([*steps, *inner], work), steps, inner, work)
     without, sample = only(paused(capture, before, 0, marked=False)[0]), only(paused(capture, before, length)[0])
-    of_periods = (Metric.STEP_MS, Metric.GAP_MS)
+    of_periods = (*PERIODS, Metric.GAP_MS)
 
     def others(values: Mapping[Metric, float]) -> dict[Metric, float]:
         return {metric: value for metric, value in values.items() if metric not in of_periods}

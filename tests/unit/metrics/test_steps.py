@@ -8,7 +8,7 @@ import pytest
 from support.timelines import Call, Op, Range, build, draw
 
 from perfgate.metrics.measure import measure
-from perfgate.metrics.steps import Names, Steps, find_steps, whole_windows
+from perfgate.metrics.steps import Names, Steps, find_steps, kind_of, whole_windows
 from perfgate.model.errors import ConfigInvalid, StepsNotFound
 from perfgate.model.timeline import Timeline
 from perfgate.model.workload import START_RANGE, WARMUP_RANGE
@@ -614,3 +614,27 @@ def test_more_steps_at_once_than_declared_are_a_complaint_where_the_loop_is_not_
 def test_the_ranges_that_perfgate_draws_around_its_steps_match_no_pattern() -> None:
     timeline = build(ranges=[Range(start=0, end=1, name=START_RANGE), Range(start=2, end=9, name="Batch 1")])
     assert found(timeline, ".*", is_pattern=True).starts.tolist() == [2]
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("Batch 12", "Batch #"),
+        ("step 3 seq 8k", "step # seq #k"),
+        ("step 12 seq 16k", "step # seq #k"),
+        ("step 9 last 7ms", "step # last #ms"),
+        ("step 10 last 12.5ms", "step # last #ms"),
+        ("ep1it5", "ep#it#"),
+        ("ep100it25", "ep#it#"),
+        ("step 0x6719b458", "step #"),
+        ("step 0xf", "step #"),
+        ("step a557e9af", "step #"),
+        ("loss 1.5e-5, -2", "loss #"),
+        ("v1.2.10", "v#.#.#"),
+        ("resnet50 step 7", "resnet# step #"),
+        ("forward, seq = 12, op_id = 7", "forward"),
+        ("eval", "eval"),
+    ],
+)
+def test_numbers_of_any_length_leave_one_kind_of_name(text: str, kind: str) -> None:
+    assert kind_of(text) == kind

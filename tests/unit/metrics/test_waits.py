@@ -11,7 +11,7 @@ from support.timelines import Range, build, draw
 from perfgate.metrics.measure import measure
 from perfgate.metrics.steps import Names, find_steps
 from perfgate.model.errors import StepsNotFound
-from perfgate.model.metric import Metric
+from perfgate.model.metric import PERIODS, Metric
 from perfgate.model.sample import OUTSIDE_RANGES, ProcessSample
 from perfgate.model.timeline import Timeline
 from perfgate.model.workload import WAIT_RANGE
@@ -72,7 +72,7 @@ def test_no_range_is_a_wait_and_the_gaps_of_all_ranges_add_up() -> None:
 def test_clocks_and_counts_are_over_all_steps_wherever_the_waits_are() -> None:
     plain = only(draw(BOUTS.replace("wait", "----")))
     waiting = only(drawn(BOUTS))
-    of_periods = {Metric.STEP_MS, Metric.GAP_MS}
+    of_periods = {*PERIODS, Metric.GAP_MS}
     assert {metric: value for metric, value in waiting.values.items() if metric not in of_periods} == {
         metric: value for metric, value in plain.values.items() if metric not in of_periods
     }

@@ -1,0 +1,162 @@
+"""The step as a whole: slow steps that no median sees, and waiting that something else of the step made room for."""
+
+from __future__ import annotations
+
+import pytest
+from support.judging import Columns, blessed, measured
+
+from perfgate.judge.judge import judge
+from perfgate.judge.rows import Terms
+from perfgate.judge.stages import DUET_PLAN
+from perfgate.model.metric import Metric
+from perfgate.model.outcome import Outcome
+from perfgate.model.sample import NO_NCCL
+from perfgate.model.verdict import MetricVerdict, Verdict
+
+M = Metric
+WOBBLE = (1.0, 1.0003, 0.9997, 1.0001, 0.9999)
+
+
+def loop(runs: int, **each: float) -> Columns:
+    """So many runs that differ by next to nothing, with these values."""
+    return {M(name): [value * WOBBLE[run % len(WOBBLE)] for run in range(runs)] for name, value in each.items()}
+
+
+def verdict_of(before: Columns, now: Columns, terms: Terms | None = None) -> Verdict:
+    return judge(blessed(before), measured(now), terms or Terms()).verdict
+
+
+def row_of(verdict: Verdict, metric: Metric) -> MetricVerdict:
+    row = verdict.of(metric)
+    assert row is not None
+    return row
+
+
+BEFORE = loop(10, step_ms=10.0, step_mean_ms=10.0, kernel_ms=8.0, gap_ms=2.0)
+
+
+# The mean beside the median
+
+
+def test_steps_that_take_longer_in_less_than_half_of_the_turns_are_a_loss() -> None:
+    # Two kernels that ran side by side run one after the other in every third step: no more kernel or idle time.
+    verdict = verdict_of(BEFORE, loop(3, step_ms=10.0, step_mean_ms=13.3, kernel_ms=8.0, gap_ms=2.0))
+    assert (verdict.outcome, row_of(verdict, M.STEP_MS).outcome) == (Outcome.REGRESSED, Outcome.PASSED)
+    assert verdict.reason.startswith("step_mean_ms rose 33 %")
+    assert verdict.loss_by is M.STEP_MEAN_MS
+
+
+@pytest.mark.parametrize(
+    ("median", "mean", "outcomes"),
+    [
+        pytest.param(11.0, 11.0, (Outcome.REGRESSED, None), id="both slower"),
+        pytest.param(9.0, 9.0, (Outcome.IMPROVED, None), id="both faster"),
+        pytest.param(10.0, 10.0, (Outcome.PASSED, Outcome.PASSED), id="neither"),
+        pytest.param(11.0, 10.0, (Outcome.REGRESSED, Outcome.PASSED), id="the median alone slower"),
+        pytest.param(9.0, 11.0, (Outcome.IMPROVED, Outcome.REGRESSED), id="faster, and now and then much slower"),
+        pytest.param(10.0, 9.0, (Outcome.PASSED, Outcome.IMPROVED), id="the mean alone faster"),
+        pytest.param(10.2, 10.2, (Outcome.INCONCLUSIVE, None), id="both open"),
+        pytest.param(11.0, 10.2, (Outcome.REGRESSED, None), id="open beside a loss"),
+        pytest.param(10.2, 11.0, (Outcome.INCONCLUSIVE, Outcome.REGRESSED), id="a loss beside what is open"),
+    ],
+)
+def test_the_mean_is_gated_where_the_median_does_not_tell_the_same(
+    median: float, mean: float, outcomes: tuple[Outcome | None, Outcome | None]
+) -> None:
+    now = loop(3, step_ms=median, step_mean_ms=mean, kernel_ms=8.0, gap_ms=2.0)
+    verdict = verdict_of(BEFORE, now)
+    rows = row_of(verdict, M.STEP_MS), row_of(verdict, M.STEP_MEAN_MS)
+    assert tuple(row.outcome for row in rows) == outcomes
+    if rows[1].outcome is None:
+        assert (rows[1].reason, rows[1].budget) == ("shown, not gated: step_ms tells", None)
+        assert rows[1].now == pytest.approx(mean, rel=1e-3)
+
+
+def test_a_budget_of_the_step_is_that_of_its_mean_unless_it_has_its_own() -> None:
+    now = loop(3, step_ms=10.0, step_mean_ms=10.6, kernel_ms=8.0, gap_ms=2.0)
+    assert row_of(verdict_of(BEFORE, now), M.STEP_MEAN_MS).outcome is Outcome.REGRESSED
+    wide = Terms(budgets={M.STEP_MS: 0.1})
+    assert row_of(verdict_of(BEFORE, now, wide), M.STEP_MEAN_MS).outcome is Outcome.PASSED
+    own = Terms(budgets={M.STEP_MS: 0.1, M.STEP_MEAN_MS: 0.02})
+    assert row_of(verdict_of(BEFORE, now, own), M.STEP_MEAN_MS).outcome is Outcome.REGRESSED
+
+
+def test_a_baseline_without_it_gates_as_before_and_says_that_it_is_new() -> None:
+    before = loop(10, step_ms=10.0, kernel_ms=8.0, gap_ms=2.0)
+    verdict = verdict_of(before, loop(3, step_ms=10.0, step_mean_ms=13.3, kernel_ms=8.0, gap_ms=2.0))
+    row = row_of(verdict, M.STEP_MEAN_MS)
+    assert (verdict.outcome, row.outcome, row.reason) == (Outcome.PASSED, None, "new, not gated: bless to gate it")
+
+
+# Waiting that something else made room for
+
+
+@pytest.mark.parametrize(
+    ("now", "by"),
+    [
+        pytest.param({"step_ms": 10.0, "kernel_ms": 7.0, "gap_ms": 3.0}, "as much", id="launch-bound, faster kernels"),
+        pytest.param({"step_ms": 6.0, "kernel_ms": 2.0, "gap_ms": 4.0}, "more", id="GPU-bound until now"),
+    ],
+)
+@pytest.mark.parametrize("with_mean", [True, False])
+@pytest.mark.parametrize("terms", [Terms(), Terms(plan=DUET_PLAN)], ids=["stored", "duet"])
+def test_idle_time_that_faster_kernels_leave_is_no_loss(
+    now: dict[str, float], by: str, *, with_mean: bool, terms: Terms
+) -> None:
+    told = now | ({"step_mean_ms": now["step_ms"]} if with_mean else {})
+    before = BEFORE if with_mean else loop(10, step_ms=10.0, kernel_ms=8.0, gap_ms=2.0)
+    if terms.plan is DUET_PLAN:
+        before = {metric: values[:3] for metric, values in before.items()}
+    verdict = verdict_of(before, loop(3, **told), terms)
+    row = row_of(verdict, M.GAP_MS)
+    size = {"as much": 10, "more": 20}[by]
+    assert (verdict.outcome, row.outcome) == (Outcome.IMPROVED, Outcome.PASSED)
+    made_room = f"steps take no longer for it: what else is in them fell by {by}"
+    assert row.reason.endswith(f"budget 1 %; {made_room}")
+    assert verdict.remarks == (f"gap_ms rose by {size} % of a step, and {made_room}",)
+    assert (verdict.loss_level, verdict.loss_by) == (None, None)
+
+
+def test_copies_that_faster_kernels_bare_are_no_loss() -> None:
+    before = loop(10, step_ms=10.0, kernel_ms=9.0, gap_ms=1.0, h2d_ms=4.0, h2d_exposed_ms=0.5)
+    now = loop(3, step_ms=7.5, kernel_ms=5.0, gap_ms=1.0, h2d_ms=4.0, h2d_exposed_ms=2.0)
+    verdict = verdict_of(before, now)
+    assert row_of(verdict, M.H2D_EXPOSED_MS).outcome is Outcome.PASSED
+    assert verdict.outcome is Outcome.IMPROVED
+
+
+@pytest.mark.parametrize(
+    ("now", "blamed"),
+    [
+        pytest.param({"step_ms": 11.0, "kernel_ms": 7.0, "gap_ms": 4.0}, {M.STEP_MS, M.GAP_MS}, id="a longer step"),
+        pytest.param({"step_ms": 10.0, "kernel_ms": 7.0, "gap_ms": 3.3}, {M.GAP_MS}, id="more than kernels gave up"),
+        pytest.param({"step_ms": 10.0, "kernel_ms": 9.0, "gap_ms": 1.0}, {M.KERNEL_MS}, id="longer kernels"),
+        pytest.param({"step_ms": 10.0, "kernel_ms": 8.0, "gap_ms": 2.4}, {M.GAP_MS}, id="nothing made room"),
+    ],
+)
+def test_whatever_else_grows_is_a_loss(now: dict[str, float], blamed: set[Metric]) -> None:
+    verdict = verdict_of(loop(10, step_ms=10.0, kernel_ms=8.0, gap_ms=2.0), loop(3, **now))
+    assert {row.metric for row in verdict.metrics if row.outcome is Outcome.REGRESSED} == blamed
+
+
+def test_a_mean_that_is_lost_excuses_nothing() -> None:
+    now = loop(3, step_ms=10.0, step_mean_ms=10.5, kernel_ms=7.0, gap_ms=3.0)
+    verdict = verdict_of(BEFORE, now)
+    lost = {row.metric for row in verdict.metrics if row.outcome is Outcome.REGRESSED}
+    assert lost == {M.STEP_MEAN_MS, M.GAP_MS}
+
+
+def test_where_a_part_of_the_step_is_not_known_of_all_runs_nothing_is_excused() -> None:
+    before = loop(10, step_ms=10.0, kernel_ms=8.0, gap_ms=2.0)
+    # Kernel time in not all of the runs, and none in the baseline.
+    now = loop(3, step_ms=10.0, kernel_ms=7.0, gap_ms=3.0)
+    assert row_of(verdict_of(before, {**now, M.KERNEL_MS: [7.0, None, 7.0]}), M.GAP_MS).outcome is Outcome.REGRESSED
+    assert row_of(verdict_of(loop(10, step_ms=10.0, gap_ms=2.0), now), M.GAP_MS).outcome is Outcome.REGRESSED
+
+
+def test_ranks_that_send_nothing_any_more_have_no_time_that_nccl_takes() -> None:
+    before = loop(10, step_ms=10.0, kernel_ms=6.0, gap_ms=2.0, nccl_ms=2.0, nccl_exposed_ms=2.0)
+    absent = {M.NCCL_MS: NO_NCCL, M.NCCL_EXPOSED_MS: NO_NCCL}
+    alone = measured(loop(3, step_ms=9.0, kernel_ms=6.0, gap_ms=3.0), absent=absent)
+    verdict = judge(blessed(before), alone, Terms()).verdict
+    assert row_of(verdict, M.GAP_MS).outcome is Outcome.PASSED
