@@ -12,6 +12,7 @@ from typing import Final
 
 from perfgate.explain.breakdown import breakdown_of, kept
 from perfgate.judge.forecast import expected_smallest
+from perfgate.judge.pace import told_of_pace
 from perfgate.judge.rows import Terms, judge_rows
 from perfgate.judge.speeds import plainly_differ
 from perfgate.judge.stages import STORED_PLAN
@@ -221,6 +222,13 @@ def why_not_alike(baseline: Baseline, result: Result) -> tuple[str, ...]:
     if then_drawn is not None and now_drawn is not None and abs(now_drawn - then_drawn) > processes:
         found.append(f"{then_drawn} ranges matched the pattern of the steps, {now_drawn} do")
     return tuple(found)
+
+
+def worth_knowing(baseline: Baseline, newest: Result) -> tuple[str, ...]:
+    """Say in sentences what to know of a baseline beside its numbers; `newest` is the last result that it is of."""
+    pace = told_of_pace(newest.runs)
+    told = (why_no_duet(baseline, uncommitted=newest.uncommitted), "" if pace is None else f"{pace}.")
+    return tuple(sentence for sentence in told if sentence)
 
 
 def why_no_duet(baseline: Baseline, *, uncommitted: Sequence[str] = ()) -> str:

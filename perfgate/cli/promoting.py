@@ -53,7 +53,7 @@ def bless(workloads: tuple[str, ...], reason: str, *, accept_regression: bool, o
     in_ci = os.environ.get("CI", "").lower() in {"1", "true", "yes"}
 
     budgets: dict[str, Mapping[Metric, float]] = {}
-    uncommitted: dict[str, Sequence[str]] = {}
+    remarks: dict[str, Sequence[str]] = {}
 
     def plan(name: str) -> tuple[Baseline | None, Baseline]:
         results = _blessable(here.store, name)
@@ -66,14 +66,13 @@ def bless(workloads: tuple[str, ...], reason: str, *, accept_regression: bool, o
                 "pytest --perfgate",
             )
         budgets[name] = {**here.settings.budgets, **results[0].workload.budgets}
-        uncommitted[name] = results[0].uncommitted
         old = here.store.baselines.load(results[0].machine.slug, name)
         at = datetime.now(UTC)
         if occasion:
             return old, blessing.add_occasion(
                 results, old, reason=reason, by=by, at=at, commit=commit, in_ci=in_ci, allow_ci=allow_ci
             )
-        return old, blessing.bless(
+        new = blessing.bless(
             results,
             old,
             reason=reason,
@@ -86,6 +85,8 @@ def bless(workloads: tuple[str, ...], reason: str, *, accept_regression: bool, o
             in_ci=in_ci,
             allow_ci=allow_ci,
         )
+        remarks[name] = blessing.worth_knowing(new, results[0])
+        return old, new
 
     planned = _all_or_nothing(names, plan)
     for _, new in planned:
@@ -103,7 +104,7 @@ def bless(workloads: tuple[str, ...], reason: str, *, accept_regression: bool, o
                 width=width,
                 colour=colour,
                 costs=costs,
-                remark=blessing.why_no_duet(new, uncommitted=uncommitted[new.workload]),
+                remarks=remarks[new.workload],
                 path=shown,
             )
         )

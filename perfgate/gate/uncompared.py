@@ -9,7 +9,7 @@ from perfgate.gate.comparable import verdict_of
 from perfgate.gate.endings import Ended, OtherSteps
 from perfgate.gate.terms import Checked
 from perfgate.gate.underway import Underway
-from perfgate.judge.pace import pace_changed
+from perfgate.judge.pace import told_of_pace
 from perfgate.judge.words import bless_command
 from perfgate.model.baseline import FEWEST_RUNS, Baseline
 from perfgate.model.metric import METRICS
@@ -25,7 +25,7 @@ def measure_alone(underway: Underway, verdict: Verdict) -> Checked:
         underway.make_run(wanted)
     few = f"Gate with --perfgate-runs={FEWEST_RUNS}: a baseline needs as many, and gates of the same code are joined. "
     enough = len(underway.runs) >= FEWEST_RUNS
-    changed = pace_changed(underway.runs)
+    changed = told_of_pace(underway.runs)
     measured = {
         "remarks": (*verdict.remarks, *(() if changed is None else (changed,))),
         "runs": len(underway.runs),

@@ -1,4 +1,4 @@
-"""Whether a loop's pace changes for good within its measured steps; it decides nothing, and knows no baseline."""
+"""Whether a loop's pace changes for good within its measured steps, or is slow at first; it decides nothing."""
 
 from __future__ import annotations
 
@@ -21,9 +21,51 @@ MOSTLY: Final = 0.95
 """Share of the pairs of a period of either pace in which that of the slower one is longer."""
 MOST_PLACES: Final = 100
 """At which a change is looked for."""
+SLOW: Final = 2.0
+"""A step at the start is slow from so many times the median of those after it on."""
+BEYOND_ALL: Final = 1.25
+"""And from so many times the longest of these: what comes now and then comes first by chance."""
 _POWER_CAP: Final = "SW power cap"
 _DROPPED: Final = 2
 """Steps before the one that ends the first period kept."""
+
+
+def told_of_pace(runs: Sequence[Run]) -> str | None:
+    """Say how the pace of the measured steps is not one pace, as a sentence without full stop; None where it is one."""
+    return pace_changed(runs) or slow_start(runs)
+
+
+def slow_start(runs: Sequence[Run]) -> str | None:
+    """Say that the first measured steps of every run are far slower than all others; None if not.
+
+    One step alone is slow by chance, also the first: of 8024 windows of a launch-bound loop 1.6 to 2.3 % began with one
+    of more than 1.25 times the median, and longer than all of the later half (`benchmarks/moods`). Not in every run.
+    """
+    looked_at = [run for run in runs if run.begins is None]
+    found = [told for run in looked_at if (told := _start(run)) is not None]
+    if len(found) < max(FEWEST_RUNS, len(looked_at)):
+        return None
+    longest, usual, last = sorted(found)[len(found) // 2]
+    upto = max(last for _, _, last in found)
+    return (
+        f"The first measured steps take longer than all others, in {len(found)} of {plural(len(runs), 'run')}: up to "
+        f"{milliseconds(longest)} ms, the others {milliseconds(usual)} ms, until step {last}. If that is work which is "
+        f"done once, raise warmup by at least {upto}"
+    )
+
+
+def _start(run: Run) -> tuple[float, float, int] | None:
+    """The longest step of a slow start and the median of the others, in ms, and the last slow step; None without."""
+    periods = run.processes[0].periods_ms if run.processes else ()
+    if len(periods) < 2 * SHORTEST:
+        return None
+    slow = 0
+    for period in periods[: len(periods) // 2]:
+        rest = periods[slow + 1 :]
+        if period <= max(SLOW * median(rest), BEYOND_ALL * max(periods[len(periods) // 2 :])):
+            break
+        slow += 1
+    return (max(periods[:slow]), median(periods[slow:]), slow + _DROPPED) if slow else None
 
 
 def pace_changed(runs: Sequence[Run]) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from perfgate.judge.compare import middle
-from perfgate.judge.pace import pace_changed
+from perfgate.judge.pace import told_of_pace
 from perfgate.judge.rows import Rows
 from perfgate.judge.words import amount
 from perfgate.model.baseline import Baseline
@@ -22,7 +22,7 @@ def remarks(judged: Rows, baseline: Baseline, runs: Sequence[Run]) -> tuple[str,
     moved = clock_moved(baseline, runs)
     if moved is not None:
         told.append(f"{moved}: kernel time follows it")
-    changed = pace_changed(runs)
+    changed = told_of_pace(runs)
     return tuple(told) if changed is None else (*told, changed)
 
 

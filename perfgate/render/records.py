@@ -109,7 +109,7 @@ def bless_text(
     width: int,
     colour: bool,
     costs: str = "",
-    remark: str = "",
+    remarks: Sequence[str] = (),
     path: str | None = None,
 ) -> str:
     """Return what a blessing changes. `rows` are its differences, `costs` what its number of runs costs."""
@@ -144,7 +144,7 @@ def bless_text(
         page.prose(_told_anchor(new.anchor.step_ms, new), label="anchor")
     if costs:
         page.prose(costs, label="runs")
-    if remark:
+    for remark in remarks:
         page.prose(remark, label="remark", style="yellow")
     if path is not None:
         page.line(Cell(text="file".ljust(12), style="dim"), inert(path, longest=1000), indent=2)

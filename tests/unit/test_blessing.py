@@ -160,6 +160,30 @@ def test_a_baseline_that_no_gate_can_run_again_says_so(commits: Sequence[Commit 
     assert blessing.why_no_duet(made.model_copy(update={"occasions": occasions})) == told
 
 
+def test_what_is_worth_knowing_of_a_baseline_is_told_with_it() -> None:
+    made, result = records.baseline(), records.result()
+    assert blessing.worth_knowing(made, result) == ()
+    slow = tuple(
+        run.model_copy(
+            update={
+                "processes": tuple(
+                    one.model_copy(update={"periods_ms": (300.0, *[10.0] * 17)}) for one in run.processes
+                )
+            }
+        )
+        for run in result.runs
+    )
+    nowhere = tuple(occasion.model_copy(update={"commit": None}) for occasion in made.occasions)
+    told = blessing.worth_knowing(
+        made.model_copy(update={"occasions": nowhere}), result.model_copy(update={"runs": slow})
+    )
+    assert [sentence.split(",")[0] for sentence in told] == [
+        "It was not measured at a commit",
+        "The first measured steps take longer than all others",
+    ]
+    assert told[1].endswith("raise warmup by at least 3.")
+
+
 def test_a_baseline_of_uncommitted_changes_names_them() -> None:
     made = records.baseline()
     dirty = made.occasions[0].model_copy(update={"commit": Commit(sha="a" * 40, dirty=True)})

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.judging import MOMENT
 
-from perfgate.judge.pace import pace_changed
+from perfgate.judge.pace import pace_changed, slow_start, told_of_pace
 from perfgate.model.machine import Conditions, GpuCondition
 from perfgate.model.metric import Metric
 from perfgate.model.sample import ProcessSample, Run
@@ -90,3 +90,52 @@ def test_of_a_very_long_run_the_place_is_found_within_a_hundredth() -> None:
     assert told is not None
     step = int(told.partition("from step ")[2].split()[0])
     assert abs(step - 7779) <= 100
+
+
+# A slow start
+
+
+@pytest.mark.parametrize(
+    ("start", "last"), [pytest.param([300.0], 3, id="one step"), pytest.param([300.0, 200.0, 90.0], 5, id="three")]
+)
+def test_first_steps_that_are_slow_in_every_run_are_told_with_what_to_raise(start: list[float], last: int) -> None:
+    assert slow_start([run([*start, *[10.0] * 17])] * 3) == (
+        "The first measured steps take longer than all others, in 3 of 3 runs: up to 300 ms, the others 10 ms, until "
+        f"step {last}. If that is work which is done once, raise warmup by at least {last}"
+    )
+
+
+def test_the_warmup_is_to_outlast_the_longest_start() -> None:
+    told = slow_start([run([*[300.0] * slow, *[10.0] * 17]) for slow in (1, 4, 2)])
+    assert told is not None
+    assert told.endswith("until step 4. If that is work which is done once, raise warmup by at least 6")
+
+
+@pytest.mark.parametrize(
+    "periods",
+    [
+        pytest.param([[300.0, *[10.0] * 17], [10.0] * 18, [300.0, *[10.0] * 17]], id="not in every run"),
+        pytest.param([[300.0, *[10.0] * 17]], id="one run"),
+        pytest.param([[19.0, *[10.0] * 17]] * 3, id="not far slower"),
+        pytest.param([[30.0, *[10.0] * 11, 25.0, *[10.0] * 5]] * 3, id="nearly as slow later"),
+        pytest.param([[10.0, 300.0, *[10.0] * 16]] * 3, id="not the first"),
+        pytest.param([[300.0, *[10.0] * 8]] * 3, id="too few to compare with"),
+        pytest.param([[]] * 3, id="no period"),
+    ],
+)
+def test_a_start_that_may_be_chance_or_the_loops_own_is_not_told(periods: list[list[float]]) -> None:
+    assert slow_start([run(one) for one in periods]) is None
+
+
+def test_a_run_of_no_process_and_the_turns_of_a_duet_have_no_start() -> None:
+    empty = run([10.0] * 9).model_copy(update={"processes": ()})
+    assert slow_start([empty] * 3) is None
+    assert slow_start([run([300.0, *[10.0] * 17], begins=True)] * 3) is None
+
+
+def test_a_pace_that_changes_for_good_is_told_rather_than_a_slow_start() -> None:
+    told = told_of_pace([run([300.0] * 8 + [10.0] * 10)] * 3)
+    assert told is not None
+    assert told.startswith("The pace changes")
+    assert told_of_pace([run([300.0, *[10.0] * 17])] * 3) == slow_start([run([300.0, *[10.0] * 17])] * 3)
+    assert told_of_pace([run([10.0] * 18)] * 3) is None
