@@ -77,16 +77,22 @@ def unplaced(process: Process) -> dict[Table, int]:
 
     A CPU that runs ahead has closed the steps by the time their work runs; only the calls tell then whose it is.
     """
+    return {table: outside for table, (outside, held) in ran_outside(process).items() if outside > MOST_OUTSIDE * held}
+
+
+def ran_outside(process: Process) -> dict[Table, tuple[int, int]]:
+    """Operations of each table that no call links to a step and that ran outside of all; of how many since the first.
+
+    They count nowhere.
+    """
     steps, segments, totals = process.steps, process.segments, process.totals
     if steps.whole:
         return {}
     since = _since(process)
-    found = {}
-    for table, lacking in totals.without_call.items():
-        outside = int(lacking[since & (segments.step < 0)].sum())
-        if outside > MOST_OUTSIDE * int(totals.launched_by_calls[table][since].sum()):
-            found[table] = outside
-    return found
+    return {
+        table: (int(lacking[since & (segments.step < 0)].sum()), int(totals.launched_by_calls[table][since].sum()))
+        for table, lacking in totals.without_call.items()
+    }
 
 
 def _since(process: Process) -> Flags:

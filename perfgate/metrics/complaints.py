@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from perfgate.metrics.absent import MOST_LOST, untimed, why_unplaced
+from perfgate.metrics.absent import MOST_LOST, ran_outside, unplaced, untimed, why_unplaced
 from perfgate.metrics.devices import Devices, devices_of
 from perfgate.metrics.process import Process
 from perfgate.metrics.steps import Steps
@@ -22,6 +22,10 @@ FEW_UNTIMED: Final = 2
 """So many GPU operations may lack their times, as long as they are no more than `MOST_UNTIMED` of all."""
 MOST_UNTIMED: Final = 0.005
 """Half of kernel time's default budget."""
+FEW_UNPLACED: Final = 2
+"""So many of a table's operations may belong to no step that is known, if they are no more than `MOST_UNPLACED`."""
+MOST_UNPLACED: Final = 0.005
+"""Half of kernel time's default budget; of the captures of `tests/golden/data` none has any."""
 MOST_BEFORE_CALL: Final = 0.01
 """Share of the steps' GPU operations that may begin before their calls; and of the steps' time, all together."""
 MOST_COPIES_LOST: Final = 0.05
@@ -54,6 +58,7 @@ def complaints(
     if (first := unsettled(process)) is not None:
         yield first
     yield from _lost(process)
+    yield from _unplaced(process)
     yield from _without_times(process)
     yield from _overtaken(process, values.get(Metric.STEP_MS))
     yield from _empty(process, values)
@@ -154,6 +159,18 @@ def _lost(process: Process) -> Iterator[str]:
             f"of {totals.copying} calls that copy in the steps the capture lacks the copies of {totals.copies_lost}: "
             "the profiler was stopped before they had ended, or lost them; synchronise before it stops"
         )
+
+
+def _unplaced(process: Process) -> Iterator[str]:
+    """Say that some operations count nowhere; where they are many, their metrics are absent."""
+    absent = unplaced(process)
+    for table, (outside, held) in ran_outside(process).items():
+        few = max(MOST_LOST * held, min(FEW_UNPLACED, MOST_UNPLACED * held))
+        if outside > few and table not in absent:
+            yield (
+                f"of {held} {table.value} since the first step {plural(outside, 'has', 'have')} no API call in the "
+                "capture and ran outside all steps, so that they would count nowhere: run it again"
+            )
 
 
 def _without_times(process: Process) -> Iterator[str]:

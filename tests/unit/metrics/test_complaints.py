@@ -141,10 +141,40 @@ def test_launches_into_a_graph_that_is_being_recorded_have_no_kernel_to_lose() -
     assert only(recorded).complaints == ()
 
 
-def test_kernels_that_no_call_is_known_of_are_not_missed() -> None:
+def test_kernels_that_no_call_is_known_of_are_not_missed_but_those_that_count_nowhere_are() -> None:
     whole = draw(AHEAD)
     unlinked = dataclasses.replace(whole.kernels, correlation=np.full_like(whole.kernels.correlation, -1))
-    assert only(dataclasses.replace(whole, kernels=unlinked)).complaints == ()
+    assert only(dataclasses.replace(whole, kernels=unlinked)).complaints == (
+        (
+            "of 5 kernels and CUDA graphs since the first step 1 has no API call in the capture and ran outside all "
+            "steps, so that they would count nowhere: run it again"
+        ),
+    )
+
+
+@pytest.mark.parametrize(("lost", "is_told"), [(0, False), (2, False), (3, True), (200, True), (300, False)])
+def test_kernels_between_the_steps_whose_calls_were_lost_count_nowhere(lost: int, is_told: bool) -> None:
+    # Two a step; the second runs when its step's range is over. From a quarter on nothing is known, and nothing told.
+    starts = [10_000 * k for k in range(1, 501)]
+    sample = only(
+        build(
+            ranges=[Range(start=at, end=at + 5_000) for at in starts],
+            calls=[
+                Call(start=at + 10 * which, end=at + 10 * which + 5, correlation=2 * k + which)
+                for k, at in enumerate(starts)
+                for which in (0, 1)
+                if not (which and k >= len(starts) - lost)
+            ],
+            kernels=[
+                Op(start=at + 100 + 6_000 * which, end=at + 3_000 + 6_000 * which, correlation=2 * k + which)
+                for k, at in enumerate(starts)
+                for which in (0, 1)
+            ],
+        )
+    )
+    told = [text for text in sample.complaints if text.startswith("of 1000 kernels and CUDA graphs since the first")]
+    assert bool(told) == is_told
+    assert (Metric.KERNEL_MS in sample.absent) == (lost == 300)
 
 
 def test_a_capture_that_lacks_copies_is_no_run() -> None:
