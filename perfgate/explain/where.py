@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from perfgate.explain.names import brief, one_line
-from perfgate.model.metric import METRICS, Metric
+from perfgate.model.metric import METRICS, PERIODS, Metric
 from perfgate.model.sample import OUTSIDE_RANGES
 from perfgate.model.verdict import Attribution, Axis, Part
 
@@ -16,6 +16,8 @@ LEAST_SHARE: Final = 0.05
 """A part whose share of the whole is smaller is not worth its name."""
 WHOLE: Final = 0.99
 """From this share on, the named parts are the whole of it."""
+IN_TURN: Final = ", for which no kernel, copy or idle time tells: what ran side by side may run in turn"
+"""Of a step that takes longer, while all that it is made of does not."""
 MORE_THAN_IT: Final = 1.1
 """From this share on, they are so much more that what moved the other way has to be named."""
 
@@ -25,12 +27,14 @@ def where(attributions: Sequence[Attribution]) -> Mapping[Metric, str]:
 
     At most three parts of an axis are named that moved the way the whole did; where ranges are more than the whole,
     the largest that moved the other way as well; and what no range accounts for, where that is more than the whole. A
-    metric without such a part has no entry.
+    metric without such a part has no entry, but for a step that takes longer.
     """
     told: dict[Metric, str] = {}
     for metric in dict.fromkeys(one.metric for one in attributions):
         own = [one for one in attributions if one.metric is metric]
         sentences = [_tell(one, parts) for one in own if (parts := largest(one))]
+        if not sentences and metric in PERIODS and own[0].change > 0:
+            sentences = [IN_TURN]
         if sentences:
             unit = METRICS[metric].unit
             told[metric] = "".join([_number(own[0].change), f" {unit}" if unit else "", *sentences])

@@ -14,7 +14,7 @@ from typing import Final
 from perfgate.judge.clocks import ClockJudgement
 from perfgate.judge.compare import middle
 from perfgate.judge.counts import CountJudgement, same
-from perfgate.judge.whole import NO_LOSS, MeanSteps, mean_steps
+from perfgate.judge.whole import BARE, NO_LOSS, MeanSteps, mean_steps
 from perfgate.judge.words import amount, percent
 from perfgate.model.baseline import Baseline
 from perfgate.model.metric import EXPOSED, Metric
@@ -104,17 +104,16 @@ class GraphsForLaunches:
 
     def _kernels(self, judged: ClockJudgement, *, step: Outcome, mean_step: ClockJudgement) -> ClockJudgement:
         row, mean = judged.row, mean_step.row
-        bare = {"low": None, "high": None, "budget": None, "p_value": None, "smallest": None}
         rose = row.change is None or row.change > 0
         # Where step_ms itself tells of a loss, or may, there is no more to ask.
         if rose and step in NO_LOSS and mean.outcome not in NO_LOSS:
             if mean.outcome is Outcome.REGRESSED:
                 return judged
             reason = f"{WITH_ALL_BETWEEN} {mean.reason}"
-            row = row.model_copy(update={**bare, "outcome": Outcome.INCONCLUSIVE, "reason": reason})
+            row = row.model_copy(update={**BARE, "outcome": Outcome.INCONCLUSIVE, "reason": reason})
             return replace(mean_step, row=row, rule=replace(mean_step.rule, metric=row.metric), level=None)
         reason = f"shown, not gated: {IN_GRAPHS}, and step_ms is what tells"
-        row = row.model_copy(update={**bare, "outcome": None, "reason": reason})
+        row = row.model_copy(update={**BARE, "outcome": None, "reason": reason})
         moved = "" if row.change is None else f"{'rose' if rose else 'fell'} {percent(abs(row.change))} % and "
         return ClockJudgement(row=row, rule=judged.rule, remark=f"{row.metric} {moved}is {reason}")
 

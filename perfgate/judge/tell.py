@@ -120,13 +120,17 @@ def _moved(row: MetricVerdict) -> str:
 
 
 def _worst(rows: Sequence[MetricVerdict]) -> MetricVerdict:
-    """Return the row that says most: counts before clocks, as they are exact; then by size, in budgets for clocks."""
+    """Return the row that says most: counts before clocks, as they are exact; then by size, in budgets for clocks.
 
-    def size(row: MetricVerdict) -> tuple[bool, float]:
+    What is not judged by its own interval, which another clock keeps open, comes last.
+    """
+
+    def size(row: MetricVerdict) -> tuple[bool, bool, float]:
         is_count = METRICS[row.metric].kind is Kind.COUNT
+        is_own = is_count or row.change is None or row.low is not None
         reach = row.high if row.outcome is Outcome.INCONCLUSIVE and not is_count else row.change
         change = math.inf if reach is None else abs(reach)
-        return is_count, change if is_count else change / (row.budget or _NEXT_TO_NOTHING)
+        return is_count, is_own, change if is_count else change / (row.budget or _NEXT_TO_NOTHING)
 
     return max(rows, key=size)
 

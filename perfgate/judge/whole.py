@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -16,9 +16,13 @@ from perfgate.model.sample import NO_NCCL, Run
 MeanSteps = tuple[Sequence[float], Sequence[float]]
 """What a step takes in the mean, in ms: of each blessed run, and of each of these."""
 
-NO_LOSS: Final = (Outcome.PASSED, Outcome.IMPROVED)
+NO_LOSS: Final = frozenset({Outcome.PASSED, Outcome.IMPROVED})
+BARE: Final[Mapping[str, None]] = dict.fromkeys(("low", "high", "budget", "p_value", "smallest"))
+"""What a row does not tell whose clock is not judged by its own numbers."""
 _LEFT_OVER: Final = frozenset({Metric.GAP_MS, *EXPOSED})
 """Time in which a GPU waits for something else to end: it grows by itself where that something gets faster."""
+_MADE_ROOM: Final = 0.5
+"""Share of what waiting grew by that a whole step may have grown by: of more, nothing else gave it up."""
 
 
 def mean_steps(baseline: Baseline, runs: Sequence[Run]) -> MeanSteps | None:
@@ -53,8 +57,7 @@ def beside_median(mean: ClockJudgement, median: Outcome | None) -> ClockJudgemen
     is_open_beside_a_loss = (told, median) == (Outcome.INCONCLUSIVE, Outcome.REGRESSED)
     if told is Outcome.PASSED or (told is not median and not is_open_beside_a_loss):
         return mean
-    bare = {"low": None, "high": None, "budget": None, "p_value": None, "smallest": None}
-    row = mean.row.model_copy(update={**bare, "outcome": None, "reason": f"shown, not gated: {Metric.STEP_MS} tells"})
+    row = mean.row.model_copy(update={**BARE, "outcome": None, "reason": f"shown, not gated: {Metric.STEP_MS} tells"})
     return replace(mean, row=row, level=None, may_be_modes=False)
 
 
@@ -69,21 +72,26 @@ def displaced(
     """Let waiting pass that something else of the step made room for: no step takes longer, in the median or the mean.
 
     Kernels that get faster leave idle what the CPU needs in any case, and bare the copies that they hid. So where
-    waiting grew, the mean step is judged as it is, held against the same budget; and the steps' own rows, of which
-    `outcome_of` tells, must be shown to have lost nothing.
+    waiting grew, and the mean step by half as much at most, that is judged as waiting is, against the same budget; and
+    the steps' own rows, of which `outcome_of` tells, must be shown to have lost nothing. While that is open, this is.
     """
     row = judged.row
-    if row.metric not in _LEFT_OVER or row.outcome not in (Outcome.REGRESSED, Outcome.INCONCLUSIVE):
-        return judged
-    if steps is None or row.change is None or row.change <= 0 or outcome_of(Metric.STEP_MS) not in NO_LOSS:
-        return judged
-    if outcome_of(Metric.STEP_MEAN_MS) not in (*NO_LOSS, None):
+    if steps is None or row.metric not in _LEFT_OVER or row.outcome not in (Outcome.REGRESSED, Outcome.INCONCLUSIVE):
         return judged
     whole = judge_clock(rule, *steps, step_ms=step_ms)
-    if whole.row.outcome not in NO_LOSS:
+    rose, longer = row.change or 0.0, whole.row.change
+    if longer is None or rose <= 0 or longer > _MADE_ROOM * rose:
         return judged
-    more = "more" if whole.row.outcome is Outcome.IMPROVED else "as much"
-    made_room = f"steps take no longer for it: what else is in them fell by {more}"
-    row = row.model_copy(update={"outcome": Outcome.PASSED, "reason": f"{row.reason}; {made_room}"})
-    remark = f"{row.metric} rose by {percent(row.change or 0.0)} % of a step, and {made_room}"
-    return replace(judged, row=row, level=None, may_be_modes=False, remark=remark)
+    mean = outcome_of(Metric.STEP_MEAN_MS)
+    outcomes = {outcome_of(Metric.STEP_MS), whole.row.outcome, *([] if mean is None else [mean])}
+    if outcomes <= NO_LOSS:
+        more = "more" if whole.row.outcome is Outcome.IMPROVED else "as much"
+        made_room = f"steps take no longer for it: what else is in them fell by {more}"
+        row = row.model_copy(update={"outcome": Outcome.PASSED, "reason": f"{row.reason}; {made_room}"})
+        remark = f"{row.metric} rose by {percent(rose)} % of a step, and {made_room}"
+        return replace(judged, row=row, level=None, may_be_modes=False, remark=remark)
+    if row.outcome is Outcome.INCONCLUSIVE or not outcomes <= {*NO_LOSS, Outcome.INCONCLUSIVE}:
+        return judged
+    reason = f"rose by {percent(rose)} % of a step, for which something else in it made room; of a whole step:"
+    row = row.model_copy(update={**BARE, "outcome": Outcome.INCONCLUSIVE, "reason": f"{reason} {whole.row.reason}"})
+    return replace(whole, row=row, level=None)

@@ -134,6 +134,18 @@ def test_a_metric_that_moved_is_told_by_range(
     assert told(ranges(before), ranges(now), verdict(row)) == {row.metric: text}
 
 
+@pytest.mark.parametrize("step", [M.STEP_MS, M.STEP_MEAN_MS])
+@pytest.mark.parametrize("gap_ms", [0.3, 0.5])
+def test_a_step_that_takes_longer_while_no_part_of_it_does_is_told_so(step: Metric, gap_ms: float) -> None:
+    before = ranges({"train": {M.GAP_MS: 0.5, M.KERNEL_MS: 2.0}})
+    now = ranges({"train": {M.GAP_MS: gap_ms, M.KERNEL_MS: 2.0}})
+    parts = (moved(M.KERNEL_MS, 2.0, 2.0, Outcome.PASSED), moved(M.GAP_MS, 0.5, gap_ms, Outcome.PASSED))
+    text = "+0.3 ms, for which no kernel, copy or idle time tells: what ran side by side may run in turn"
+    assert told(before, now, verdict(moved(step, 1.5, 1.8), *parts)) == {step: text}
+    # What takes less needs no such word.
+    assert told(before, now, verdict(moved(step, 1.8, 1.8, Outcome.IMPROVED), *parts)) == {}
+
+
 def test_step_time_is_told_by_the_kernel_and_idle_time_of_ranges() -> None:
     before = ranges({"data_load": {M.GAP_MS: 0.5, M.KERNEL_MS: 0.0}, "forward": {M.GAP_MS: 0.0, M.KERNEL_MS: 9.0}})
     now = ranges({"data_load": {M.GAP_MS: 2.3, M.KERNEL_MS: 0.0}, "forward": {M.GAP_MS: 0.0, M.KERNEL_MS: 9.2}})
