@@ -13,7 +13,7 @@ from perfgate.judge.graphs import GraphsForLaunches, graphs_for_launches
 from perfgate.judge.stages import STORED_PLAN, Plan
 from perfgate.judge.whole import beside_median, displaced, mean_steps
 from perfgate.model.baseline import Baseline, BlessedRun
-from perfgate.model.metric import COUNTS, GATED_CLOCKS, METRICS, Basis, ClockSpec, Metric
+from perfgate.model.metric import COUNTS, GATED_CLOCKS, METRICS, PERIODS, Basis, ClockSpec, Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import NO_NCCL, Run, why_absent
 from perfgate.model.verdict import MetricVerdict
@@ -143,7 +143,7 @@ def judge_rows(baseline: Baseline, runs: Sequence[Run], terms: Terms) -> Rows:
     came = graphs_for_launches(baseline, runs)
     mean_step = None if came is None else _mean_step(came, baseline, terms, clocks=sharing)
     # Of a loop that is known to use no GPU, or whose GPU was not traced, each row would say the same.
-    on_gpu = any(one.values.keys() - {Metric.STEP_MS, *_CALLS} for run in runs for one in run.processes)
+    on_gpu = any(one.values.keys() - {*PERIODS, *_CALLS} for run in runs for one in run.processes)
     for metric, spec in METRICS.items():
         blessed = baseline.values(metric)
         found = [value for run in runs if (value := _value(run, metric, blessed)) is not None]
@@ -171,7 +171,7 @@ def judge_rows(baseline: Baseline, runs: Sequence[Run], terms: Terms) -> Rows:
             why_no_step = why_absent(runs, Metric.STEP_MS)
             clock = judge_clock(rule, blessed, found, step_ms=step_ms, why_no_step=why_no_step)
             if metric is Metric.STEP_MEAN_MS:
-                clock = beside_median(clock, judged.outcome_of(Metric.STEP_MS))
+                clock = beside_median(clock, judged.outcome_of(Metric.STEP_MS), on_gpu=on_gpu)
             clock = displaced(clock, steps, rule=rule, step_ms=step_ms, outcome_of=judged.outcome_of)
             if came is not None:
                 clock = came.clock(clock, step=judged.outcome_of(Metric.STEP_MS), mean_step=mean_step)

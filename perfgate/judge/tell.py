@@ -259,7 +259,7 @@ def _runs_needed(clocks: Sequence[ClockJudgement], runs: int, plan: Plan) -> int
                 clock.comparison.with_more_runs(more, of_baseline=more if plan.is_duet else 0),
             )
             for clock in clocks
-            if clock.comparison is not None
+            if clock.comparison is not None and clock.row.outcome is not None
         ]
         if any(rule.fails(comparison, runs=wanted, separated=False) for rule, comparison in then):
             return wanted

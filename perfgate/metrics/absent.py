@@ -26,7 +26,7 @@ MOST_OUTSIDE: Final = 0.25
 """Share of a table's operations that may lack a call and have run outside the steps before the others mean nothing."""
 
 _FROM_CALLS: Final = (Metric.LAUNCHES, Metric.GRAPH_LAUNCHES, Metric.SYNCS)
-_FROM_OPERATIONS: Final = tuple(metric for metric in METRICS if metric not in (*_FROM_CALLS, Metric.STEP_MS))
+_FROM_OPERATIONS: Final = tuple(metric for metric in METRICS if metric not in (*_FROM_CALLS, *PERIODS))
 _NCCL: Final = (Metric.NCCL_MS, Metric.NCCL_EXPOSED_MS)
 _FROM_KERNELS: Final = (Metric.KERNEL_MS, Metric.GAP_MS, Metric.NCCL_MS, *EXPOSED)
 _FROM_COPIES: Final = (
@@ -53,7 +53,7 @@ def why_absent(process: Process, devices: Devices) -> dict[Metric, str]:
     elif not np.median(process.periods_ms):
         absent[Metric.GAP_MS] = "the median period is 0 ms, of which no share is idle"
     if why := why_unplaced(process):
-        absent = dict.fromkeys((Metric.STEP_MS, *_FROM_OPERATIONS), why)
+        absent = dict.fromkeys((*PERIODS, *_FROM_OPERATIONS), why)
     else:
         for table, outside in unplaced(process).items():
             absent |= dict.fromkeys(_FROM_LAUNCHES[table], _outside(outside, table.value))

@@ -148,7 +148,8 @@ def _attributable(
 
     `idle` is of each device whose gaps count; none where these were not measured. `exposed` is of each device used.
     The step itself is taken apart only where no device is: its ranges' time on the CPU is all it is made of then. It
-    is that of the steps of about median length: what only some longer ones do is no part of it.
+    is that of the steps of about median length, of which what only some longer ones do is no part; of the mean step,
+    that of all.
     """
     segments, windows = process.segments, process.windows
     inside = segments.turn >= 0
@@ -173,4 +174,6 @@ def _attributable(
         by_segment[Metric.GAP_MS] = (reduce(np.add, gaps), windows.steps)
     if not exposed and Metric.STEP_MS in values and (typical := process.typical) is not None:
         by_segment[Metric.STEP_MS] = (time_by_segment(segments, typical), typical.steps)
+        if windows is not None:
+            by_segment[Metric.STEP_MEAN_MS] = (time_by_segment(segments, windows), float(windows.periods))
     return by_segment

@@ -98,7 +98,7 @@ _ROWS = (
         metric=Metric.STEP_MEAN_MS,
         kind=Kind.CLOCK,
         unit="ms",
-        meaning="mean period between step completions, of steps that use a GPU",
+        meaning="mean period between step completions",
         clock=ClockSpec(basis=Basis.LOG, budget=0.02, prior_sd=0.005, occasion_sd=0.005),
     ),
     MetricSpec(

@@ -38,7 +38,7 @@ class RangeSample(Record):
     """Time between push and pop, children included."""
     values: Mapping[Metric, float] = {}
     """All that were measured, step_ms only of steps that use no GPU, where it is the range's own time on the CPU in
-    those of about median length.
+    those of about median length, as step_mean_ms is in all.
 
     In older baselines without that, and without what nothing hides: it is unknown there.
     """

@@ -72,6 +72,27 @@ def test_the_mean_is_gated_where_the_median_does_not_tell_the_same(
         assert rows[1].now == pytest.approx(mean, rel=1e-3)
 
 
+@pytest.mark.parametrize(
+    ("median", "mean", "outcomes", "why"),
+    [
+        pytest.param(10.0, 14.0, (Outcome.PASSED, Outcome.REGRESSED), "", id="every n-th step longer"),
+        pytest.param(10.0, 10.2, (Outcome.PASSED, None), "a busy host moves it", id="open"),
+        pytest.param(10.0, 9.0, (Outcome.PASSED, None), "a busy host moves it", id="faster"),
+        pytest.param(10.0, 10.0, (Outcome.PASSED, None), "step_ms tells", id="neither"),
+        pytest.param(11.0, 11.0, (Outcome.REGRESSED, None), "step_ms tells", id="both slower"),
+    ],
+)
+def test_without_a_gpu_only_a_loss_of_the_mean_counts(
+    median: float, mean: float, outcomes: tuple[Outcome | None, Outcome | None], why: str
+) -> None:
+    verdict = verdict_of(loop(10, step_ms=10.0, step_mean_ms=10.0), loop(3, step_ms=median, step_mean_ms=mean))
+    rows = row_of(verdict, M.STEP_MS), row_of(verdict, M.STEP_MEAN_MS)
+    assert tuple(row.outcome for row in rows) == outcomes
+    assert verdict.outcome is (Outcome.REGRESSED if Outcome.REGRESSED in outcomes else Outcome.PASSED)
+    if why:
+        assert rows[1].reason == f"shown, not gated: {why}"
+
+
 def test_a_budget_of_the_step_is_that_of_its_mean_unless_it_has_its_own() -> None:
     now = loop(3, step_ms=10.0, step_mean_ms=10.6, kernel_ms=8.0, gap_ms=2.0)
     assert row_of(verdict_of(BEFORE, now), M.STEP_MEAN_MS).outcome is Outcome.REGRESSED

@@ -10,7 +10,7 @@ from support.measuring import GRAPH_MODE, NODE_MODE, SYNCHRONOUS, copied, only
 from support.timelines import Call, Op, Range, build, draw
 
 from perfgate.metrics.measure import measure
-from perfgate.model.metric import EXPOSED, METRICS, Metric
+from perfgate.model.metric import EXPOSED, METRICS, PERIODS, Metric
 from perfgate.model.sample import ProcessSample
 from perfgate.model.timeline import CopyKind, Flags, MemoryKind, Timeline
 
@@ -44,8 +44,8 @@ def test_without_gpu_operations_the_step_is_cpu_time_and_everything_else_absent(
     sample = only(
         draw("range |--step--| |--step--|   |--step--|", missing={"kernels": "nsys collected no CUDA events"})
     )
-    assert sample.values == {Metric.STEP_MS: 13.0}
-    gpu = [m for m in METRICS if m not in (Metric.STEP_MS, Metric.LAUNCHES, Metric.GRAPH_LAUNCHES, Metric.SYNCS)]
+    assert sample.values == dict.fromkeys(PERIODS, 13.0)
+    gpu = [m for m in METRICS if m not in (*PERIODS, Metric.LAUNCHES, Metric.GRAPH_LAUNCHES, Metric.SYNCS)]
     assert {metric: sample.absent[metric] for metric in gpu} == dict.fromkeys(gpu, "nsys collected no CUDA events")
     assert sample.remarks == ("no GPU operation was launched in the steps: step_ms is CPU time only",)
     assert sample.devices == ()
