@@ -368,7 +368,8 @@ def check_workloads(root: Path, workloads: str) -> Finding:
         check="workloads",
         ok=False,
         fact=f"{folder} holds no workload" if folder.is_dir() else f"there is no folder {folder}",
-        advice=f"Write one into {workloads}/, or set `workloads` in [tool.perfgate] to the folder that holds yours.",
+        advice=f"Write one into {workloads}/ (perfgate init does), or set `workloads` in [tool.perfgate] to the folder "
+        "that holds yours.",
     )
 
 

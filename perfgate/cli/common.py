@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import os
 import re
+import shlex
 import shutil
 import sys
 from contextlib import suppress
@@ -22,6 +24,8 @@ from perfgate.nsys.tool import NsysTool, find_nsys
 from perfgate.settings import find_root, load_settings
 from perfgate.store import KeptResult, Store
 
+_NEAR_NAMES: Final = 3
+"""Workloads that a misspelt name may have meant, that are told."""
 _PERHAPS_ESCAPED: Final = re.compile(r"[^\n -~]")
 """All but what JSON's own lines are made of."""
 
@@ -58,12 +62,15 @@ def screen() -> tuple[int, bool]:
 def latest(store: Store, workload: str) -> KeptResult:
     latest = store.results.latest(workload)
     if latest is None:
-        kept = ", ".join(store.results.workloads()) or "none"
+        kept = store.results.workloads()
+        near = [name for name in kept if name.startswith(f"{workload}[")] or difflib.get_close_matches(workload, kept)
         raise ResultMissing(
             subject=workload,
             fact="no result of it is kept",
-            expectation=f"Kept are: {kept}",
-            next_step="Measure it first: pytest --perfgate",
+            expectation=f"Perhaps you meant {' or '.join(near[:_NEAR_NAMES])}"
+            if near
+            else f"Kept are: {', '.join(kept) or 'none'}",
+            next_step=f"Name it so: {shlex.quote(near[0])}" if near else "Measure it first: pytest --perfgate",
         )
     return latest
 

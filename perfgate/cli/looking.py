@@ -482,7 +482,10 @@ def _unwritten(out: Path, refused: OSError) -> StoreFailed:
 def page(out: Path, workloads: tuple[str, ...]) -> None:
     """Write a page with plots and timelines of each WORKLOAD's newest kept result (default: of all)."""
     here = project()
-    names = tuple(dict.fromkeys(workloads)) or here.store.results.workloads()
+    kept_names = here.store.results.workloads()
+    if str(out) in kept_names:
+        raise click.UsageError(f"{out} is a workload. Name the file first: perfgate page {out}.html {out}")
+    names = tuple(dict.fromkeys(workloads)) or kept_names
     if not names:
         raise ResultMissing(
             subject="page",

@@ -206,9 +206,11 @@ def _read_holder(descriptor: int) -> Holder | None:
 
 
 def _unusable(path: Path, error: OSError) -> StoreFailed:
+    remove = f"Remove it as its owner or as root; the next gate makes it anew, open to all: rm -r {path}"
+    name_another = f"Name a folder in {VARIABLE} that can be written to, or leave the variable out: then it is /tmp."
     return StoreFailed(
         subject=str(path),
         fact=f"cannot be used as a lock: {error.strerror or error}",
         expectation="Gates take turns through it, so all who measure on this machine must be able to open it",
-        next_step=f"Remove it as its owner or as root; the next gate makes it anew, open to all: rm -r {path}",
+        next_step=name_another if os.environ.get(VARIABLE) and not os.path.lexists(path) else remove,
     )

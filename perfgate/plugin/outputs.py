@@ -44,6 +44,13 @@ HOLDS: Final[Mapping[Form, str]] = {
     Form.JUNIT: "a JUnit file",
 }
 """What a file may hold that is written over."""
+SPOILT: Final = frozenset(
+    {
+        *(".py", ".pyi", ".ipynb", ".sh", ".c", ".cc", ".cpp", ".cu", ".cuh", ".h", ".hpp", ".rs", ".js", ".ts"),
+        *(".json", ".jsonl", ".toml", ".yaml", ".yml", ".ini", ".cfg", ".xml", ".html", ".htm", ".css", ".csv"),
+    }
+)
+"""Suffixes of files that Markdown is not added to, if they hold anything."""
 _PAGES: Final = frozenset({Form.HTML, Form.PAGE_DATA})
 LARGEST_REPLACED: Final = 256_000_000
 """Bytes of a file from which on it is not read to see whether it may be written over."""
@@ -67,6 +74,11 @@ class Outputs:
         given = {
             form: config.getoption(f"perfgate_{form.replace('-', '_')}") for form in Form if form is not Form.JUNIT
         }
+        if nameless := [form for form, file in given.items() if file == ""]:
+            raise pytest.UsageError(
+                f"--perfgate-{nameless[0]}: it names no file, as where a variable is empty. Give it one, or leave it "
+                "out."
+            )
         folder = config.invocation_params.dir
         found = cls(files={form: folder / file for form, file in given.items() if file}, flag="--perfgate-")
         junit = config.getoption("xmlpath", None)
@@ -91,6 +103,12 @@ class Outputs:
                     f"{self.flag}{form}: {file} holds something else than {HOLDS[form]}, and would be lost. "
                     "Give it a new file, or delete that one."
                 )
+        appended = self.files.get(Form.MARKDOWN)
+        if appended is not None and _would_be_spoilt(appended):
+            return (
+                f"{self.flag}{Form.MARKDOWN}: {appended} holds something else than Markdown, and would be spoilt by "
+                "what is appended. Give it another file."
+            )
         taken = {Path(os.path.realpath(file)): name for file, name in pytests.items()}
         for form, file in self.files.items():
             other = taken.setdefault(Path(os.path.realpath(file)), f"{self.flag}{form}")
@@ -187,6 +205,14 @@ def _can_be_written(file: Path) -> bool:
     folder = next(parent for parent in file.parents if parent.exists())
     taken = file.exists() and not os.access(file, os.W_OK)
     return not (file.is_dir() or taken or not folder.is_dir() or not os.access(folder, os.W_OK))
+
+
+def _would_be_spoilt(file: Path) -> bool:
+    """Whether a file holds what is something else by its name, such as code, or a baseline."""
+    try:
+        return file.suffix.lower() in SPOILT and file.is_file() and file.stat().st_size > 0
+    except OSError:
+        return False  # that it cannot be written is told by itself
 
 
 def _may_be_replaced(form: Form, file: Path) -> bool:

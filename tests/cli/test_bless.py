@@ -181,7 +181,11 @@ def refused(project: Project, *arguments: str) -> tuple[str, int]:
 def test_an_unknown_workload_is_named_beside_those_that_are_kept(here: Project) -> None:
     measure(here)
     assert refused(here, "loops", "--reason", "x") == (
-        "perfgate: loops: no result of it is kept. Kept are: loop.\nMeasure it first: pytest --perfgate\n",
+        "perfgate: loops: no result of it is kept. Perhaps you meant loop.\nName it so: loop\n",
+        20,
+    )
+    assert refused(here, "other", "--reason", "x") == (
+        "perfgate: other: no result of it is kept. Kept are: loop.\nMeasure it first: pytest --perfgate\n",
         20,
     )
 

@@ -34,6 +34,11 @@ def test_a_page_is_written_of_the_newest_kept_results(here: Project) -> None:
             "perfgate: other: no result of it is kept. Kept are: loop.\nMeasure it first: pytest --perfgate\n",
             20,
         ),
+        (
+            ["lop.html", "lop"],
+            "perfgate: lop: no result of it is kept. Perhaps you meant loop.\nName it so: loop\n",
+            20,
+        ),
         (["nowhere/out.html"], "perfgate: nowhere/out.html: the page cannot be written there (No such file or ", 23),
     ],
 )
@@ -42,6 +47,14 @@ def test_what_cannot_be_shown_or_written_is_said(here: Project, arguments: list[
     seen = here.perfgate("page", *arguments)
     assert seen.err.startswith(says)
     assert seen.status == status
+
+
+def test_a_workload_in_place_of_the_file_is_no_file(here: Project) -> None:
+    here.keep(records.result(of=here.declared()))
+    seen = here.perfgate("page", "loop")
+    assert seen.status == 2
+    assert "loop is a workload. Name the file first: perfgate page loop.html loop" in seen.err
+    assert not (here.root / "loop").exists()
 
 
 def test_nothing_kept_is_no_page(here: Project) -> None:

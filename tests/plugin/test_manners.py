@@ -343,6 +343,17 @@ def test_the_pages_data_is_that_of_the_page_and_of_the_document(blessed: Project
     [
         (["--perfgate-page-data=workloads"], "--perfgate-page-data: /project/workloads cannot be written."),
         (
+            ["--perfgate-json="],
+            "--perfgate-json: it names no file, as where a variable is empty. Give it one, or leave",
+        ),
+        (
+            ["--perfgate-markdown=workloads/loops.py"],
+            (
+                "--perfgate-markdown: /project/workloads/loops.py holds something else than Markdown, and would be "
+                "spoilt by what is appended. Give it another file.\n"
+            ),
+        ),
+        (
             ["--perfgate-page-data=pyproject.toml"],
             (
                 "--perfgate-page-data: /project/pyproject.toml holds something else than the data of perfgate's page, "

@@ -397,7 +397,10 @@ def test_locks_need_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_project_needs_workloads(tmp_path: Path) -> None:
-    advice = "Write one into workloads/, or set `workloads` in [tool.perfgate] to the folder that holds yours."
+    advice = (
+        "Write one into workloads/ (perfgate init does), or set `workloads` in [tool.perfgate] to the folder that "
+        "holds yours."
+    )
     folder = tmp_path / "workloads"
     absent = Finding(check="workloads", ok=False, fact=f"there is no folder {folder}", advice=advice)
     assert doctor.check_workloads(tmp_path, "workloads") == absent

@@ -206,6 +206,18 @@ def test_a_file_in_place_of_the_folder_is_refused(tmp_path: Path) -> None:
         free([A], tmp_path / "locks")
 
 
+def test_a_folder_that_cannot_be_made_where_the_variable_says_is_not_to_be_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("PERFGATE_LOCKS", str(tmp_path / "file"))
+    with pytest.raises(StoreFailed) as caught:
+        free([A], machine_folder())
+    assert str(caught.value).endswith(
+        "Name a folder in PERFGATE_LOCKS that can be written to, or leave the variable out: then it is /tmp."
+    )
+
+
 def test_a_holder_that_wrote_nothing_readable_is_another_gate(tmp_path: Path) -> None:
     told: list[str] = []
     with held_elsewhere(tmp_path, ["GPU-a"]):
