@@ -427,9 +427,10 @@ CASES = (
 __ loop __
 loop: NO_BASELINE (1 run)
   there is no baseline to compare with on this machine (no GPU).
-  metric     now
-  -------  -----
-  step_ms  1.234
+  metric          now
+  ------------  -----
+  step_ms       1.234
+  step_mean_ms  1.234
   remark      whether the warm-up was long enough is not shown: that takes 8 measured steps or more, and 4
       were asked for
   next        Gate with --perfgate-runs=5: a baseline needs as many, and gates of the same code are joined. If

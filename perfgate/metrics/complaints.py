@@ -162,7 +162,12 @@ def _lost(process: Process) -> Iterator[str]:
 
 
 def _unplaced(process: Process) -> Iterator[str]:
-    """Say that some operations count nowhere; where they are many, their metrics are absent."""
+    """Say that some operations count nowhere; where they are many, their metrics are absent.
+
+    Where no call was recorded at all, the counts that are absent for it say so.
+    """
+    if not process.totals.calls:
+        return
     absent = unplaced(process)
     for table, (outside, held) in ran_outside(process).items():
         few = max(MOST_LOST * held, min(FEW_UNPLACED, MOST_UNPLACED * held))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from perfgate.model.metric import METRICS, Kind, Metric
+from perfgate.model.metric import METRICS, PERIODS, Kind, Metric
 from perfgate.model.sample import UNNAMED, DeviceSample, KernelSample, ProcessSample, RangeSample
 from perfgate.model.words import plural
 from perfgate.render import numbers
@@ -93,7 +93,7 @@ def _values(page: Page, sample: ProcessSample, unit: str) -> None:
     for metric in METRICS:
         if (value := sample.values.get(metric)) is None:
             continue
-        part = numbers.share(value, whole) if whole and metric in _SHARED and metric is not Metric.STEP_MS else ""
+        part = numbers.share(value, whole) if whole and metric in _SHARED and metric not in PERIODS else ""
         rows.append((metric.value, numbers.value(metric, value), part, METRICS[metric].meaning))
     share = "of the step" if sample.steps else "of window"
     columns = (

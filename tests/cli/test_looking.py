@@ -414,7 +414,7 @@ def test_inspect_measures_a_whole_window(project: Project, capture: Path) -> Non
     seen = project.perfgate("inspect", "mlp.sqlite")
     lines = seen.out.splitlines()
     assert lines[:3] == ["mlp.sqlite: 1 process", "", "process 548: the whole captured window, as one, 148.9 ms"]
-    assert "  unmeasured  step_ms: the captured window was measured as one, without steps" in lines
+    assert "  unmeasured  step_ms, step_mean_ms: the captured window was measured as one, without steps" in lines
     assert (seen.status, seen.err) == (0, "")
 
 

@@ -647,9 +647,9 @@ def test_an_unknown_budget_is_an_error_of_collection(project: Project) -> None:
     assert seen.status == 2
     assert seen.failures == (
         "__ ERROR collecting workloads/loops.py __\n"
-        "workloads/loops.py: @workload of loop: budgets: 'speed' is not a valid Metric. Known are step_ms, kernel_ms, "
-        "gap_ms, h2d_ms, h2d_exposed_ms, nccl_ms, nccl_exposed_ms, mem_exposed_ms, launches, graph_launches, "
-        "h2d_copies, h2d_bytes, d2h_copies, pageable_copies, syncs.\n"
+        "workloads/loops.py: @workload of loop: budgets: 'speed' is not a valid Metric. Known are step_ms, "
+        "step_mean_ms, kernel_ms, gap_ms, h2d_ms, h2d_exposed_ms, nccl_ms, nccl_exposed_ms, mem_exposed_ms, launches, "
+        "graph_launches, h2d_copies, h2d_bytes, d2h_copies, pageable_copies, syncs.\n"
     )
 
 
