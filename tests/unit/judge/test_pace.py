@@ -105,6 +105,12 @@ def test_first_steps_that_are_slow_in_every_run_are_told_with_what_to_raise(star
     )
 
 
+def test_a_start_may_last_for_half_of_the_steps() -> None:
+    told = slow_start([run([*[300.0] * 9, *[10.0] * 9])] * 2)
+    assert told is not None
+    assert told.endswith("raise warmup by at least 11")
+
+
 def test_the_warmup_is_to_outlast_the_longest_start() -> None:
     told = slow_start([run([*[300.0] * slow, *[10.0] * 17]) for slow in (1, 4, 2)])
     assert told is not None
