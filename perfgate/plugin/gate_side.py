@@ -77,6 +77,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     refuse_distribution(config)
     refuse_misled_root(config)
     refuse_unreadable_root(config)
+    refuse_expanded_root(config)
     if not config.pluginmanager.hasplugin("terminalreporter"):
         raise pytest.UsageError("-p no:terminal: a gate tells its verdicts there. Leave it out; -q says least.")
     try:
@@ -243,6 +244,20 @@ def refuse_unreadable_root(config: pytest.Config) -> None:
             f"--perfgate: the path of this project is no UTF-8: {str(config.rootpath)!a}.\n"
             "Move it to a folder whose path is."
         ) from None
+
+
+def refuse_expanded_root(config: pytest.Config) -> None:
+    """Refuse a project whose path the pytest of a run, which is told its root, would read as another.
+
+    Raises:
+        pytest.UsageError: the path holds the name of a variable that is set.
+    """
+    root = str(config.rootpath)
+    if (expanded := os.path.expandvars(root)) != root:
+        raise pytest.UsageError(
+            f"--perfgate: the path of this project is {root}, and pytest reads {expanded} where it is told it, as a "
+            "variable of that name is set.\nMove it to a folder without a dollar sign, or unset the variable."
+        )
 
 
 def _is_utf8(path: bytes) -> bool:

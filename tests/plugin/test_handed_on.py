@@ -17,7 +17,7 @@ from perfgate import running
 from perfgate.addopts import addopts_of
 from perfgate.model.sample import Run
 from perfgate.model.workload import Workload
-from perfgate.plugin.gate_side import refuse_unreadable_root
+from perfgate.plugin.gate_side import refuse_expanded_root, refuse_unreadable_root
 
 CONFTEST = """\
 import pytest
@@ -239,6 +239,18 @@ def test_a_project_whose_path_is_no_utf_8_is_refused() -> None:
     config = cast("pytest.Config", SimpleNamespace(rootpath=Path("/tmp/lat\udce9in")))
     with pytest.raises(pytest.UsageError, match=r"no UTF-8: '/tmp/lat\\udce9in'"):
         refuse_unreadable_root(config)
+
+
+def test_a_project_whose_path_pytest_would_read_as_another_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BRANCH", "main")
+    monkeypatch.delenv("NOWHERE", raising=False)
+    refuse_expanded_root(cast("pytest.Config", SimpleNamespace(rootpath=Path("/tmp/$5 $NOWHERE"))))
+    with pytest.raises(pytest.UsageError) as refused:
+        refuse_expanded_root(cast("pytest.Config", SimpleNamespace(rootpath=Path("/tmp/run-$BRANCH"))))
+    assert str(refused.value) == (
+        "--perfgate: the path of this project is /tmp/run-$BRANCH, and pytest reads /tmp/run-main where it is told it, "
+        "as a variable of that name is set.\nMove it to a folder without a dollar sign, or unset the variable."
+    )
 
 
 def test_a_path_that_python_alone_reads_otherwise_is_not_blamed(monkeypatch: pytest.MonkeyPatch) -> None:
