@@ -32,7 +32,7 @@ from perfgate.model.baseline import (
     common_step_ranges,
 )
 from perfgate.model.errors import BlessRefused
-from perfgate.model.metric import GATED_CLOCKS, METRICS, Basis, Kind, Metric
+from perfgate.model.metric import GATED_CLOCKS, METRICS, Basis, Kind, Metric, budget_of
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import Run, why_absent
 from perfgate.model.verdict import MetricVerdict
@@ -488,8 +488,9 @@ def _budget(result: Result, metric: Metric, budgets: Mapping[Metric, float]) -> 
     judged = result.verdict.of(metric)
     if judged is not None and judged.budget is not None:
         return judged.budget
-    clock = METRICS[metric].clock
-    return budgets.get(metric, clock.budget if clock else None)
+    if metric is Metric.STEP_MEAN_MS and metric not in budgets:
+        return _budget(result, Metric.STEP_MS, budgets)
+    return budget_of(metric, budgets)
 
 
 def _joined(results: Sequence[Result], budgets: Mapping[Metric, float], *, accept_regression: bool) -> list[Result]:

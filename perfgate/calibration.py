@@ -26,7 +26,7 @@ from perfgate.judge.rows import Terms
 from perfgate.judge.stages import DUET_PLAN, STORED_PLAN
 from perfgate.model.baseline import Baseline, Commit, Result, Spread, code_digest
 from perfgate.model.errors import CalibrationRefused
-from perfgate.model.metric import METRICS, Basis, ClockSpec, Metric
+from perfgate.model.metric import METRICS, Basis, ClockSpec, Metric, budget_of
 from perfgate.model.outcome import Outcome
 from perfgate.model.workload import Workload
 from perfgate.repeats import Repeats, clean_commits, gated, repeats, why_no_repeat
@@ -158,7 +158,7 @@ def calibrate(
         values = [[run[metric] for run in occasion] for occasion in found.occasions]
         x = _in_basis(values, spec.basis, step_ms=middle(steps) if steps else 0.0)
         if x is not None:
-            spreads_by[metric] = _spread(spec, x, budget=given.get(metric, spec.budget), at=at)
+            spreads_by[metric] = _spread(spec, x, budget=budget_of(metric, given) or spec.budget, at=at)
     measured = {metric: spread for metric, (spread, _) in spreads_by.items()}
     calibrated = baseline.model_copy(update={"calibration": {**baseline.calibration, **measured}})
     first, last = Terms(budgets=given), Terms(budgets=given, plan=DUET_PLAN if duet else STORED_PLAN)

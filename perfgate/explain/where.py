@@ -33,7 +33,7 @@ def where(attributions: Sequence[Attribution]) -> Mapping[Metric, str]:
     for metric in dict.fromkeys(one.metric for one in attributions):
         own = [one for one in attributions if one.metric is metric]
         sentences = [_tell(one, parts) for one in own if (parts := largest(one))]
-        if not sentences and metric in PERIODS and own[0].change > 0:
+        if not sentences and metric in PERIODS and own[0].change > 0 and own[0].rest > own[0].change / 2:
             sentences = [IN_TURN]
         if sentences:
             unit = METRICS[metric].unit

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from typing import Final
@@ -93,8 +94,8 @@ def _other_names(then: Sequence[BlessedRun], run: Run, whose: str) -> str | None
     A few of other names are work of another kind, now and then; `MOST_OTHERS` of them are another step. Names that
     differ as much among the runs of the other side are data, which one run alone does not show.
     """
-    blessed = [frozenset(one.step_names) for one in then]
-    told = [process.step_names for process in run.processes]
+    blessed = [frozenset(map(_folded, one.step_names)) for one in then]
+    told = [{_folded(name): share for name, share in process.step_names.items()} for process in run.processes]
     if len(blessed) < FEWEST_TO_RECUR or not all(blessed) or not told or not all(told) or _are_data(blessed):
         return None
     before = frozenset.union(*blessed)
@@ -104,6 +105,11 @@ def _other_names(then: Sequence[BlessedRun], run: Run, whose: str) -> str | None
         f"the steps of {whose} are ranges named {_told_names(sorted(before))}, these are "
         f"{_told_names(BlessedRun.of(run).step_names)}. Their times are not comparable."
     )
+
+
+def _folded(name: str) -> str:
+    """A name whose numbers are one sign each: of more digits they were more, in baselines of before."""
+    return re.sub(r"#{2,}", "#", name)
 
 
 def _other_number(then: Sequence[BlessedRun], run: Run, whose: str) -> str | None:

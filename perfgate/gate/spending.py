@@ -12,7 +12,7 @@ from perfgate.judge.rows import Terms
 from perfgate.judge.stages import DUET_PLAN, STORED_PLAN, Plan
 from perfgate.judge.words import percent
 from perfgate.model.baseline import Baseline
-from perfgate.model.metric import METRICS, Metric
+from perfgate.model.metric import Metric, budget_of
 from perfgate.model.words import listed, plural
 
 
@@ -111,9 +111,9 @@ def _pairs(policy: Policy, plan: Plan, *, before: int = 0) -> int:
 
 
 def _budget(policy: Policy, metric: Metric) -> float:
-    spec = METRICS[metric].clock
-    assert spec is not None
-    return policy.budgets.get(metric, spec.budget)
+    budget = budget_of(metric, policy.budgets)
+    assert budget is not None
+    return budget
 
 
 def _spending(number: int, run_s: float | None, plan: Plan = STORED_PLAN) -> str:

@@ -2,7 +2,7 @@
 
 A graph that is traced whole is one span of kernel time, from end to end, in which nobody sees what runs. So kernel time
 means something else than before, and so does all that ran beside it; the step means what it meant, in the median and in
-the mean, which is kernel time and all time in which no kernel ran.
+the mean.
 """
 
 from __future__ import annotations

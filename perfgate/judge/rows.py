@@ -11,9 +11,9 @@ from perfgate.judge.compare import Prior, middle
 from perfgate.judge.counts import CountJudgement, judge_count, same
 from perfgate.judge.graphs import GraphsForLaunches, graphs_for_launches
 from perfgate.judge.stages import STORED_PLAN, Plan
-from perfgate.judge.whole import beside_median, displaced, mean_steps
+from perfgate.judge.whole import LEFT_OVER, WholeSteps, beside_median, displaced
 from perfgate.model.baseline import Baseline, BlessedRun
-from perfgate.model.metric import COUNTS, GATED_CLOCKS, METRICS, PERIODS, Basis, ClockSpec, Metric
+from perfgate.model.metric import COUNTS, GATED_CLOCKS, METRICS, PERIODS, Basis, ClockSpec, Metric, budget_of
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import NO_NCCL, Run, why_absent
 from perfgate.model.verdict import MetricVerdict
@@ -133,7 +133,6 @@ def judge_rows(baseline: Baseline, runs: Sequence[Run], terms: Terms) -> Rows:
     sharing = sum(bool(baseline.values(metric)) for metric in GATED_CLOCKS)
     medians = baseline.values(Metric.STEP_MS)
     step_ms = middle(medians) if medians else None
-    steps = mean_steps(baseline, runs)
     counted = {
         metric: _places(metric, baseline, runs, terms)
         for metric in COUNTS
@@ -172,7 +171,9 @@ def judge_rows(baseline: Baseline, runs: Sequence[Run], terms: Terms) -> Rows:
             clock = judge_clock(rule, blessed, found, step_ms=step_ms, why_no_step=why_no_step)
             if metric is Metric.STEP_MEAN_MS:
                 clock = beside_median(clock, judged.outcome_of(Metric.STEP_MS), on_gpu=on_gpu)
-            clock = displaced(clock, steps, rule=rule, step_ms=step_ms, outcome_of=judged.outcome_of)
+            elif metric in LEFT_OVER and not terms.plan.in_pairs:  # the mean of bouts is that of most of them
+                whole = WholeSteps.of(baseline, runs, step_ms=step_ms, rows=judged.rows)
+                clock = displaced(clock, whole, rule=rule)
             if came is not None:
                 clock = came.clock(clock, step=judged.outcome_of(Metric.STEP_MS), mean_step=mean_step)
             judged.clocks.append(clock)
@@ -191,7 +192,9 @@ def _mean_step(came: GraphsForLaunches, baseline: Baseline, terms: Terms, *, clo
 
 def rule_of(metric: Metric, spec: ClockSpec, baseline: Baseline, terms: Terms, *, clocks: int) -> ClockRule:
     """Return how a clock is judged; `clocks` are gated in this gate."""
-    calibrated = baseline.calibration.get(metric)
+    # What was calibrated before there was the mean step knows the median's, which differs from it by less.
+    by = Metric.STEP_MS if metric is Metric.STEP_MEAN_MS and metric not in baseline.calibration else metric
+    calibrated = baseline.calibration.get(by)
     run_sd, occasion_sd = (
         (spec.prior_sd, spec.occasion_sd) if calibrated is None else (calibrated.run_sd, calibrated.occasion_sd)
     )
@@ -211,15 +214,13 @@ def rule_of(metric: Metric, spec: ClockSpec, baseline: Baseline, terms: Terms, *
 
 
 def _budgets(terms: Terms) -> dict[Metric, float]:
-    """What each clock may lose, a fraction in its basis; the mean step as much as the median, where nobody says.
+    """What each clock may lose, a fraction in its basis.
 
     In turns the default for idle time is not below step_ms's: of a launch-bound loop, which is what such a duet is for,
     idle time is the step but for its kernels, and would be held to half of what the step is.
     """
-    budgets = {metric: spec.clock.budget for metric, spec in METRICS.items() if spec.clock is not None}
-    budgets.update(terms.budgets)
-    if Metric.STEP_MEAN_MS not in terms.budgets:
-        budgets[Metric.STEP_MEAN_MS] = budgets[Metric.STEP_MS]
+    told = {metric: budget_of(metric, terms.budgets) for metric in GATED_CLOCKS}
+    budgets = {metric: budget for metric, budget in told.items() if budget is not None}
     if terms.plan.in_pairs and Metric.GAP_MS not in terms.budgets:
         budgets[Metric.GAP_MS] = max(budgets[Metric.GAP_MS], budgets[Metric.STEP_MS])
     return budgets

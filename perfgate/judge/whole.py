@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 from perfgate.judge.clocks import ClockJudgement, ClockRule, judge_clock
@@ -12,6 +12,7 @@ from perfgate.model.baseline import Baseline
 from perfgate.model.metric import EXPOSED, Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import NO_NCCL, Run
+from perfgate.model.verdict import MetricVerdict
 
 MeanSteps = tuple[Sequence[float], Sequence[float]]
 """What a step takes in the mean, in ms: of each blessed run, and of each of these."""
@@ -19,7 +20,7 @@ MeanSteps = tuple[Sequence[float], Sequence[float]]
 NO_LOSS: Final = frozenset({Outcome.PASSED, Outcome.IMPROVED})
 BARE: Final[Mapping[str, None]] = dict.fromkeys(("low", "high", "budget", "p_value", "smallest"))
 """What a row does not tell whose clock is not judged by its own numbers."""
-_LEFT_OVER: Final = frozenset({Metric.GAP_MS, *EXPOSED})
+LEFT_OVER: Final = frozenset({Metric.GAP_MS, *EXPOSED})
 """Time in which a GPU waits for something else to end: it grows by itself where that something gets faster."""
 _MADE_ROOM: Final = 0.5
 """Share of what waiting grew by that a whole step may have grown by: of more, nothing else gave it up."""
@@ -28,14 +29,46 @@ _MADE_ROOM: Final = 0.5
 def mean_steps(baseline: Baseline, runs: Sequence[Run]) -> MeanSteps | None:
     """What a step takes in the mean, before and now, run by run; None where it is not known of all.
 
-    Of a baseline that does not hold it, kernel time and all time in which no kernel ran, which is all but what kernels
-    save by running beside one another.
+    Of a baseline that does not hold it, the sum of its parts, which is all but what kernels save by running beside one
+    another.
     """
-    measured = _sums((Metric.STEP_MEAN_MS,), baseline, runs)
-    if measured is not None or not (baseline.values(Metric.KERNEL_MS) and baseline.values(Metric.GAP_MS)):
-        return measured
+    return _sums((Metric.STEP_MEAN_MS,), baseline, runs) or _parts(baseline, runs)
+
+
+def _parts(baseline: Baseline, runs: Sequence[Run]) -> MeanSteps | None:
+    """Kernel time and all time in which no kernel ran."""
+    if not (baseline.values(Metric.KERNEL_MS) and baseline.values(Metric.GAP_MS)):
+        return None
     parts = (Metric.KERNEL_MS, Metric.GAP_MS, *EXPOSED)
     return _sums([metric for metric in parts if baseline.values(metric)], baseline, runs)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WholeSteps:
+    """What the steps of a gate came to, once their rows are judged."""
+
+    means: MeanSteps
+    parts: MeanSteps
+    step_ms: float | None
+    """The baseline's median step."""
+    outcomes: tuple[Outcome | None, ...]
+    """Of the median step, and of the mean where it is gated."""
+
+    @classmethod
+    def of(
+        cls, baseline: Baseline, runs: Sequence[Run], *, step_ms: float | None, rows: Sequence[MetricVerdict]
+    ) -> WholeSteps | None:
+        """None where no waiting can be excused: the mean, or a part of it, is not known of all runs of both sides.
+
+        A sum of parts alone does not show that kernels no longer run side by side.
+        """
+        means, parts = _sums((Metric.STEP_MEAN_MS,), baseline, runs), _parts(baseline, runs)
+        if means is None or parts is None:
+            return None
+        of = {row.metric: row.outcome for row in rows}
+        mean = of.get(Metric.STEP_MEAN_MS)
+        outcomes = (of.get(Metric.STEP_MS), *(() if mean is None else (mean,)))
+        return cls(means=means, parts=parts, step_ms=step_ms, outcomes=outcomes)
 
 
 def _sums(metrics: Collection[Metric], baseline: Baseline, runs: Sequence[Run]) -> MeanSteps | None:
@@ -67,37 +100,32 @@ def beside_median(mean: ClockJudgement, median: Outcome | None, *, on_gpu: bool)
     return replace(mean, row=row, level=None, may_be_modes=False)
 
 
-def displaced(
-    judged: ClockJudgement,
-    steps: MeanSteps | None,
-    *,
-    rule: ClockRule,
-    step_ms: float | None,
-    outcome_of: Callable[[Metric], Outcome | None],
-) -> ClockJudgement:
+def displaced(judged: ClockJudgement, whole: WholeSteps | None, *, rule: ClockRule) -> ClockJudgement:
     """Let waiting pass that something else of the step made room for: no step takes longer, in the median or the mean.
 
     Kernels that get faster leave idle what the CPU needs in any case, and bare the copies that they hid. So where
-    waiting grew, and the mean step by half as much at most, that is judged as waiting is, against the same budget; and
-    the steps' own rows, of which `outcome_of` tells, must be shown to have lost nothing. While that is open, this is.
+    waiting grew, and by half as much at most both the mean step and the sum of what it is made of, on all GPUs, the
+    mean is judged as waiting is, against the same budget; and the steps' own rows must be shown to have lost nothing.
+    While that is open, so is this.
     """
     row = judged.row
-    if steps is None or row.metric not in _LEFT_OVER or row.outcome not in (Outcome.REGRESSED, Outcome.INCONCLUSIVE):
+    if whole is None or row.outcome not in (Outcome.REGRESSED, Outcome.INCONCLUSIVE):
         return judged
-    whole = judge_clock(rule, *steps, step_ms=step_ms)
-    rose, longer = row.change or 0.0, whole.row.change
-    if longer is None or rose <= 0 or longer > _MADE_ROOM * rose:
+    mean, parts = (judge_clock(rule, *each, step_ms=whole.step_ms) for each in (whole.means, whole.parts))
+    rose, longer = row.change or 0.0, max(each.row.change or 0.0 for each in (mean, parts))
+    if rose <= 0 or longer > _MADE_ROOM * rose:
         return judged
-    mean = outcome_of(Metric.STEP_MEAN_MS)
-    outcomes = {outcome_of(Metric.STEP_MS), whole.row.outcome, *([] if mean is None else [mean])}
+    outcomes = {*whole.outcomes, mean.row.outcome}
     if outcomes <= NO_LOSS:
-        more = "more" if whole.row.outcome is Outcome.IMPROVED else "as much"
+        more = "more" if mean.row.outcome is Outcome.IMPROVED else "as much"
         made_room = f"steps take no longer for it: what else is in them fell by {more}"
         row = row.model_copy(update={"outcome": Outcome.PASSED, "reason": f"{row.reason}; {made_room}"})
         remark = f"{row.metric} rose by {percent(rose)} % of a step, and {made_room}"
         return replace(judged, row=row, level=None, may_be_modes=False, remark=remark)
-    if row.outcome is Outcome.INCONCLUSIVE or not outcomes <= {*NO_LOSS, Outcome.INCONCLUSIVE}:
+    if not outcomes <= {*NO_LOSS, Outcome.INCONCLUSIVE}:
         return judged
+    if row.outcome is Outcome.INCONCLUSIVE:
+        return replace(judged, level=None)
     reason = f"rose by {percent(rose)} % of a step, for which something else in it made room; of a whole step:"
-    row = row.model_copy(update={**BARE, "outcome": Outcome.INCONCLUSIVE, "reason": f"{reason} {whole.row.reason}"})
-    return replace(whole, row=row, level=None)
+    row = row.model_copy(update={**BARE, "outcome": Outcome.INCONCLUSIVE, "reason": f"{reason} {mean.row.reason}"})
+    return replace(mean, row=row, level=None)

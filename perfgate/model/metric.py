@@ -169,3 +169,14 @@ EXPOSED: tuple[Metric, ...] = (Metric.H2D_EXPOSED_MS, Metric.NCCL_EXPOSED_MS, Me
 """Clocks of what lies in the idle time of all that it could have overlapped with."""
 GATED_CLOCKS: tuple[Metric, ...] = tuple(m for m, s in METRICS.items() if s.clock is not None)
 COUNTS: tuple[Metric, ...] = tuple(m for m, s in METRICS.items() if s.kind is Kind.COUNT)
+
+
+def budget_of(metric: Metric, given: Mapping[Metric, float]) -> float | None:
+    """What a clock may lose, a fraction in its basis: as given, else by default; None of what has no budget.
+
+    The mean step may lose as much as the median, where it is given none of its own.
+    """
+    if metric is Metric.STEP_MEAN_MS and metric not in given:
+        return budget_of(Metric.STEP_MS, given)
+    clock = METRICS[metric].clock
+    return given.get(metric, clock.budget if clock else None)

@@ -210,7 +210,7 @@ def _can_be_written(file: Path) -> bool:
 def _would_be_spoilt(file: Path) -> bool:
     """Whether a file holds what is something else by its name, such as code, or a baseline."""
     try:
-        return file.suffix.lower() in SPOILT and file.is_file() and file.stat().st_size > 0
+        return file.resolve().suffix.lower() in SPOILT and file.is_file() and file.stat().st_size > 0
     except OSError:
         return False  # that it cannot be written is told by itself
 

@@ -447,6 +447,19 @@ def with_graphs(*, kernel_ms: float, gap_ms: float = 0.8, step_ms: float | None 
     return records.result(Outcome.IMPROVED, measured=[records.run(processes=[one]) for one in taken])
 
 
+@pytest.mark.parametrize(("budgets", "is_blessed"), [({Metric.STEP_MS: 0.2}, True), ({}, False)])
+def test_a_mean_step_is_held_to_the_budget_of_the_median(budgets: dict[Metric, float], is_blessed: bool) -> None:
+    step = records.VALUES[Metric.STEP_MS]
+    old = records.baseline([{Metric.STEP_MEAN_MS: step}] * 5)
+    taken = [records.process({**records.VALUES, Metric.STEP_MEAN_MS: 1.09 * step}) for _ in range(5)]
+    slower = records.result(Outcome.IMPROVED, measured=[records.run(processes=[one]) for one in taken])
+    if is_blessed:
+        assert len(bless(slower, old=old, budgets=budgets).runs) == 5
+    else:
+        told = refusal(slower, old=old)
+        assert told.startswith("mlp: step_mean_ms rises by 9.0 % over what is blessed now, its budget is 2.0 %.")
+
+
 def test_graphs_in_place_of_launches_are_blessed_as_they_are_judged() -> None:
     old = records.baseline([{Metric.GRAPH_LAUNCHES: 0.0}] * 5)
     then = records.VALUES[Metric.KERNEL_MS]

@@ -146,6 +146,11 @@ def test_a_step_that_takes_longer_while_no_part_of_it_does_is_told_so(step: Metr
     assert told(before, now, verdict(moved(step, 1.8, 1.8, Outcome.IMPROVED), *parts)) == {}
 
 
+def test_a_step_that_takes_longer_evenly_under_many_ranges_runs_nothing_in_turn() -> None:
+    before, now = (ranges({f"part {n}": {M.STEP_MS: ms} for n in range(30)}) for ms in (0.3, 0.4))
+    assert told(before, now, verdict(moved(M.STEP_MS, 9.0, 12.0))) == {}
+
+
 def test_step_time_is_told_by_the_kernel_and_idle_time_of_ranges() -> None:
     before = ranges({"data_load": {M.GAP_MS: 0.5, M.KERNEL_MS: 0.0}, "forward": {M.GAP_MS: 0.0, M.KERNEL_MS: 9.0}})
     now = ranges({"data_load": {M.GAP_MS: 2.3, M.KERNEL_MS: 0.0}, "forward": {M.GAP_MS: 0.0, M.KERNEL_MS: 9.2}})

@@ -151,6 +151,12 @@ def test_a_few_steps_of_another_name_are_work_of_another_kind(share: float, outc
     assert check(expect(baseline), Policy(), Candidate(run)).verdict.outcome is outcome
 
 
+def test_steps_of_a_baseline_of_which_each_digit_was_told_are_the_same() -> None:
+    baseline = with_steps(records.baseline(), *[("step##", "## ms")] * 5)
+    run = stepping(records.run(), "step#", "# ms")
+    assert check(expect(baseline), Policy(), Candidate(run)).verdict.outcome is Outcome.PASSED
+
+
 def test_names_that_some_blessed_runs_lack_are_names_all_the_same() -> None:
     baseline = with_steps(records.baseline(), ("batch", "eval"), ("batch",), ("batch", "save"), ("batch",))
     run = stepping(records.run(), "batch", "half a batch")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from support.judging import Columns, blessed, measured
+from support.judging import MOMENT, Columns, blessed, measured
 
 from perfgate.judge.judge import judge
 from perfgate.judge.rows import Terms
-from perfgate.judge.stages import DUET_PLAN
+from perfgate.judge.stages import DUET_PLAN, INTERLEAVED_PLAN
+from perfgate.model.baseline import Spread
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import NO_NCCL
@@ -119,16 +120,12 @@ def test_a_baseline_without_it_gates_as_before_and_says_that_it_is_new() -> None
         pytest.param({"step_ms": 6.0, "kernel_ms": 2.0, "gap_ms": 4.0}, "more", id="GPU-bound until now"),
     ],
 )
-@pytest.mark.parametrize("with_mean", [True, False])
 @pytest.mark.parametrize("terms", [Terms(), Terms(plan=DUET_PLAN)], ids=["stored", "duet"])
-def test_idle_time_that_faster_kernels_leave_is_no_loss(
-    now: dict[str, float], by: str, *, with_mean: bool, terms: Terms
-) -> None:
-    told = now | ({"step_mean_ms": now["step_ms"]} if with_mean else {})
-    before = BEFORE if with_mean else loop(10, step_ms=10.0, kernel_ms=8.0, gap_ms=2.0)
+def test_idle_time_that_faster_kernels_leave_is_no_loss(now: dict[str, float], by: str, *, terms: Terms) -> None:
+    before = BEFORE
     if terms.plan is DUET_PLAN:
         before = {metric: values[:3] for metric, values in before.items()}
-    verdict = verdict_of(before, loop(3, **told), terms)
+    verdict = verdict_of(before, loop(3, **now, step_mean_ms=now["step_ms"]), terms)
     row = row_of(verdict, M.GAP_MS)
     size = {"as much": 10, "more": 20}[by]
     assert (verdict.outcome, row.outcome) == (Outcome.IMPROVED, Outcome.PASSED)
@@ -161,8 +158,8 @@ def test_while_it_is_open_whether_steps_take_longer_it_is_open_whether_waiting_i
 
 
 def test_copies_that_faster_kernels_bare_are_no_loss() -> None:
-    before = loop(10, step_ms=10.0, kernel_ms=9.0, gap_ms=1.0, h2d_ms=4.0, h2d_exposed_ms=0.5)
-    now = loop(3, step_ms=7.5, kernel_ms=5.0, gap_ms=1.0, h2d_ms=4.0, h2d_exposed_ms=2.0)
+    before = loop(10, step_ms=10.0, step_mean_ms=10.0, kernel_ms=9.0, gap_ms=1.0, h2d_ms=4.0, h2d_exposed_ms=0.5)
+    now = loop(3, step_ms=7.5, step_mean_ms=7.5, kernel_ms=5.0, gap_ms=1.0, h2d_ms=4.0, h2d_exposed_ms=2.0)
     verdict = verdict_of(before, now)
     assert row_of(verdict, M.H2D_EXPOSED_MS).outcome is Outcome.PASSED
     assert verdict.outcome is Outcome.IMPROVED
@@ -172,14 +169,16 @@ def test_copies_that_faster_kernels_bare_are_no_loss() -> None:
     ("now", "blamed"),
     [
         pytest.param({"step_ms": 11.0, "kernel_ms": 7.0, "gap_ms": 4.0}, {M.STEP_MS, M.GAP_MS}, id="a longer step"),
-        pytest.param({"step_ms": 10.0, "kernel_ms": 7.0, "gap_ms": 3.3}, {M.GAP_MS}, id="more than kernels gave up"),
+        pytest.param(
+            {"step_ms": 10.0, "kernel_ms": 7.0, "gap_ms": 3.3}, {M.GAP_MS, M.STEP_MEAN_MS}, id="more than kernels gave"
+        ),
         pytest.param({"step_ms": 10.0, "kernel_ms": 9.0, "gap_ms": 1.0}, {M.KERNEL_MS}, id="longer kernels"),
-        pytest.param({"step_ms": 10.0, "kernel_ms": 8.0, "gap_ms": 2.4}, {M.GAP_MS}, id="nothing made room"),
+        pytest.param({"step_ms": 10.0, "kernel_ms": 8.0, "gap_ms": 2.4}, {M.GAP_MS, M.STEP_MEAN_MS}, id="no room"),
         pytest.param({"step_ms": 10.0, "kernel_ms": 7.95, "gap_ms": 2.25}, {M.GAP_MS}, id="hardly any room"),
     ],
 )
 def test_whatever_else_grows_is_a_loss(now: dict[str, float], blamed: set[Metric]) -> None:
-    verdict = verdict_of(loop(10, step_ms=10.0, kernel_ms=8.0, gap_ms=2.0), loop(3, **now))
+    verdict = verdict_of(BEFORE, loop(3, **now, step_mean_ms=now["kernel_ms"] + now["gap_ms"]))
     assert {row.metric for row in verdict.metrics if row.outcome is Outcome.REGRESSED} == blamed
 
 
@@ -191,16 +190,57 @@ def test_a_mean_that_is_lost_excuses_nothing() -> None:
 
 
 def test_where_a_part_of_the_step_is_not_known_of_all_runs_nothing_is_excused() -> None:
-    before = loop(10, step_ms=10.0, kernel_ms=8.0, gap_ms=2.0)
     # Kernel time in not all of the runs, and none in the baseline.
-    now = loop(3, step_ms=10.0, kernel_ms=7.0, gap_ms=3.0)
-    assert row_of(verdict_of(before, {**now, M.KERNEL_MS: [7.0, None, 7.0]}), M.GAP_MS).outcome is Outcome.REGRESSED
-    assert row_of(verdict_of(loop(10, step_ms=10.0, gap_ms=2.0), now), M.GAP_MS).outcome is Outcome.REGRESSED
+    now = loop(3, step_ms=10.0, step_mean_ms=10.0, kernel_ms=7.0, gap_ms=3.0)
+    assert row_of(verdict_of(BEFORE, {**now, M.KERNEL_MS: [7.0, None, 7.0]}), M.GAP_MS).outcome is Outcome.REGRESSED
+    without = loop(10, step_ms=10.0, step_mean_ms=10.0, gap_ms=2.0)
+    assert row_of(verdict_of(without, now), M.GAP_MS).outcome is Outcome.REGRESSED
 
 
 def test_ranks_that_send_nothing_any_more_have_no_time_that_nccl_takes() -> None:
-    before = loop(10, step_ms=10.0, kernel_ms=6.0, gap_ms=2.0, nccl_ms=2.0, nccl_exposed_ms=2.0)
+    before = loop(10, step_ms=10.0, step_mean_ms=10.0, kernel_ms=6.0, gap_ms=2.0, nccl_ms=2.0, nccl_exposed_ms=2.0)
     absent = {M.NCCL_MS: NO_NCCL, M.NCCL_EXPOSED_MS: NO_NCCL}
-    alone = measured(loop(3, step_ms=9.0, kernel_ms=6.0, gap_ms=3.0), absent=absent)
+    alone = measured(loop(3, step_ms=9.0, step_mean_ms=9.0, kernel_ms=6.0, gap_ms=3.0), absent=absent)
     verdict = judge(blessed(before), alone, Terms()).verdict
     assert row_of(verdict, M.GAP_MS).outcome is Outcome.PASSED
+
+
+def test_a_sum_of_parts_does_not_show_that_kernels_no_longer_run_side_by_side() -> None:
+    # 4 ms of kernels ran beside others, and in some steps do no longer; the baseline does not tell its mean step.
+    now = loop(5, step_ms=10.0, step_mean_ms=14.0, kernel_ms=8.0, gap_ms=6.0)
+    verdict = verdict_of(loop(10, step_ms=10.0, kernel_ms=10.0, gap_ms=4.0), now)
+    assert (verdict.outcome, row_of(verdict, M.GAP_MS).outcome) == (Outcome.REGRESSED, Outcome.REGRESSED)
+
+
+def test_idle_time_of_several_gpus_is_excused_only_by_what_fell_on_them() -> None:
+    before = loop(10, step_ms=10.0, step_mean_ms=10.0, kernel_ms=40.0, gap_ms=40.0)
+    verdict = verdict_of(before, loop(5, step_ms=10.03, step_mean_ms=10.03, kernel_ms=40.0, gap_ms=40.24))
+    assert row_of(verdict, M.GAP_MS).outcome is Outcome.REGRESSED
+
+
+def test_in_turns_nothing_is_excused_as_the_mean_is_that_of_most_bouts() -> None:
+    before = {metric: values[:8] for metric, values in BEFORE.items()}
+    now = loop(8, step_ms=10.0, step_mean_ms=10.0, kernel_ms=7.0, gap_ms=3.0)
+    verdict = verdict_of(before, now, Terms(plan=INTERLEAVED_PLAN))
+    assert row_of(verdict, M.GAP_MS).outcome is Outcome.REGRESSED
+
+
+def test_what_is_open_only_as_others_share_the_error_is_no_loss_to_be_told_later() -> None:
+    before = loop(10, step_ms=1.518, step_mean_ms=1.523, kernel_ms=1.1, gap_ms=0.423)
+    now: Columns = {
+        M.STEP_MS: [1.561, 1.519, 1.518],
+        M.STEP_MEAN_MS: [1.564, 1.521, 1.520],
+        M.KERNEL_MS: [1.08, 1.081, 1.08],
+        M.GAP_MS: [0.45, 0.445, 0.44],
+    }
+    judgement = judge(blessed(before), measured(now), Terms(workloads=50))
+    assert row_of(judgement.verdict, M.GAP_MS).outcome is Outcome.INCONCLUSIVE
+    assert judgement.verdict.loss_by is not M.GAP_MS
+
+
+def test_the_mean_is_as_calibrated_as_the_median_where_nobody_calibrated_it() -> None:
+    spread = Spread(run_sd=0.005, occasion_sd=0.02, runs=10, occasions=5, at=MOMENT)
+    before = blessed(BEFORE, occasions=2, calibration={M.STEP_MS: spread})
+    now = measured(loop(3, step_ms=10.35, step_mean_ms=10.35, kernel_ms=8.0, gap_ms=2.0))
+    rows = judge(before, now, Terms()).verdict
+    assert [row_of(rows, metric).outcome for metric in (M.STEP_MS, M.STEP_MEAN_MS)] == [Outcome.INCONCLUSIVE, None]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from perfgate.model.metric import COUNTS, GATED_CLOCKS, METRICS, Basis, Kind, Metric
+from perfgate.model.metric import COUNTS, GATED_CLOCKS, METRICS, Basis, Kind, Metric, budget_of
 
 
 def test_every_metric_has_its_row() -> None:
@@ -64,3 +64,19 @@ def test_a_change_is_a_fraction_of_its_basis(
 ) -> None:
     found = METRICS[metric].change(before, after, step_ms=step_ms)
     assert found == (None if change is None else pytest.approx(change))
+
+
+@pytest.mark.parametrize(
+    ("given", "step", "mean"),
+    [
+        ({}, 0.02, 0.02),
+        ({Metric.STEP_MS: 0.2}, 0.2, 0.2),
+        ({Metric.STEP_MS: 0.2, Metric.STEP_MEAN_MS: 0.05}, 0.2, 0.05),
+        ({Metric.STEP_MEAN_MS: 0.05}, 0.02, 0.05),
+    ],
+)
+def test_the_mean_step_may_lose_as_much_as_the_median_unless_it_has_its_own_budget(
+    given: dict[Metric, float], step: float, mean: float
+) -> None:
+    assert (budget_of(Metric.STEP_MS, given), budget_of(Metric.STEP_MEAN_MS, given)) == (step, mean)
+    assert (budget_of(Metric.KERNEL_MS, given), budget_of(Metric.SYNCS, given)) == (0.01, None)
