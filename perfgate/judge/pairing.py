@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from itertools import combinations_with_replacement
+from statistics import fmean
 from typing import Final
 
 from perfgate.judge.compare import middle
@@ -24,8 +25,9 @@ def beside(reference: Run, run: Run) -> Run:
     """The candidate's run of a pair, with its steps and idle time as if both sides had met the same moods.
 
     Each bout is compared with the other side's just before it and just after it. The middle of these differences
-    (ratios of `step_ms` and `step_mean_ms`, ms of `gap_ms`) is put on top of what the reference's run took: the median
-    of the means of any two of them, each with itself too (Hodges and Lehmann 1963).
+    (ratios of `step_ms`, ms of `gap_ms`) is put on top of what the reference's run took: the median of the means of any
+    two of them, each with itself too (Hodges and Lehmann 1963). Of `step_mean_ms`, which is to show what falls in few
+    bouts, it is their mean.
 
     ```
     begins      |-0-|     |-1-|     |-2-|          neighbours: 0 and 0, 0 and 1, 1 and 1, 1 and 2, 2 and 2
@@ -42,8 +44,8 @@ def beside(reference: Run, run: Run) -> Run:
     if not values:
         return run
     there = reference.processes[0].values
-    for metric, differ in ((Metric.STEP_MS, _log_ratio), (Metric.STEP_MEAN_MS, _log_ratio_of_means)):
-        ratio = _middle(sides, differ)
+    ratios = {Metric.STEP_MS: _middle(sides, _log_ratio), Metric.STEP_MEAN_MS: _mean(sides, _log_ratio_of_means)}
+    for metric, ratio in ratios.items():
         if ratio is not None and abs(ratio) < _FARTHEST_LOG and metric in there and metric in values:
             values[metric] = there[metric] * math.exp(ratio)
     longer = _middle(sides, _longer_gap)
@@ -69,6 +71,11 @@ def _middle(neighbours: list[tuple[BoutSample, BoutSample]], differ: _Differ) ->
     if len(halves) < FEWEST_NEIGHBOURS:
         return None
     return middle([one + other for one, other in combinations_with_replacement(halves, 2)])
+
+
+def _mean(neighbours: list[tuple[BoutSample, BoutSample]], differ: _Differ) -> float | None:
+    found = [told for there, here in neighbours if (told := differ(there, here)) is not None]
+    return fmean(found) if len(found) >= FEWEST_NEIGHBOURS else None
 
 
 def _log_ratio(there: BoutSample, here: BoutSample) -> float | None:

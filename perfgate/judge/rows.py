@@ -170,8 +170,10 @@ def judge_rows(baseline: Baseline, runs: Sequence[Run], terms: Terms) -> Rows:
             why_no_step = why_absent(runs, Metric.STEP_MS)
             clock = judge_clock(rule, blessed, found, step_ms=step_ms, why_no_step=why_no_step)
             if metric is Metric.STEP_MEAN_MS:
-                clock = beside_median(clock, judged.outcome_of(Metric.STEP_MS), on_gpu=on_gpu)
-            elif metric in LEFT_OVER and not terms.plan.in_pairs:  # the mean of bouts is that of most of them
+                clock = beside_median(
+                    clock, judged.outcome_of(Metric.STEP_MS), is_quiet=on_gpu and not terms.plan.in_pairs
+                )
+            elif metric in LEFT_OVER and not terms.plan.in_pairs:  # where the mean is told only if it is a loss
                 whole = WholeSteps.of(baseline, runs, step_ms=step_ms, rows=judged.rows)
                 clock = displaced(clock, whole, rule=rule)
             if came is not None:

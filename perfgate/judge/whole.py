@@ -84,18 +84,19 @@ def _sums(metrics: Collection[Metric], baseline: Baseline, runs: Sequence[Run]) 
     return [sum(run.values[metric] for metric in metrics) for run in baseline.runs], now
 
 
-def beside_median(mean: ClockJudgement, median: Outcome | None, *, on_gpu: bool) -> ClockJudgement:
+def beside_median(mean: ClockJudgement, median: Outcome | None, *, is_quiet: bool) -> ClockJudgement:
     """Gate the mean step where the median step does not tell the same: what less than half of the steps take longer.
 
-    Without a GPU, where a busy host makes single steps many times as long, only a loss that is shown counts.
+    Where it is not quiet, only a loss that is shown counts: without a GPU, where a busy host makes single steps many
+    times as long, and in turns, where that is what such a duet is for.
     """
     told = mean.row.outcome
     is_open_beside_a_loss = (told, median) == (Outcome.INCONCLUSIVE, Outcome.REGRESSED)
     if told is Outcome.REGRESSED and median is not Outcome.REGRESSED:
         return mean
-    if on_gpu and (told is Outcome.PASSED or (told is not median and not is_open_beside_a_loss)):
+    if is_quiet and (told is Outcome.PASSED or (told is not median and not is_open_beside_a_loss)):
         return mean
-    why = f"{Metric.STEP_MS} tells" if on_gpu or told is median else "a busy host moves it"
+    why = f"{Metric.STEP_MS} tells" if is_quiet or told is median else "a busy host moves it"
     row = mean.row.model_copy(update={**BARE, "outcome": None, "reason": f"shown, not gated: {why}"})
     return replace(mean, row=row, level=None, may_be_modes=False)
 

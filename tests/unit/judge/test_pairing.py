@@ -103,6 +103,21 @@ def test_means_are_compared_as_medians_are_and_only_where_both_are_known() -> No
     assert beside(reference, of([None] * 4, begins=False)).value(Metric.STEP_MEAN_MS) == 1.2
 
 
+def test_what_falls_in_few_of_the_bouts_shows_in_the_mean_alone() -> None:
+    def of(means: Sequence[float], *, begins: bool) -> Run:
+        run = side([1.0] * len(means), begins=begins)
+        told = (
+            bout.model_copy(update={"mean_ms": mean}) for bout, mean in zip(run.processes[0].bouts, means, strict=True)
+        )
+        values = {**run.processes[0].values, Metric.STEP_MEAN_MS: 1.0}
+        process = run.processes[0].model_copy(update={"bouts": tuple(told), "values": values})
+        return run.model_copy(update={"processes": (process,)})
+
+    slower = beside(of([1.0] * 8, begins=True), of([1.0, 1.0, 3.0, 1.0, 1.0, 1.0, 3.0, 1.0], begins=False))
+    assert slower.value(Metric.STEP_MEAN_MS) == pytest.approx(3 ** (4 / 15))
+    assert slower.value(Metric.STEP_MS) == pytest.approx(1.0)
+
+
 def test_a_gap_is_never_negative() -> None:
     reference = side([1.0] * 6, begins=True, values={Metric.STEP_MS: 1.0, Metric.GAP_MS: 0.1})
     assert beside(reference, side([0.8] * 6, begins=False)).value(Metric.GAP_MS) == 0.0

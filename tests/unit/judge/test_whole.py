@@ -218,7 +218,15 @@ def test_idle_time_of_several_gpus_is_excused_only_by_what_fell_on_them() -> Non
     assert row_of(verdict, M.GAP_MS).outcome is Outcome.REGRESSED
 
 
-def test_in_turns_nothing_is_excused_as_the_mean_is_that_of_most_bouts() -> None:
+def test_in_turns_only_a_loss_of_the_mean_counts() -> None:
+    before = {metric: values[:8] for metric, values in BEFORE.items()}
+    for mean, outcome in ((10.05, None), (14.0, Outcome.REGRESSED)):
+        now = loop(8, step_ms=10.0, step_mean_ms=mean, kernel_ms=8.0, gap_ms=2.0)
+        row = row_of(verdict_of(before, now, Terms(plan=INTERLEAVED_PLAN)), M.STEP_MEAN_MS)
+        assert row.outcome is outcome
+
+
+def test_in_turns_nothing_is_excused() -> None:
     before = {metric: values[:8] for metric, values in BEFORE.items()}
     now = loop(8, step_ms=10.0, step_mean_ms=10.0, kernel_ms=7.0, gap_ms=3.0)
     verdict = verdict_of(before, now, Terms(plan=INTERLEAVED_PLAN))
