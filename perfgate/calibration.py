@@ -153,12 +153,13 @@ def calibrate(
     steps = baseline.values(Metric.STEP_MS)
     spreads_by: dict[Metric, tuple[Spread, tuple[float, ...]]] = {}
     given = {metric: budget for metric, budget in (budgets or {}).items() if METRICS[metric].clock is not None}
-    for metric in gated(baseline):
+    budget_by = {metric: budget_of(metric, given) or _clock(metric).budget for metric in gated(baseline)}
+    for metric in budget_by:
         spec = _clock(metric)
         values = [[run[metric] for run in occasion] for occasion in found.occasions]
         x = _in_basis(values, spec.basis, step_ms=middle(steps) if steps else 0.0)
         if x is not None:
-            spreads_by[metric] = _spread(spec, x, budget=budget_of(metric, given) or spec.budget, at=at)
+            spreads_by[metric] = _spread(spec, x, budget=budget_by[metric], at=at)
     measured = {metric: spread for metric, (spread, _) in spreads_by.items()}
     calibrated = baseline.model_copy(update={"calibration": {**baseline.calibration, **measured}})
     first, last = Terms(budgets=given), Terms(budgets=given, plan=DUET_PLAN if duet else STORED_PLAN)
@@ -171,7 +172,7 @@ def calibrate(
                 ClockCalibration(
                     metric=metric,
                     spread=spread,
-                    budget=given.get(metric, _clock(metric).budget),
+                    budget=budget_by[metric],
                     smallest=smallest,
                     in_the_end=in_the_end,
                     set_aside=set_aside,

@@ -86,20 +86,22 @@ def _of_step(*, budget: float = 0.01) -> ClockSpec:
     return ClockSpec(basis=Basis.STEP, budget=budget, prior_sd=0.003, occasion_sd=0.002)
 
 
+_OF_STEPS = ClockSpec(basis=Basis.LOG, budget=0.02, prior_sd=0.005, occasion_sd=0.005)
+
 _ROWS = (
     MetricSpec(
         metric=Metric.STEP_MS,
         kind=Kind.CLOCK,
         unit="ms",
         meaning="median period between step completions on the GPU timeline",
-        clock=ClockSpec(basis=Basis.LOG, budget=0.02, prior_sd=0.005, occasion_sd=0.005),
+        clock=_OF_STEPS,
     ),
     MetricSpec(
         metric=Metric.STEP_MEAN_MS,
         kind=Kind.CLOCK,
         unit="ms",
         meaning="mean period between step completions",
-        clock=ClockSpec(basis=Basis.LOG, budget=0.02, prior_sd=0.005, occasion_sd=0.005),
+        clock=_OF_STEPS,
     ),
     MetricSpec(
         metric=Metric.KERNEL_MS,

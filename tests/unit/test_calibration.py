@@ -366,6 +366,14 @@ def test_a_budget_is_held_against_what_runs_and_a_duet_can_show() -> None:
     assert duet.in_the_end < stored.in_the_end < stored.smallest
 
 
+def test_the_mean_step_is_held_to_the_budget_that_a_gate_holds_it_to() -> None:
+    both = {Metric.STEP_MS: 12.34, Metric.STEP_MEAN_MS: 12.4}
+    made = records.baseline([{metric: ms * wobble for metric, ms in both.items()} for wobble in (1.0, 1.001, 0.999)])
+    for budgets, budget in (({}, 0.02), ({Metric.STEP_MS: 0.2}, 0.2), ({Metric.STEP_MEAN_MS: 0.05}, 0.05)):
+        found = calibrate(made, [], at=LATER, budgets=budgets)
+        assert {clock.metric: clock.budget for clock in found.clocks}[Metric.STEP_MEAN_MS] == budget
+
+
 def test_of_one_occasion_in_moods_it_sees_as_little_as_the_gate() -> None:
     """Where runs differ by more than the budget, occasions differ rather more, and nobody has measured by how much."""
     baseline = blessed([12.34 * (1 + wobble) for wobble in (-0.06, -0.03, 0.0, 0.03, 0.06)])

@@ -86,35 +86,29 @@ def test_of_two_sides_exchanged_the_ratio_is_the_reciprocal(one: list[float], ot
     assert math.log(back or 0) - math.log(b.value(Metric.STEP_MS) or 0) == pytest.approx(-forth)
 
 
-def test_means_are_compared_as_medians_are_and_only_where_both_are_known() -> None:
-    def of(means: Sequence[float | None], *, begins: bool) -> Run:
-        run = side([1.0] * len(means), begins=begins)
-        told = (
-            bout.model_copy(update={"mean_ms": mean}) for bout, mean in zip(run.processes[0].bouts, means, strict=True)
-        )
-        values = {**run.processes[0].values, Metric.STEP_MEAN_MS: 1.2}
-        process = run.processes[0].model_copy(update={"bouts": tuple(told), "values": values})
-        return run.model_copy(update={"processes": (process,)})
+def side_of_means(means: Sequence[float | None], *, begins: bool) -> Run:
+    """A run whose bouts differ in their means alone; its own is 1.2 ms."""
+    run = side([1.0] * len(means), begins=begins)
+    bouts = tuple(
+        bout.model_copy(update={"mean_ms": mean}) for bout, mean in zip(run.processes[0].bouts, means, strict=True)
+    )
+    values = {**run.processes[0].values, Metric.STEP_MEAN_MS: 1.2}
+    process = run.processes[0].model_copy(update={"bouts": bouts, "values": values})
+    return run.model_copy(update={"processes": (process,)})
 
-    reference = of([1.0, 1.2, 1.0, 1.2], begins=True)
-    slower = beside(reference, of([1.5, 1.8, 1.5, 1.8], begins=False))
+
+def test_means_are_compared_as_medians_are_and_only_where_both_are_known() -> None:
+    reference = side_of_means([1.0, 1.2, 1.0, 1.2], begins=True)
+    slower = beside(reference, side_of_means([1.5, 1.8, 1.5, 1.8], begins=False))
     assert slower.value(Metric.STEP_MEAN_MS) == pytest.approx(1.2 * 1.5, rel=0.1)
     assert slower.value(Metric.STEP_MS) == pytest.approx(1.0)
-    assert beside(reference, of([None] * 4, begins=False)).value(Metric.STEP_MEAN_MS) == 1.2
+    assert beside(reference, side_of_means([None] * 4, begins=False)).value(Metric.STEP_MEAN_MS) == 1.2
 
 
 def test_what_falls_in_few_of_the_bouts_shows_in_the_mean_alone() -> None:
-    def of(means: Sequence[float], *, begins: bool) -> Run:
-        run = side([1.0] * len(means), begins=begins)
-        told = (
-            bout.model_copy(update={"mean_ms": mean}) for bout, mean in zip(run.processes[0].bouts, means, strict=True)
-        )
-        values = {**run.processes[0].values, Metric.STEP_MEAN_MS: 1.0}
-        process = run.processes[0].model_copy(update={"bouts": tuple(told), "values": values})
-        return run.model_copy(update={"processes": (process,)})
-
-    slower = beside(of([1.0] * 8, begins=True), of([1.0, 1.0, 3.0, 1.0, 1.0, 1.0, 3.0, 1.0], begins=False))
-    assert slower.value(Metric.STEP_MEAN_MS) == pytest.approx(3 ** (4 / 15))
+    reference = side_of_means([1.0] * 8, begins=True)
+    slower = beside(reference, side_of_means([1.0, 1.0, 3.0, 1.0, 1.0, 1.0, 3.0, 1.0], begins=False))
+    assert slower.value(Metric.STEP_MEAN_MS) == pytest.approx(1.2 * 3 ** (4 / 15))
     assert slower.value(Metric.STEP_MS) == pytest.approx(1.0)
 
 
