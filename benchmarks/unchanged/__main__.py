@@ -1,7 +1,7 @@
 """Gates of this project's own workloads, with nothing changed, one after another, and what came of each as a table.
 
     python -m benchmarks.unchanged run RECORD.json --gates 3 --seconds 1900
-    python -m benchmarks.unchanged table RECORD.json
+    python -m benchmarks.unchanged table RECORD.json [RECORD.json ...]
 
 `run` makes whole gates as a user makes them (`pytest --perfgate`), against the committed baselines, until the record
 holds so many of this commit on this machine or no further one would end in time; run the same command again to go on.
@@ -9,7 +9,7 @@ A gate that is begun is recorded, also if it is killed. A record of some workloa
 commands may not last as long as a gate, start it in the background (`setsid nohup ... &`) and look at the record.
 It exits 2 before the first gate where none could tell: the checkout has changes, or no baseline is of this GPU.
 `--shards` makes each gate as a CI with several GPUs does: a shard of the workloads on each, and `perfgate merge`.
-`table` writes RESULTS.md.
+`table` writes RESULTS.md, a part for each record.
 """
 
 from __future__ import annotations
@@ -276,39 +276,44 @@ def why_none(root: Path, machine: Machine, commit: Commit | None, baselines: str
 # What is shown
 
 
-def markdown(recording: Recording) -> str:
-    """A line a gate, how many PASSED in a row, and a row for each workload in each gate."""
-    ended = [one for one in recording.gates if one.exit_status is not None]
+def markdown(recordings: Sequence[Recording]) -> str:
+    """A part for each record: a line a gate, how many PASSED in a row, and a row for each workload in each gate."""
     lines = [
         "# Gates of unchanged code",
         "",
         (
             "Made by `python -m benchmarks.unchanged run` and `table`; do not edit. Each gate is a `pytest --perfgate` "
             "of all default workloads, or of those named, against the committed baselines, as a user makes it; all "
-            "that were begun are counted. Changes are estimates against the baseline, of `step_ms` and `kernel_ms` "
+            "that were begun are counted. Changes are estimates against the baseline, of steps and `kernel_ms` "
             "relative, of the others in percentage points of a step."
         ),
         "",
     ]
-    for number, one in enumerate(recording.gates, start=1):
-        lines.append(f"- gate {number}: {_told(one)}")
-    passed = [one.has_passed for one in recording.gates]
+    for recording in recordings:
+        lines += _part(recording.gates)
+    return "\n".join(lines)
+
+
+def _part(gates: Sequence[UnchangedGate]) -> list[str]:
+    """What one record's gates came to."""
+    lines = [f"## {', '.join(sorted({one.machine.gpu_name for one in gates}))}", ""]
+    lines += [f"- gate {number}: {_told(one)}" for number, one in enumerate(gates, start=1)]
+    passed = [one.has_passed for one in gates]
     lines += ["", f"{sum(passed)} of {len(passed)} PASSED as a whole, {_longest(passed)} of them in a row.", ""]
-    metrics = [
-        metric
-        for metric in GATED_CLOCKS
-        if any(metric in workload.changes for one in ended for workload in one.workloads)
-    ]
+    rows = sorted(
+        ((workload, number) for number, one in enumerate(gates, start=1) for workload in one.workloads),
+        key=lambda row: (row[0].workload, row[1]),
+    )
+    metrics = [metric for metric in GATED_CLOCKS if any(metric in workload.changes for workload, _ in rows)]
     lines.append(f"| {' | '.join(['workload', 'gate', 'outcome', 'runs', *metrics])} |")
     lines.append(f"| {' | '.join(['---', '---:', '---', '---:', *['---:'] * len(metrics)])} |")
-    rows = [(workload, number) for number, one in enumerate(recording.gates, start=1) for workload in one.workloads]
-    for workload, number in sorted(rows, key=lambda row: (row[0].workload, row[1])):
+    for workload, number in rows:
         stage = "" if workload.stage in (None, Stage.SCREEN) else f" ({workload.stage})"
         cells = [_percent(workload.changes.get(metric)) for metric in metrics]
         outcome = f"{workload.outcome}{stage}"
         lines.append(f"| {' | '.join([workload.workload, str(number), outcome, str(workload.runs), *cells])} |")
     notes = [f"- gate {number}, {workload.workload}: {workload.reason}" for workload, number in rows if workload.reason]
-    return "\n".join([*lines, *(["", *notes] if notes else []), ""])
+    return [*lines, *(["", *notes] if notes else []), ""]
 
 
 def _told(one: UnchangedGate) -> str:
@@ -362,14 +367,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     run.add_argument("--project", type=Path, default=ROOT, metavar="DIR", help="(default: this repository)")
     table = kinds.add_parser("table", help="write RESULTS.md")
-    table.add_argument("record", type=Path, metavar="RECORD.json")
+    table.add_argument("records", type=Path, nargs="+", metavar="RECORD.json")
     table.add_argument("--out", type=Path, default=HERE / "RESULTS.md", metavar="FILE")
     given = parser.parse_args(argv)
     if given.what == "table":
-        recording = load(given.record)
-        if not recording.gates:
-            parser.error(f"{given.record}: there is no gate in it")
-        given.out.write_text(markdown(recording), encoding="utf-8")
+        recordings = {path: load(path) for path in given.records}
+        for path, recording in recordings.items():
+            if not recording.gates:
+                parser.error(f"{path}: there is no gate in it")
+        given.out.write_text(markdown(list(recordings.values())), encoding="utf-8")
         return DONE
     project, record = given.project.resolve(), given.record.resolve()
     commit = read_commit(project)

@@ -119,7 +119,7 @@ def test_a_gate_that_is_killed_is_in_the_record(maker: Maker) -> None:
     with pytest.raises(KeyboardInterrupt):
         Series(path=maker.path, machine=H200, commit="c0ffee", make=killed).take(2, seconds=1e9)
     maker.take(2)
-    told = markdown(load(maker.path))
+    told = markdown([load(maker.path)])
     assert "- gate 2: " in told
     assert "not at its end; commit c0ffee, NVIDIA H200" in told
     assert "2 of 3 PASSED as a whole, 1 of them in a row." in told
@@ -136,7 +136,7 @@ def test_what_did_not_pass_is_told_with_its_reason(maker: Maker) -> None:
         "gate 2 of 3: exit status 4, 0 workloads, 500 s",
         "gate 3 of 3: PASSED, 1 workloads, 500 s",
     ]
-    lines = markdown(load(maker.path)).splitlines()
+    lines = markdown([load(maker.path)]).splitlines()
     assert "1 of 3 PASSED as a whole, 1 of them in a row." in lines
     assert lines[-6:] == [
         "| workload | gate | outcome | runs | step_ms |",
@@ -230,7 +230,7 @@ def test_a_gate_in_shards_stands_for_none_of_one_gpu(
     alone, in_shards = load(tmp_path / "record.json").gates
     assert (alone.shards, len(alone.workloads)) == (1, 1)
     assert (in_shards.shards, len(in_shards.workloads)) == (2, 2)
-    told = markdown(load(tmp_path / "record.json"))
+    told = markdown([load(tmp_path / "record.json")])
     assert f"- gate 2: {in_shards.at:%Y-%m-%d %H:%M} in 2 shards, a GPU each, exit status 0" in told
 
 
@@ -242,7 +242,7 @@ def test_the_door_writes_the_table_and_tells_what_is_missing(
     assert capsys.readouterr().err.endswith(f"{maker.path}: there is no gate in it\n")
     maker.take(1)
     assert main(["table", str(maker.path), "--out", str(tmp_path / "RESULTS.md")]) == 0
-    assert (tmp_path / "RESULTS.md").read_text(encoding="utf-8") == markdown(load(maker.path))
+    assert (tmp_path / "RESULTS.md").read_text(encoding="utf-8") == markdown([load(maker.path)])
     maker.path.write_text("{", encoding="utf-8")
     with pytest.raises(SystemExit, match="it is no record of gates"):
         load(maker.path)
@@ -262,7 +262,7 @@ def test_run_exits_1_where_gates_are_missing(monkeypatch: pytest.MonkeyPatch, tm
 def test_the_committed_table_is_what_the_record_says() -> None:
     folder = Path(door.__file__).parent
     told = (folder / "RESULTS.md").read_text(encoding="utf-8")
-    assert told == markdown(load(folder / "h200.json")), "python -m benchmarks.unchanged table h200.json"
+    assert told == markdown([load(folder / "h200.json"), load(folder / "h100.json")]), "table h200.json h100.json"
     assert "-0.00 %" not in told
 
 
@@ -284,7 +284,7 @@ def test_gates_of_some_workloads_stand_for_none_of_all(monkeypatch: pytest.Monke
     assert [list(only) for only in made] == [["workloads/mlp.py"], []]
     gates = load(tmp_path / "record.json").gates
     assert [one.only for one in gates] == [("workloads/mlp.py",), ()]
-    told = markdown(load(tmp_path / "record.json"))
+    told = markdown([load(tmp_path / "record.json")])
     assert f"- gate 1: {gates[0].at:%Y-%m-%d %H:%M} of workloads/mlp.py, exit status 0" in told
     assert json.loads((tmp_path / "record.json").read_text(encoding="utf-8"))["format"] == 1
 
