@@ -33,6 +33,8 @@ if wrong := sorted(set(ASKED) - {*RUNGS, "all"}):
 CUDA = torch.cuda.is_available()
 DEVICE = "cuda" if CUDA else "cpu"
 SMALL = not CUDA or os.environ.get("PERFGATE_SMALL") == "1"
+if not CUDA:
+    torch.set_num_threads(1)  # at the sizes for a CPU, threads cost more than they save
 CLASSES = 10
 BATCH, SIDE, WIDTH, WORKERS = (16, 16, 4, 2) if SMALL else (128, 64, 384, 8)
 """So wide that, once nothing waits for data, the GPU sets the pace and not the launching: a pace that repeats."""

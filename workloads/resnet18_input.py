@@ -38,6 +38,8 @@ if wrong := sorted(set(ASKED) - {*RUNGS, "all"}):
 CUDA = torch.cuda.is_available()
 DEVICE = "cuda" if CUDA else "cpu"
 SMALL = not CUDA or os.environ.get("PERFGATE_SMALL") == "1"
+if not CUDA:
+    torch.set_num_threads(1)  # at the sizes for a CPU, threads cost more than they save
 CLASSES = 10
 BATCH, SIDE, WORKERS = (4, 32, 2) if SMALL else (64, 512, 8)
 IMAGES = 128

@@ -12,12 +12,13 @@
 | autocast | autocast to bfloat16, which needs no scaler |
 | channels_last | weights and images as channels_last |
 | steady | nothing is chosen by trial any more: a gate can see 1 % |
-| exhaustive | the whole of that mode, and every configuration that inductor knows: may take an hour the first time |
+| exhaustive | max_autotune with all of that mode, and every configuration inductor knows: an hour, the first time |
 
 LADDER=all in the environment collects every rung but exhaustive, LADDER=naive,detached those two (and all,exhaustive
 really all), otherwise only steady is.
 Without a GPU, or with PERFGATE_SMALL=1, a tiny residual network trains, and is compiled by the backend "eager";
-without a GPU there are no pinned memory, cuDNN and GradScaler either, so those rungs do what the one before does.
+without a GPU there are no pinned memory, cuDNN and GradScaler either: pinned and cudnn_benchmark do what the rung
+before does, and grad_scaler trains in float16 without a scaler.
 """
 
 import itertools
@@ -47,6 +48,8 @@ if wrong := sorted(set(ASKED) - {*RUNGS, "all"}):
 CUDA = torch.cuda.is_available()
 DEVICE = "cuda" if CUDA else "cpu"
 SMALL = not CUDA or os.environ.get("PERFGATE_SMALL") == "1"
+if not CUDA:
+    torch.set_num_threads(1)  # at the sizes for a CPU, threads cost more than they save
 CLASSES = 10
 BATCH, WORKERS = (8, 1) if SMALL else (384, 4)
 """Images in a batch, and processes that load them.
@@ -194,8 +197,8 @@ def loader(*, pinned: bool) -> DataLoader[tuple[Tensor, int]]:
 
 
 def reached(rung: str, other: str) -> bool:
-    """Whether a rung is the other one or above it, and so does what that one added."""
-    return RUNGS.index(rung) >= RUNGS.index(other)
+    """Whether a rung is the other one or above it, and so does what that one added; exhaustive branches off early."""
+    return RUNGS.index("max_autotune" if rung == "exhaustive" else rung) >= RUNGS.index(other)
 
 
 def tried(rung: str) -> bool:

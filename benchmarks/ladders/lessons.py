@@ -130,12 +130,19 @@ RESNET50_CIFAR: Final = Ladder(
         Rung(name="cudnn_benchmark", published=1093, lesson=FASTER_KERNELS),
         Rung(name="compile", published=1290, lesson=FEWER_OR_FASTER),
         Rung(name="max_autotune", published=1393, lesson=GRAPHS_OR_FASTER),
-        Rung(name="grad_scaler", published=1427, in_brackets=True, lesson=FASTER_KERNELS),
+        Rung(name="grad_scaler", published=2486, lesson=FASTER_KERNELS),
         # The kernels are as fast in either format; the scaler fetches each step whether a gradient overflowed.
-        Rung(name="autocast", published=2486, lesson=NOTHING_FETCHED),
-        Rung(name="channels_last", published=3026, lesson=FASTER_KERNELS),
+        Rung(name="autocast", published=3026, lesson=NOTHING_FETCHED),
+        Rung(name="channels_last", published=3178, lesson=FASTER_KERNELS),
         Rung(name="steady"),
-        Rung(name="exhaustive", published=3178, against="channels_last", lesson=FASTER_KERNELS, opt_in=True),
+        Rung(
+            name="exhaustive",
+            published=1427,
+            in_brackets=True,
+            against="max_autotune",
+            lesson=FASTER_KERNELS,
+            opt_in=True,
+        ),
     ),
 )
 DATA_LOAD_LAB: Final = Ladder(

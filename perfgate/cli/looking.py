@@ -74,7 +74,7 @@ def show(workload: str | None) -> None:
     """Show the baselines of WORKLOAD, or list all."""
     here = project()
     width, colour = screen()
-    listed = [one for one in here.store.baselines.listed() if workload in (None, one.workload)]
+    listed = [one for one in here.store.baselines.listed(at_home=True) if workload in (None, one.workload)]
     if not listed:
         known = ", ".join(sorted({one.workload for one in here.store.baselines.listed()}))
         raise BaselineMissing(

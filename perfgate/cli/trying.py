@@ -56,7 +56,7 @@ def _orphans(root: Path, settings: Settings) -> list[str]:
     there = (root / settings.workloads).is_dir()
     collected = collect(root) if there else Collected()
     known = {workload.id for workload in collected.workloads}
-    listed = Store(root, settings.baselines).baselines.listed()
+    listed = Store(root, settings.baselines).baselines.listed(at_home=True)
     orphans = sorted(os.path.relpath(one.path, root) for one in listed if one.workload not in known)
     if orphans and collected.skipped_files:
         skipped = ", ".join(f"{file} ({why})" for file, why in collected.skipped_files.items())

@@ -278,7 +278,8 @@ class Gate:
             commit = blessed_at(baseline).commit
             git.resolve(self.root, commit, env=self._worker_env)
         except PerfgateError as missing:
-            return f"commit {commit[:SHOWN_SHA]}: {missing.fact}" if commit else missing.fact
+            why = f"commit {commit[:SHOWN_SHA]}: {missing.fact}" if commit else missing.fact
+            return f"{why}. {missing.next_step}" if missing.next_step else why
         return ""
 
     def _last_run_s(self, expectation: Expectation) -> float | None:

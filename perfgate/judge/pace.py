@@ -74,17 +74,22 @@ def pace_changed(runs: Sequence[Run]) -> str | None:
     A GPU that meets its power cap a second after the first heavy step does so, and a cache that grows full. Runs of an
     interleaved duet are not looked at: its turns have paces of their own.
     """
-    found = [told for run in runs if run.begins is None and (told := _change(run)) is not None]
+    found = [(told, _is_capped(run)) for run in runs if run.begins is None and (told := _change(run)) is not None]
     if len(found) < FEWEST_RUNS or 2 * len(found) <= len(runs):
         return None
-    step, before, after, steps = sorted(found)[len(found) // 2]
-    capped = any(event.startswith(_POWER_CAP) for run in runs for gpu in run.conditions.gpus for event in gpu.remarks)
-    why = f", and the GPU met its power cap ({_POWER_CAP})" if capped else ""
+    (step, before, after, steps), _ = sorted(found)[len(found) // 2]
+    capped = sum(is_capped for _, is_capped in found)
+    where = "" if capped == len(found) else f" in {capped} of them"
+    why = f", and the GPU met its power cap{where} ({_POWER_CAP})" if capped else ""
     return (
         f"The pace changes within the measured steps, in {len(found)} of {plural(len(runs), 'run')}: "
         f"{milliseconds(before)} ms a step, and {milliseconds(after)} ms from step {step} of {steps} on{why}. "
         "Let the steps end before that, or the warm-up outlast it"
     )
+
+
+def _is_capped(run: Run) -> bool:
+    return any(event.startswith(_POWER_CAP) for gpu in run.conditions.gpus for event in gpu.remarks)
 
 
 def _change(run: Run) -> tuple[int, float, float, int] | None:

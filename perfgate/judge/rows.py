@@ -16,7 +16,7 @@ from perfgate.model.baseline import Baseline, BlessedRun
 from perfgate.model.metric import COUNTS, GATED_CLOCKS, METRICS, PERIODS, Basis, ClockSpec, Metric, budget_of
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import NO_NCCL, Run, why_absent
-from perfgate.model.verdict import MetricVerdict
+from perfgate.model.verdict import MetricVerdict, Stage
 from perfgate.model.words import plural
 
 _OCCASIONS_TO_KNOW = 2
@@ -49,6 +49,10 @@ class Terms:
     """Whether there is an interleaved duet to be had in the place of this one, which is not."""
     stored: Baseline | None = None
     """What is blessed, in a duet: which counts are exact its runs know better than the few of the other commit."""
+
+    def is_last(self, runs: int) -> bool:
+        """Whether nothing more is measured of what is open after so many runs; behind a screen there is a duet."""
+        return self.plan.stage is not Stage.SCREEN and self.plan.next_look(runs, max_runs=self.max_runs) == runs
 
 
 @dataclass(kw_only=True, slots=True)
@@ -171,7 +175,10 @@ def judge_rows(baseline: Baseline, runs: Sequence[Run], terms: Terms) -> Rows:
             clock = judge_clock(rule, blessed, found, step_ms=step_ms, why_no_step=why_no_step)
             if metric is Metric.STEP_MEAN_MS:
                 clock = beside_median(
-                    clock, judged.outcome_of(Metric.STEP_MS), is_quiet=on_gpu and not terms.plan.in_pairs
+                    clock,
+                    judged.outcome_of(Metric.STEP_MS),
+                    is_quiet=on_gpu and not terms.plan.in_pairs,
+                    is_last=terms.is_last(len(runs)),
                 )
             elif metric in LEFT_OVER and not terms.plan.in_pairs:  # where the mean is told only if it is a loss
                 whole = WholeSteps.of(baseline, runs, step_ms=step_ms, rows=judged.rows)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from perfgate.judge.clocks import ClockJudgement, ClockRule, judge_clock
+from perfgate.judge.compare import middle
 from perfgate.judge.words import percent
 from perfgate.model.baseline import Baseline
 from perfgate.model.metric import EXPOSED, Metric
@@ -20,10 +22,20 @@ MeanSteps = tuple[Sequence[float], Sequence[float]]
 NO_LOSS: Final = frozenset({Outcome.PASSED, Outcome.IMPROVED})
 BARE: Final[Mapping[str, None]] = dict.fromkeys(("low", "high", "budget", "p_value", "smallest"))
 """What a row does not tell whose clock is not judged by its own numbers."""
-LEFT_OVER: Final = frozenset({Metric.GAP_MS, *EXPOSED})
-"""Time in which a GPU waits for something else to end: it grows by itself where that something gets faster."""
+LEFT_OVER: Final[Mapping[Metric, Metric | None]] = {
+    Metric.GAP_MS: None,
+    Metric.H2D_EXPOSED_MS: Metric.H2D_MS,
+    Metric.NCCL_EXPOSED_MS: Metric.NCCL_MS,
+}
+"""Time in which a GPU waits for something else to end, which grows by itself where that something gets faster; and what
+it is a part of, which does not.
+
+Not here: `mem_exposed_ms`, since how long such copies and memsets take altogether is no metric.
+"""
 _MADE_ROOM: Final = 0.5
 """Share of what waiting grew by that a whole step may have grown by: of more, nothing else gave it up."""
+LIKELY: Final = 0.05
+"""A mean step beyond its budget with a p-value of at most this is looked at again, however busy its host."""
 
 
 def mean_steps(baseline: Baseline, runs: Sequence[Run]) -> MeanSteps | None:
@@ -53,6 +65,8 @@ class WholeSteps:
     """The baseline's median step."""
     outcomes: tuple[Outcome | None, ...]
     """Of the median step, and of the mean where it is gated."""
+    itself: Mapping[Metric, float]
+    """What each kind of waiting is a part of grew by, as a share of the baseline's step."""
 
     @classmethod
     def of(
@@ -68,7 +82,13 @@ class WholeSteps:
         of = {row.metric: row.outcome for row in rows}
         mean = of.get(Metric.STEP_MEAN_MS)
         outcomes = (of.get(Metric.STEP_MS), *(() if mean is None else (mean,)))
-        return cls(means=means, parts=parts, step_ms=step_ms, outcomes=outcomes)
+        itself = {
+            metric: math.inf if sides is None or not step_ms else (middle(sides[1]) - middle(sides[0])) / step_ms
+            for metric, total in LEFT_OVER.items()
+            if total is not None
+            for sides in [_sums((total,), baseline, runs)]
+        }
+        return cls(means=means, parts=parts, step_ms=step_ms, outcomes=outcomes, itself=itself)
 
 
 def _sums(metrics: Collection[Metric], baseline: Baseline, runs: Sequence[Run]) -> MeanSteps | None:
@@ -84,11 +104,12 @@ def _sums(metrics: Collection[Metric], baseline: Baseline, runs: Sequence[Run]) 
     return [sum(run.values[metric] for metric in metrics) for run in baseline.runs], now
 
 
-def beside_median(mean: ClockJudgement, median: Outcome | None, *, is_quiet: bool) -> ClockJudgement:
+def beside_median(mean: ClockJudgement, median: Outcome | None, *, is_quiet: bool, is_last: bool) -> ClockJudgement:
     """Gate the mean step where the median step does not tell the same: what less than half of the steps take longer.
 
     Where it is not quiet, only a loss that is shown counts: without a GPU, where a busy host makes single steps many
-    times as long, and in turns, where that is what such a duet is for.
+    times as long, and in turns, where that is what such a duet is for. A likely one is looked for once more, as long as
+    this is not the last look, and then said.
     """
     told = mean.row.outcome
     is_open_beside_a_loss = (told, median) == (Outcome.INCONCLUSIVE, Outcome.REGRESSED)
@@ -96,9 +117,20 @@ def beside_median(mean: ClockJudgement, median: Outcome | None, *, is_quiet: boo
         return mean
     if is_quiet and (told is Outcome.PASSED or (told is not median and not is_open_beside_a_loss)):
         return mean
+    is_likely = not is_quiet and told is Outcome.INCONCLUSIVE and median in NO_LOSS and _is_likely(mean.row)
+    if is_likely and not is_last:
+        return mean
     why = f"{Metric.STEP_MS} tells" if is_quiet or told is median else "a busy host moves it"
+    told_likely = f"{mean.row.metric} {mean.row.reason}: likely a loss, that a busy host may also make"
     row = mean.row.model_copy(update={**BARE, "outcome": None, "reason": f"shown, not gated: {why}"})
-    return replace(mean, row=row, level=None, may_be_modes=False)
+    return replace(mean, row=row, level=None, may_be_modes=False, remark=told_likely if is_likely else None)
+
+
+def _is_likely(row: MetricVerdict) -> bool:
+    """Whether a row is beyond its budget, and hardly so by chance."""
+    if row.change is None or row.budget is None or row.p_value is None:
+        return False
+    return row.change > row.budget and row.p_value <= LIKELY
 
 
 def displaced(judged: ClockJudgement, whole: WholeSteps | None, *, rule: ClockRule) -> ClockJudgement:
@@ -114,6 +146,8 @@ def displaced(judged: ClockJudgement, whole: WholeSteps | None, *, rule: ClockRu
         return judged
     mean, parts = (judge_clock(rule, *each, step_ms=whole.step_ms) for each in (whole.means, whole.parts))
     rose, longer = row.change or 0.0, max(each.row.change or 0.0 for each in (mean, parts))
+    if whole.itself.get(row.metric, 0.0) > _MADE_ROOM * rose:
+        return judged
     if rose <= 0 or longer > _MADE_ROOM * rose:
         return judged
     outcomes = {*whole.outcomes, mean.row.outcome}

@@ -71,6 +71,8 @@ DRIVER_CALLS: Mapping[str, CallClass] = {
 """The driver API: Triton, cuBLAS and others launch through it directly."""
 
 _SUFFIX = re.compile(r"(?:_v\d+|_ptsz|_ptds)+$")
+_LAUNCH = re.compile(r"_*cu(?P<runtime>da)?Launch(?!HostFunc)")
+"""A launch that is not in the tables: CUDA 13 compiled `<<<>>>` to a new one."""
 
 
 def base_name(name: str) -> str:
@@ -81,12 +83,14 @@ def base_name(name: str) -> str:
 def classify(name: str) -> CallClass:
     """What a call of this name, suffixes and all, counts as."""
     base = base_name(name)
-    return RUNTIME_CALLS.get(base, DRIVER_CALLS.get(base, CallClass.OTHER))
+    unknown = CallClass.LAUNCH if _LAUNCH.match(base) else CallClass.OTHER
+    return RUNTIME_CALLS.get(base, DRIVER_CALLS.get(base, unknown))
 
 
 def of_driver(name: str) -> bool:
     """Whether this is one of the classified calls of the driver API."""
-    return base_name(name) in DRIVER_CALLS
+    launch = _LAUNCH.match(name)
+    return base_name(name) in DRIVER_CALLS or (launch is not None and launch["runtime"] is None)
 
 
 def nested_in(inner: tuple[Ints, Ints, Ints], outer: tuple[Ints, Ints, Ints]) -> Flags:

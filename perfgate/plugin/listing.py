@@ -66,14 +66,21 @@ def collect(root: Path) -> Collected:
         arguments = ["--perfgate", "--collect-only", "-q", "-p", "no:cacheprovider", f"--rootdir={root}"]
         # This process has imported perfgate before pytest could, which a project may have made an error.
         arguments += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
-        status = pytest.main(arguments, plugins=[listener])
+        try:
+            status = pytest.main(arguments, plugins=[listener])
+        except Warning as warned:  # of the configuration, where the project makes warnings errors
+            raise _uncollected(str(warned)) from warned
     if status not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
-        raise ConfigInvalid(
-            subject="workloads",
-            fact=f"they cannot be collected ({_last_words(said.getvalue())})",
-            next_step="See what pytest says: pytest --perfgate --collect-only",
-        )
+        raise _uncollected(_last_words(said.getvalue()))
     return listener.collected
+
+
+def _uncollected(why: str) -> ConfigInvalid:
+    return ConfigInvalid(
+        subject="workloads",
+        fact=f"they cannot be collected ({why})",
+        next_step="See what pytest says: pytest --perfgate --collect-only",
+    )
 
 
 def _last_words(said: str) -> str:

@@ -83,8 +83,10 @@ class Baselines:
         """
         return self._own(path, opened(content, told=self._disk.told(path), workload=None))
 
-    def listed(self, slug: str | None = None) -> tuple[ListedBaseline, ...]:
+    def listed(self, slug: str | None = None, *, at_home: bool = False) -> tuple[ListedBaseline, ...]:
         """Return every baseline of one machine or of all, by folder and name, the unreadable ones with their error.
+
+        Where they are to be `at_home`, so are those in the folder of another machine than they were measured on.
 
         Raises:
             BaselineUnreadable: a folder cannot be listed.
@@ -92,7 +94,7 @@ class Baselines:
         listed: list[ListedBaseline] = []
         for folder in self._slug_folders() if slug is None else (self._folder / file_name(slug),):
             files = [path for path in self._listing(folder) if path.suffix == ".json" and path.name[0] != "."]
-            listed += [self._listed(folder.name, path) for path in files]
+            listed += [self._listed(folder.name, path, at_home=at_home) for path in files]
         return tuple(listed)
 
     def other_machines(self, workload: str, *, besides: str | None = None) -> tuple[str, ...]:
@@ -184,12 +186,24 @@ class Baselines:
             )
         return baseline
 
-    def _listed(self, slug: str, path: Path) -> ListedBaseline:
+    def _at_home(self, path: Path, baseline: Baseline) -> Baseline:
+        """Return a baseline whose folder bears the name of its machine."""
+        if file_name(baseline.machine.slug) != path.parent.name:
+            raise BaselineUnreadable(
+                subject=self._disk.told(path),
+                fact=f"the baseline in it is that of {baseline.machine.gpu_name}",
+                expectation=f"Its place is the folder {baseline.machine.slug}; here it compares with nothing",
+                next_step="Move it there or delete it, and bless on the machine that this folder is for.",
+            )
+        return baseline
+
+    def _listed(self, slug: str, path: Path, *, at_home: bool) -> ListedBaseline:
         name = workload_of(path.name.removesuffix(".json"))
         found: Baseline | BaselineUnreadable
         try:
             read = self._read(path, name)
             found = self._own(path, read) if read is not None else self._vanished(path)
+            found = self._at_home(path, found) if at_home and isinstance(found, Baseline) else found
         except BaselineUnreadable as error:
             found = error
         if name is None:

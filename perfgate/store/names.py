@@ -33,5 +33,8 @@ def file_name(name: str) -> str:
 
 
 def workload_of(encoded: str) -> str | None:
-    """Return the id that `file_name` made a name of, None where it was cut."""
-    return None if "~" in encoded else unquote(encoded, errors="surrogatepass")
+    """Return the id that `file_name` made a name of, None where it was cut; of a name that it never made, the name."""
+    try:
+        return None if "~" in encoded else unquote(encoded, errors="surrogatepass")
+    except UnicodeDecodeError:
+        return encoded

@@ -592,6 +592,16 @@ def test_doctor_calls_no_baseline_gone_whose_file_skips_itself(here: Project) ->
     ]
 
 
+def test_a_baseline_in_the_folder_of_another_machine_is_told_by_doctor_and_show(here: Project) -> None:
+    path = here.bless(here.baseline())
+    path.parent.rename(path.parent.with_name("nvidia-a100"))
+    told = "baselines/nvidia-a100/loop.json: the baseline in it is that of NVIDIA H200"
+    assert told in here.perfgate("doctor", columns=120).out
+    shown = here.perfgate("show", columns=160)
+    assert "unreadable: the baseline in it is that of NVIDIA H200" in shown.out
+    assert shown.status != 0
+
+
 def test_doctor_takes_the_baselines_of_a_folder_that_is_gone_for_orphans(here: Project) -> None:
     here.bless(here.baseline())
     shutil.rmtree(here.root / "workloads")
@@ -608,6 +618,14 @@ def test_doctor_tells_of_workloads_that_cannot_be_collected_beside_all_else(here
         "      do          See what pytest says: pytest --perfgate --collect-only",
         "",
     ]
+    assert seen.status == 1
+
+
+def test_doctor_tells_of_a_configuration_that_pytest_warns_of_where_warnings_are_errors(here: Project) -> None:
+    here.bless(here.baseline())
+    here.write("pytest.ini", "[pytest]\ntestpaths = nowhere\nfilterwarnings = error\n")
+    seen = here.perfgate("doctor", columns=120)
+    assert "      they cannot be collected (No files were found in testpaths; " in seen.out
     assert seen.status == 1
 
 

@@ -80,12 +80,13 @@ def test_what_the_runs_did_not_count_is_told_of_what_passed(blessed: Project) ->
 def test_progress_is_a_plain_line_a_run_where_nobody_watches(blessed: Project) -> None:
     lines = blessed.gate(columns=80).out.splitlines()
     start = lines.index("workloads/loops.py ")
-    assert lines[start : start + 8] == [
+    assert lines[start : start + 9] == [
         "workloads/loops.py ",
         "  loop: 3 runs: can show 2.5 % of step_ms and 0.5 % of kernel_ms",
         "  loop: if that does not do, up to 7 runs more: can show 2.4 % of step_ms and",
         "      0.5 % of kernel_ms",
-        "  loop: no duet: commit 0123456789ab: it is not in a git repository",
+        "  loop: no duet: commit 0123456789ab: it is not in a git repository. Run",
+        "      perfgate in a checkout of the project.",
         "  loop run 1 of 3: step_ms 12.34, kernel_ms 9.100, gap_ms 1.851 (0.0 s)",
         "  loop run 2 of 3: step_ms 12.34, kernel_ms 9.100, gap_ms 1.851 (0.0 s)",
         "  loop run 3 of 3: step_ms 12.34, kernel_ms 9.100, gap_ms 1.851 (0.0 s)",
@@ -129,8 +130,8 @@ def test_colour_follows_pytest(blessed: Project) -> None:
 def test_each_run_is_told_on_its_own_line_under_v(blessed: Project) -> None:
     lines = blessed.gate("-v", columns=80).out.splitlines()
     start = lines.index("workloads/loops.py::loop ")
-    assert lines[start + 5] == "  loop run 1 of 3: step_ms 12.34, kernel_ms 9.100, gap_ms 1.851 (0.0 s)"
-    assert re.fullmatch(r"PASSED +\[100%\]", lines[start + 8])
+    assert lines[start + 6] == "  loop run 1 of 3: step_ms 12.34, kernel_ms 9.100, gap_ms 1.851 (0.0 s)"
+    assert re.fullmatch(r"PASSED +\[100%\]", lines[start + 9])
 
 
 def test_names_with_brackets_and_colons_are_shown_as_they_are(project: Project) -> None:

@@ -10,7 +10,7 @@ from support.prepared import Candidate, expect
 from support.timelines import draw
 
 from perfgate.gate import Expectation, Policy, check
-from perfgate.gate.caveats import asides, caveats, shared
+from perfgate.gate.caveats import asides, caveats, doubtful, shared
 from perfgate.metrics.measure import measure
 from perfgate.model.baseline import Baseline, BlessedRun
 from perfgate.model.metric import METRICS, PERIODS, Metric
@@ -31,6 +31,23 @@ def remarking(*remarks: str, complaints: tuple[str, ...] = ()) -> Run:
 
 def judged(*made: Run, baseline: Baseline | None) -> Verdict:
     return check(expect(baseline), Policy(), Candidate(*made)).verdict
+
+
+def test_times_that_may_hide_a_loss_are_told_also_of_what_passed() -> None:
+    slow = {"periods_ms": (60.0, *[12.3] * 13)}
+    made = [
+        run.model_copy(update={"processes": (run.processes[0].model_copy(update=slow),)}) for run in records.runs()[:3]
+    ]
+    verdict = judged(*made, baseline=records.baseline())
+    assert verdict.outcome is Outcome.PASSED
+    (caveat,) = verdict.caveats
+    assert caveat.startswith("The first measured steps take longer than all others, in 3 of 3 runs: up to 60 ms")
+    assert verdict.remarks == ()
+    likely = "step_mean_ms 7.5 % slower (-2.5 to 16), budget 2 %: likely a loss, that a busy host may also make"
+    assert doubtful((likely, "gap_ms rose by 10 % of a step, and steps take no longer for it", caveat)) == (
+        likely,
+        caveat,
+    )
 
 
 def test_what_most_runs_remark_is_told_once_with_the_numbers_of_the_first() -> None:

@@ -40,6 +40,16 @@ def test_a_gpu_that_meets_its_power_cap_is_told_with_the_step() -> None:
     )
 
 
+def test_a_power_cap_explains_the_runs_that_met_it() -> None:
+    capped, cool, steady = run(POWER_CAPPED, remarks=(CAP,)), run(POWER_CAPPED), run([8.0] * 42, remarks=(CAP,))
+    told = pace_changed([cool, cool, capped])
+    assert told is not None
+    assert "on, and the GPU met its power cap in 1 of them (SW power cap). Let" in told
+    of_others = pace_changed([cool, cool, steady])
+    assert of_others is not None
+    assert "power cap" not in of_others
+
+
 def test_a_loop_that_becomes_faster_is_told_as_well_and_without_a_reason_that_nobody_saw() -> None:
     assert pace_changed([run([8.0] * 12 + [5.0] * 30)] * 2) == (
         "The pace changes within the measured steps, in 2 of 2 runs: 8 ms a step, and 5 ms from step 15 of 44 on. "

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 from support.judging import MOMENT, Columns, blessed, measured
 
+from perfgate.judge.compare import Prior
 from perfgate.judge.judge import judge
 from perfgate.judge.rows import Terms
-from perfgate.judge.stages import DUET_PLAN, INTERLEAVED_PLAN
+from perfgate.judge.stages import DUET_PLAN, INTERLEAVED_PLAN, INTERLEAVED_SDS, SCREEN_PLAN
 from perfgate.model.baseline import Spread
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
@@ -15,6 +16,7 @@ from perfgate.model.sample import NO_NCCL
 from perfgate.model.verdict import MetricVerdict, Verdict
 
 M = Metric
+TURNS = {metric: Prior(sd=sd) for metric, sd in INTERLEAVED_SDS.items()}
 WOBBLE = (1.0, 1.0003, 0.9997, 1.0001, 0.9999)
 
 
@@ -94,6 +96,41 @@ def test_without_a_gpu_only_a_loss_of_the_mean_counts(
         assert rows[1].reason == f"shown, not gated: {why}"
 
 
+@pytest.mark.parametrize("workloads", [1, 7])
+def test_in_turns_a_likely_loss_of_the_mean_is_looked_for_again(workloads: int) -> None:
+    # Kernels that lost their overlap now and then: neither the median nor idle or kernel time moves.
+    turns = Terms(plan=INTERLEAVED_PLAN, priors=TURNS, workloads=workloads)
+    for pairs, outcome in ((3, Outcome.INCONCLUSIVE), (5, Outcome.REGRESSED)):
+        before = loop(pairs, step_ms=10.0, step_mean_ms=10.0, kernel_ms=3.0, gap_ms=7.0)
+        now = loop(pairs, step_ms=10.0, step_mean_ms=10.75, kernel_ms=3.0, gap_ms=7.0)
+        judgement = judge(blessed(before), measured(now), turns)
+        assert judgement.verdict.outcome is outcome
+        assert row_of(judgement.verdict, M.STEP_MEAN_MS).outcome is outcome
+        assert (judgement.wanted_runs > pairs) is (outcome is Outcome.INCONCLUSIVE)
+
+
+def test_at_the_screen_without_a_gpu_a_likely_loss_of_the_mean_opens_the_duet() -> None:
+    before, now = loop(10, step_ms=10.0, step_mean_ms=10.0), loop(3, step_ms=10.0, step_mean_ms=10.4)
+    verdict = verdict_of(before, now, Terms(plan=SCREEN_PLAN))
+    assert (verdict.outcome, row_of(verdict, M.STEP_MEAN_MS).outcome) == (Outcome.INCONCLUSIVE, Outcome.INCONCLUSIVE)
+
+
+def test_a_likely_loss_of_the_mean_that_no_look_has_shown_is_told() -> None:
+    before = loop(3, step_ms=10.0, step_mean_ms=10.0, kernel_ms=3.0, gap_ms=7.0)
+    now = loop(3, step_ms=10.0, step_mean_ms=10.75, kernel_ms=3.0, gap_ms=7.0)
+    verdict = verdict_of(before, now, Terms(plan=INTERLEAVED_PLAN, priors=TURNS, workloads=7, max_runs=3))
+    assert (verdict.outcome, row_of(verdict, M.STEP_MEAN_MS).outcome) == (Outcome.PASSED, None)
+    (remark,) = verdict.remarks
+    assert remark.startswith("step_mean_ms 7.5 % slower (")
+    assert remark.endswith("), budget 2 %: likely a loss, that a busy host may also make")
+
+
+def test_a_mean_that_is_slower_by_chance_opens_nothing() -> None:
+    now: Columns = {M.STEP_MS: [10.0, 10.001, 9.999], M.STEP_MEAN_MS: [10.0, 13.0, 9.9]}
+    verdict = verdict_of(loop(10, step_ms=10.0, step_mean_ms=10.0), now)
+    assert (verdict.outcome, verdict.remarks) == (Outcome.PASSED, ())
+
+
 def test_a_budget_of_the_step_is_that_of_its_mean_unless_it_has_its_own() -> None:
     now = loop(3, step_ms=10.0, step_mean_ms=10.6, kernel_ms=8.0, gap_ms=2.0)
     assert row_of(verdict_of(BEFORE, now), M.STEP_MEAN_MS).outcome is Outcome.REGRESSED
@@ -163,6 +200,28 @@ def test_copies_that_faster_kernels_bare_are_no_loss() -> None:
     verdict = verdict_of(before, now)
     assert row_of(verdict, M.H2D_EXPOSED_MS).outcome is Outcome.PASSED
     assert verdict.outcome is Outcome.IMPROVED
+
+
+def test_copies_and_memsets_in_place_of_kernels_are_work_and_no_waiting() -> None:
+    before = loop(10, step_ms=10.0, step_mean_ms=10.0, kernel_ms=3.0, gap_ms=6.9, mem_exposed_ms=0.1)
+    now = loop(3, step_ms=10.0, step_mean_ms=10.0, kernel_ms=1.5, gap_ms=6.9, mem_exposed_ms=1.6)
+    verdict = verdict_of(before, now)
+    assert {row.metric for row in verdict.metrics if row.outcome is Outcome.REGRESSED} == {M.MEM_EXPOSED_MS}
+
+
+@pytest.mark.parametrize(
+    ("nccl_ms", "outcome"),
+    [pytest.param(2.0, Outcome.PASSED, id="bared"), pytest.param(4.0, Outcome.REGRESSED, id="longer")],
+)
+def test_what_nccl_sends_for_longer_is_a_loss_and_what_kernels_bared_of_it_none(
+    nccl_ms: float, outcome: Outcome
+) -> None:
+    before = loop(10, step_ms=10.0, step_mean_ms=10.0, kernel_ms=8.0, gap_ms=1.5, nccl_ms=2.0, nccl_exposed_ms=0.5)
+    now = loop(3, step_ms=10.0, step_mean_ms=10.0, kernel_ms=6.0, gap_ms=1.5, nccl_ms=nccl_ms, nccl_exposed_ms=2.5)
+    verdict = verdict_of(before, now)
+    assert row_of(verdict, M.NCCL_EXPOSED_MS).outcome is outcome
+    nowhere: Columns = {metric: values for metric, values in before.items() if metric is not M.NCCL_MS}
+    assert row_of(verdict_of(nowhere, now), M.NCCL_EXPOSED_MS).outcome is Outcome.REGRESSED
 
 
 @pytest.mark.parametrize(

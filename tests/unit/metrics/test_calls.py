@@ -35,6 +35,8 @@ from perfgate.metrics.calls import DRIVER_CALLS, RUNTIME_CALLS, CallClass, base_
         ("cuMemcpy2DUnaligned_v2", CallClass.SYNC),
         ("cudaMemcpy2DToArray_v3020", CallClass.SYNC),
         ("cudaMemcpyFromArray_v3020", CallClass.SYNC),
+        ("cudaLaunchKernelEx_v14000", CallClass.LAUNCH),  # of no toolkit yet
+        ("cuLaunchKernelBatch_ptsz", CallClass.LAUNCH),
         ("cudaMemcpyAsync_v3020", CallClass.OTHER),
         ("cudaLaunchHostFunc_v10000", CallClass.OTHER),
         ("cuLaunchHostFunc", CallClass.OTHER),
@@ -56,6 +58,8 @@ def test_driver_and_runtime_share_no_name() -> None:
     assert not set(RUNTIME_CALLS) & set(DRIVER_CALLS)
     assert of_driver("cuLaunchKernel_ptsz")
     assert not of_driver("cudaLaunchKernel_v7000")
+    assert of_driver("cuLaunchKernelBatch_ptsz")
+    assert not of_driver("__cudaLaunchKernelEx_v14000")
 
 
 def test_a_call_is_nested_only_within_one_of_its_own_thread() -> None:

@@ -196,6 +196,31 @@ def test_a_link_in_a_baselines_place_is_neither_replaced_nor_written_through(sto
     assert shared.read_text() == text
 
 
+def test_one_in_the_folder_of_another_machine_is_listed_with_its_error(store: Store) -> None:
+    path = store.baselines.save(records.baseline(), replacing=None)
+    there = store.baselines.path("nvidia-h100", "mlp")
+    there.parent.mkdir()
+    path.rename(there)
+    (entry,) = store.baselines.listed()
+    assert (entry.slug, entry.found) == ("nvidia-h100", records.baseline())
+    (entry,) = store.baselines.listed(at_home=True)
+    assert (entry.slug, entry.workload) == ("nvidia-h100", "mlp")
+    assert str(entry.found) == (
+        "baselines/nvidia-h100/mlp.json: the baseline in it is that of NVIDIA H200. "
+        "Its place is the folder nvidia-h200; here it compares with nothing.\n"
+        "Move it there or delete it, and bless on the machine that this folder is for."
+    )
+
+
+def test_a_file_that_bears_no_name_is_listed_with_its_error(store: Store) -> None:
+    path = store.baselines.path(SLUG, "mlp").with_name("%FF.json")
+    path.parent.mkdir(parents=True)
+    path.write_text("{}")
+    (entry,) = store.baselines.listed()
+    assert entry.workload == "%FF"
+    assert not isinstance(entry.found, Baseline)
+
+
 def test_link_to_nowhere_is_listed_with_its_error(store: Store) -> None:
     path = store.baselines.path(SLUG, "mlp")
     path.parent.mkdir(parents=True)

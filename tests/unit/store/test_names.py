@@ -40,6 +40,10 @@ def test_any_name_is_one_safe_path_part(name: str) -> None:
     assert workload_of(encoded) in (name, None)
 
 
+def test_a_name_that_nobody_encodes_so_is_taken_as_it_is() -> None:
+    assert workload_of("%FF") == "%FF"
+
+
 def test_long_name_ends_in_a_hash() -> None:
     names = ["x" * 201, "x" * 202, "x" * 10_000, "é" * 500]
     encoded = [file_name(name) for name in names]
