@@ -856,7 +856,8 @@ GATE SHUT: 1 NOT_MEASURED of 1 workload
 __ loop __
 loop: NOT_MEASURED
   it skipped itself (no data here), so nothing was measured.
-  next        See /project/.perfgate/results/no-gpu/loop/TIME/run-1/workload.log. It printed nothing.
+  next        Run it where there is what it needs, or mark it (pytest.mark.skipif), which the gate sees before
+      it runs. See /project/.perfgate/results/no-gpu/loop/TIME/run-1/workload.log. It printed nothing.
   files       .perfgate/results/no-gpu/loop/TIME
 NOT_MEASURED  loop  it skipped itself (no data here), so nothing was measured.
 GATE SHUT: 1 NOT_MEASURED of 1 workload

@@ -128,9 +128,7 @@ def beside_median(mean: ClockJudgement, median: Outcome | None, *, is_quiet: boo
 
 def _is_likely(row: MetricVerdict) -> bool:
     """Whether a row is beyond its budget, and hardly so by chance."""
-    if row.change is None or row.budget is None or row.p_value is None:
-        return False
-    return row.change > row.budget and row.p_value <= LIKELY
+    return row.p_value is not None and row.p_value <= LIKELY and (row.change or 0.0) > (row.budget or 0.0)
 
 
 def displaced(judged: ClockJudgement, whole: WholeSteps | None, *, rule: ClockRule) -> ClockJudgement:

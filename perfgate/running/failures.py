@@ -78,7 +78,7 @@ def refuse_failed(
         raise WorkloadFailed(
             subject=workload.id,
             fact=failure,
-            next_step=f"See {log}.{_missed(withheld, outcome, account)}{shown}",
+            next_step=f"{_advice(account)}See {log}.{_missed(withheld, outcome, account)}{shown}",
         )
 
 
@@ -155,6 +155,13 @@ def _worker_failure(outcome: ProfileOutcome, account: Account | None) -> str | N
             return account.message.removesuffix(".")
         case _:
             assert_never(account.ending)
+
+
+def _advice(account: Account | None) -> str:
+    """What to do first, where that is known."""
+    if account is None or account.ending is not Ending.SKIPPED:
+        return ""
+    return "Run it where there is what it needs, or mark it (pytest.mark.skipif), which the gate sees before it runs. "
 
 
 def _cause(message: str) -> str:

@@ -79,11 +79,6 @@ FUNCTION = [
         "it raised ValueError: Caught ValueError in it",
     ),
     (ended(exit_status=3), account(Ending.EXITED, "it called sys.exit(3)", 3), "it called sys.exit(3) (exit status 3)"),
-    (
-        ended(),
-        account(Ending.SKIPPED, "needs two GPUs"),
-        "it skipped itself (needs two GPUs), so nothing was measured",
-    ),
     (ended(exit_status=1), account(Ending.WRONG_STEPS, "the loop took 3 of 4 turns."), "the loop took 3 of 4 turns"),
     (ended(exit_status=1), account(Ending.DEAF, "nvtx 0.2.13 is deaf."), "nvtx 0.2.13 is deaf"),
     (ended(exit_status=4), account(Ending.NOT_PINNED, "it cannot be pinned."), "it cannot be pinned"),
@@ -95,6 +90,15 @@ FUNCTION = [
     ),
     (ended(exit_status=3), None, "its process was gone with exit status 3 before the workload came to its end"),
 ]
+
+
+def test_a_function_that_skips_itself_is_told_how_to_be_skipped() -> None:
+    error = failure(records.workload(), ended(), account(Ending.SKIPPED, "needs two GPUs"))
+    assert str(error) == (
+        "mlp: it skipped itself (needs two GPUs), so nothing was measured.\n"
+        "Run it where there is what it needs, or mark it (pytest.mark.skipif), which the gate sees before it runs. "
+        f"See {LOG}. It printed nothing."
+    )
 
 
 @pytest.mark.parametrize(("outcome", "told", "fact"), FUNCTION)
