@@ -135,8 +135,9 @@ def displaced(judged: ClockJudgement, whole: WholeSteps | None, *, rule: ClockRu
     """Let waiting pass that something else of the step made room for: no step takes longer, in the median or the mean.
 
     Kernels that get faster leave idle what the CPU needs in any case, and bare the copies that they hid. So where
-    waiting grew, and by half as much at most both the mean step and the sum of what it is made of, on all GPUs, the
-    mean is judged as waiting is, against the same budget; and the steps' own rows must be shown to have lost nothing.
+    waiting grew, and by half as much at most what it is a part of, the mean step and the sum of what that is made of,
+    on all GPUs, the mean is judged as waiting is, against the same budget; and the steps' own rows must be shown to
+    have lost nothing.
     While that is open, so is this.
     """
     row = judged.row
@@ -144,9 +145,7 @@ def displaced(judged: ClockJudgement, whole: WholeSteps | None, *, rule: ClockRu
         return judged
     mean, parts = (judge_clock(rule, *each, step_ms=whole.step_ms) for each in (whole.means, whole.parts))
     rose, longer = row.change or 0.0, max(each.row.change or 0.0 for each in (mean, parts))
-    if whole.itself.get(row.metric, 0.0) > _MADE_ROOM * rose:
-        return judged
-    if rose <= 0 or longer > _MADE_ROOM * rose:
+    if rose <= 0 or max(longer, whole.itself.get(row.metric, 0.0)) > _MADE_ROOM * rose:
         return judged
     outcomes = {*whole.outcomes, mean.row.outcome}
     if outcomes <= NO_LOSS:

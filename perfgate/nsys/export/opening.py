@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from perfgate.nsys.export.cells import decoded, text_of
 from perfgate.nsys.export.layout import STRINGS
-from perfgate.nsys.export.refusing import damaged, refuse_foreign, refuse_unknown
+from perfgate.nsys.export.refusing import damaged, refuse_foreign, refuse_unknown, without_column
 from perfgate.nsys.spelling import LONGEST_TEXT, inert
 
 
@@ -44,6 +44,9 @@ class Export:
         """The texts of these ids of StringIds: kernels, calls, registered names. The rest may be large, and secret."""
         if not self.has(STRINGS):
             return {}
+        for column in ("id", "value"):
+            if column not in self.tables[STRINGS]:
+                raise without_column(self.path, STRINGS, column, list(self.tables[STRINGS]))
         rows = self.connection.execute(f'SELECT id, value FROM "{STRINGS}"')
         return {number: text_of(text) or "" for number, text in rows if number in ids}
 

@@ -31,6 +31,16 @@ def damaged(path: Path, how: str) -> CaptureUnreadable:
     return CaptureUnreadable(subject=str(path), fact=f"it is damaged: {how}", next_step=EXPORT_AGAIN)
 
 
+def without_column(path: Path, table: str, column: str, there: Sequence[str]) -> LayoutUnknown:
+    """An export one of whose tables lacks a column that perfgate reads."""
+    return LayoutUnknown(
+        subject=str(path),
+        fact=f"{table} has no column {column}, it has {listed(there)}",
+        expectation="perfgate reads exports of nsys 2022.4 and newer",
+        next_step=EXPORT_AGAIN,
+    )
+
+
 def listed(names: Sequence[str]) -> str:
     """Names of tables or columns on one line, the first `MOST_NAMES`."""
     if not names:

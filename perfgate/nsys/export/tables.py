@@ -15,13 +15,13 @@ import connectorx
 import numpy as np
 import pandas as pd
 
-from perfgate.model.errors import CaptureUnreadable, LayoutUnknown
+from perfgate.model.errors import CaptureUnreadable
 from perfgate.model.timeline import Ints
 from perfgate.nsys.export.columns import Columns, refuse_impossible, room
 from perfgate.nsys.export.layout import THREAD_MASK, ExportColumn, ExportTable
 from perfgate.nsys.export.opening import Export, read_only_uri
 from perfgate.nsys.export.processes import Processes
-from perfgate.nsys.export.refusing import EXPORT_AGAIN, damaged, listed
+from perfgate.nsys.export.refusing import damaged, without_column
 from perfgate.nsys.spelling import LONGEST_TEXT, inert
 
 _ROWS_AT_ONCE: Final = 1 << 18
@@ -207,12 +207,7 @@ def _select(export: Export, table: ExportTable) -> tuple[str, tuple[ExportColumn
     for column in table.columns:
         there = [source for source in column.sources if source in has]
         if not there and column.default is None and not column.flag:
-            raise LayoutUnknown(
-                subject=str(export.path),
-                fact=f"{table.name} has no column {' or '.join(column.sources)}, it has {listed(list(has))}",
-                expectation="perfgate reads exports of nsys 2022.4 and newer",
-                next_step=EXPORT_AGAIN,
-            )
+            raise without_column(export.path, table.name, " or ".join(column.sources), list(has))
         if not there:
             lacking.append(column)
         elif column.flag:

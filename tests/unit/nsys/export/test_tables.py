@@ -99,6 +99,15 @@ def test_a_table_without_a_column_that_is_needed(path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(("column", "other"), [("id", "value"), ("value", "id")])
+def test_names_without_a_column_that_is_needed(path: Path, column: str, other: str) -> None:
+    write_export(path, Kernel("k", 0, 1))
+    execute(path, f"ALTER TABLE StringIds RENAME COLUMN {column} TO another")
+    told = refusal(path, LayoutUnknown)
+    assert told.startswith(f"run.sqlite: StringIds has no column {column}, it has ")
+    assert other in told
+
+
 def test_names_of_columns_and_of_other_versions_are_spelled_out(path: Path) -> None:
     write_export(path, Memset(0, 1), Kernel("k", 0, 1))
     execute(path, f'ALTER TABLE CUPTI_ACTIVITY_KIND_MEMSET RENAME COLUMN deviceId TO "{HOSTILE}"')
