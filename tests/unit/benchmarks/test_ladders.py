@@ -43,6 +43,7 @@ from benchmarks.ladders.recording import (
 from benchmarks.ladders.shares import shares_of
 from benchmarks.ladders.speedups import bars_of
 from benchmarks.ladders.table import markdown
+from perfgate.judge.pace import slow_start
 from perfgate.model.errors import GpuTaken, WorkloadFailed
 from perfgate.model.machine import Machine
 from perfgate.model.metric import Metric
@@ -946,6 +947,13 @@ def test_table_writes_its_text_even_where_nothing_can_be_drawn(
     )
     assert (tmp_path / "made" / "RESULTS.md").read_text(encoding="utf-8") == markdown(LADDER, picture=False)
     assert [file.name for file in (tmp_path / "made").iterdir()] == ["RESULTS.md"]
+
+
+def test_the_warm_up_of_the_recorded_rungs_is_long_enough() -> None:
+    recorded = load(Path(door.__file__).parent / "h200.json").rungs
+    runs = [one.run for rung in recorded for one in rung.sound if one.run.processes[0].periods_ms]
+    assert len(runs) == 70
+    assert [run.started_at for run in runs if slow_start([run, run]) is not None] == []
 
 
 def test_the_committed_table_is_what_the_recording_and_the_judge_of_now_make() -> None:
