@@ -190,8 +190,10 @@ def _pairs(
         if len(references) >= wanted:
             wanted = max(judgement.wanted_runs, len(references))
             more = wanted - len(references)
-            if not more or not underway.may_spend(2 * more):
+            if not more:
                 return judgement, reference
+            if not underway.may_spend(2 * more):
+                return judge(reference, candidates, replace(terms, is_over=True)), reference
         elif underway.policy.stops_early and judgement.settled and exact_count_rose(judgement.verdict):
             verdict = without_doubtful_clocks(judgement.verdict, len(references))
             return replace(judgement, verdict=verdict), reference

@@ -50,9 +50,18 @@ class Terms:
     stored: Baseline | None = None
     """What is blessed, in a duet: which counts are exact its runs know better than the few of the other commit."""
 
+    is_over: bool = False
+    """Whether no more runs are made, whatever the plan has."""
+
     def is_last(self, runs: int) -> bool:
-        """Whether nothing more is measured of what is open after so many runs; behind a screen there is a duet."""
-        return self.plan.stage is not Stage.SCREEN and self.plan.next_look(runs, max_runs=self.max_runs) == runs
+        """Whether nothing more is measured that could tell what is open from the mood of a host.
+
+        Behind a screen there is a duet; more runs against what was stored on another day tell nothing of that.
+        """
+        if self.plan.stage is Stage.SCREEN:
+            return False
+        is_stored = self.plan.stage is Stage.STORED
+        return is_stored or self.is_over or self.plan.next_look(runs, max_runs=self.max_runs) == runs
 
 
 @dataclass(kw_only=True, slots=True)

@@ -22,15 +22,15 @@ MeanSteps = tuple[Sequence[float], Sequence[float]]
 NO_LOSS: Final = frozenset({Outcome.PASSED, Outcome.IMPROVED})
 BARE: Final[Mapping[str, None]] = dict.fromkeys(("low", "high", "budget", "p_value", "smallest"))
 """What a row does not tell whose clock is not judged by its own numbers."""
-LEFT_OVER: Final[Mapping[Metric, Metric | None]] = {
-    Metric.GAP_MS: None,
+LEFT_OVER: Final = frozenset({Metric.GAP_MS, *EXPOSED})
+"""Time in which a GPU waits for something else to end: it grows by itself where that something gets faster."""
+_PART_OF: Final[Mapping[Metric, Metric | None]] = {
     Metric.H2D_EXPOSED_MS: Metric.H2D_MS,
     Metric.NCCL_EXPOSED_MS: Metric.NCCL_MS,
+    Metric.MEM_EXPOSED_MS: None,
 }
-"""Time in which a GPU waits for something else to end, which grows by itself where that something gets faster; and what
-it is a part of, which does not.
-
-Not here: `mem_exposed_ms`, since how long such copies and memsets take altogether is no metric.
+"""The work that some of it is a part of, which does not grow by that: NCCL's spins as well, but least on the rank that
+waits least. None where no metric tells how long it takes altogether.
 """
 _MADE_ROOM: Final = 0.5
 """Share of what waiting grew by that a whole step may have grown by: of more, nothing else gave it up."""
@@ -65,8 +65,8 @@ class WholeSteps:
     """The baseline's median step."""
     outcomes: tuple[Outcome | None, ...]
     """Of the median step, and of the mean where it is gated."""
-    itself: Mapping[Metric, float]
-    """What each kind of waiting is a part of grew by, as a share of the baseline's step."""
+    work: Mapping[Metric, float]
+    """What the work grew by that waiting is a part of, as a share of the baseline's step; infinite if nobody knows."""
 
     @classmethod
     def of(
@@ -82,13 +82,12 @@ class WholeSteps:
         of = {row.metric: row.outcome for row in rows}
         mean = of.get(Metric.STEP_MEAN_MS)
         outcomes = (of.get(Metric.STEP_MS), *(() if mean is None else (mean,)))
-        itself = {
-            metric: math.inf if sides is None or not step_ms else (middle(sides[1]) - middle(sides[0])) / step_ms
-            for metric, total in LEFT_OVER.items()
-            if total is not None
-            for sides in [_sums((total,), baseline, runs)]
+        work = {
+            waiting: math.inf if sides is None or not step_ms else (middle(sides[1]) - middle(sides[0])) / step_ms
+            for waiting, whole in _PART_OF.items()
+            for sides in [None if whole is None else _sums((whole,), baseline, runs)]
         }
-        return cls(means=means, parts=parts, step_ms=step_ms, outcomes=outcomes, itself=itself)
+        return cls(means=means, parts=parts, step_ms=step_ms, outcomes=outcomes, work=work)
 
 
 def _sums(metrics: Collection[Metric], baseline: Baseline, runs: Sequence[Run]) -> MeanSteps | None:
@@ -135,9 +134,9 @@ def displaced(judged: ClockJudgement, whole: WholeSteps | None, *, rule: ClockRu
     """Let waiting pass that something else of the step made room for: no step takes longer, in the median or the mean.
 
     Kernels that get faster leave idle what the CPU needs in any case, and bare the copies that they hid. So where
-    waiting grew, and by half as much at most what it is a part of, the mean step and the sum of what that is made of,
-    on all GPUs, the mean is judged as waiting is, against the same budget; and the steps' own rows must be shown to
-    have lost nothing.
+    waiting grew, and by half as much at most both the mean step and the sum of what it is made of, on all GPUs, the
+    mean is judged as waiting is, against the same budget; and the steps' own rows must be shown to have lost nothing.
+    Where it may as well be more work, since what it is a part of grew, or may have, they must be shown to be faster.
     While that is open, so is this.
     """
     row = judged.row
@@ -145,7 +144,9 @@ def displaced(judged: ClockJudgement, whole: WholeSteps | None, *, rule: ClockRu
         return judged
     mean, parts = (judge_clock(rule, *each, step_ms=whole.step_ms) for each in (whole.means, whole.parts))
     rose, longer = row.change or 0.0, max(each.row.change or 0.0 for each in (mean, parts))
-    if rose <= 0 or max(longer, whole.itself.get(row.metric, 0.0)) > _MADE_ROOM * rose:
+    if rose <= 0 or longer > _MADE_ROOM * rose:
+        return judged
+    if whole.work.get(row.metric, 0.0) > _MADE_ROOM * rose and set(whole.outcomes) != {Outcome.IMPROVED}:
         return judged
     outcomes = {*whole.outcomes, mean.row.outcome}
     if outcomes <= NO_LOSS:

@@ -24,6 +24,7 @@ from support.prepared import (
 )
 
 from perfgate.gate import Pair, Policy, check
+from perfgate.model.baseline import BlessedRun
 from perfgate.model.errors import RevisionMissing
 from perfgate.model.metric import METRICS, Kind, Metric
 from perfgate.model.outcome import Outcome
@@ -215,6 +216,35 @@ def test_a_budget_of_time_ends_a_duet_between_its_looks() -> None:
     )
     assert outcome_of(checked) == (Outcome.INCONCLUSIVE, Stage.DUET, 6, 3)
     assert "The time budget ended this after 9 runs" in checked.verdict.remarks
+
+
+@pytest.mark.parametrize(
+    ("most", "outcome", "pairs"),
+    [pytest.param(10, Outcome.REGRESSED, 5, id="time to look again"), pytest.param(0, Outcome.PASSED, 3, id="none")],
+)
+def test_a_mean_that_only_likely_is_slower_leaves_a_gate_without_time_open(
+    most: int, outcome: Outcome, pairs: int
+) -> None:
+    no_gpu = records.machine().model_copy(update={"gpus": ()})
+
+    def runs(count: int, slower: float) -> list[Run]:
+        steps = {Metric.STEP_MS: 10.0, Metric.STEP_MEAN_MS: 10.0 * (1 + slower)}
+        wobble = (1.0, 1.01, 0.99)
+        values = [{metric: value * wobble[run % 3] for metric, value in steps.items()} for run in range(count)]
+        return [records.run(processes=[records.process(one, kernels=(), ranges=())]) for one in values]
+
+    baseline = records.baseline(ranges=(), on=no_gpu)
+    occasion = baseline.occasions[0].model_copy(update={"runs": tuple(BlessedRun.of(run) for run in runs(5, 0.0))})
+    checked = check(
+        expect(baseline.model_copy(update={"occasions": (occasion,)}), on=no_gpu),
+        Policy(workloads=7),
+        Candidate(*runs(3, 0.035), *runs(8, 0.035), on=no_gpu),
+        RecordedDuel(runs(8, 0.0), runs(8, 0.035)),
+        affords=lambda runs, _seconds: runs == 2 * 3 or runs <= most,
+    )
+    assert (checked.verdict.outcome, len(checked.reference_runs)) == (outcome, pairs)
+    told = [one for one in checked.verdict.caveats if "likely a loss" in one]
+    assert bool(told) is (outcome is Outcome.PASSED)
 
 
 # How many pairs it takes

@@ -125,6 +125,35 @@ def test_a_likely_loss_of_the_mean_that_no_look_has_shown_is_told() -> None:
     assert remark.endswith("), budget 2 %: likely a loss, that a busy host may also make")
 
 
+@pytest.mark.parametrize(
+    ("mean", "outcome"),
+    [pytest.param(10.3, Outcome.INCONCLUSIVE, id="p 0.031"), pytest.param(10.22, None, id="p 0.066")],
+)
+def test_how_likely_a_loss_of_the_mean_has_to_be(mean: float, outcome: Outcome | None) -> None:
+    before = loop(3, step_ms=10.0, step_mean_ms=10.0, kernel_ms=3.0, gap_ms=7.0)
+    now = loop(3, step_ms=10.0, step_mean_ms=mean, kernel_ms=3.0, gap_ms=7.0)
+    priors = {**TURNS, M.STEP_MEAN_MS: Prior(sd=0.02)}
+    row = row_of(verdict_of(before, now, Terms(plan=INTERLEAVED_PLAN, priors=priors)), M.STEP_MEAN_MS)
+    assert row.outcome is outcome
+
+
+def test_beside_a_median_that_is_open_or_lost_the_mean_asks_for_nothing() -> None:
+    turns = Terms(plan=INTERLEAVED_PLAN, priors=TURNS, workloads=7, max_runs=3)
+    before = loop(3, step_ms=10.0, step_mean_ms=10.0, kernel_ms=3.0, gap_ms=7.0)
+    for median, outcome in ((10.25, Outcome.INCONCLUSIVE), (11.0, Outcome.REGRESSED)):
+        now = loop(3, step_ms=median, step_mean_ms=10.75, kernel_ms=3.0, gap_ms=7.0)
+        verdict = verdict_of(before, now, turns)
+        assert row_of(verdict, M.STEP_MS).outcome is outcome
+        assert (row_of(verdict, M.STEP_MEAN_MS).outcome, verdict.remarks) == (None, ())
+
+
+def test_against_another_day_a_mean_that_a_busy_host_moves_asks_for_nothing() -> None:
+    before, now = loop(10, step_ms=10.0, step_mean_ms=10.0), loop(3, step_ms=10.0, step_mean_ms=10.21)
+    judgement = judge(blessed(before), measured(now), Terms())
+    assert (judgement.verdict.outcome, judgement.wanted_runs) == (Outcome.PASSED, 3)
+    assert "likely a loss" in judgement.verdict.remarks[0]
+
+
 def test_a_mean_that_is_slower_by_chance_opens_nothing() -> None:
     now: Columns = {M.STEP_MS: [10.0, 10.001, 9.999], M.STEP_MEAN_MS: [10.0, 13.0, 9.9]}
     verdict = verdict_of(loop(10, step_ms=10.0, step_mean_ms=10.0), now)
@@ -207,6 +236,17 @@ def test_copies_and_memsets_in_place_of_kernels_are_work_and_no_waiting() -> Non
     now = loop(3, step_ms=10.0, step_mean_ms=10.0, kernel_ms=1.5, gap_ms=6.9, mem_exposed_ms=1.6)
     verdict = verdict_of(before, now)
     assert {row.metric for row in verdict.metrics if row.outcome is Outcome.REGRESSED} == {M.MEM_EXPOSED_MS}
+    # Where the steps got faster, kernels may have bared what they hid.
+    faster = loop(3, step_ms=9.0, step_mean_ms=9.0, kernel_ms=1.0, gap_ms=6.9, mem_exposed_ms=1.1)
+    assert verdict_of(before, faster).outcome is Outcome.IMPROVED
+    mean_alone = loop(3, step_ms=10.0, step_mean_ms=9.0, kernel_ms=1.0, gap_ms=6.9, mem_exposed_ms=1.1)
+    assert row_of(verdict_of(before, mean_alone), M.MEM_EXPOSED_MS).outcome is Outcome.REGRESSED
+
+
+def test_copies_that_take_longer_themselves_are_not_bared_by_kernels() -> None:
+    before = loop(10, step_ms=10.0, step_mean_ms=10.0, kernel_ms=8.0, gap_ms=1.5, h2d_ms=0.5, h2d_exposed_ms=0.5)
+    now = loop(3, step_ms=10.0, step_mean_ms=10.0, kernel_ms=6.0, gap_ms=1.5, h2d_ms=2.5, h2d_exposed_ms=2.5)
+    assert row_of(verdict_of(before, now), M.H2D_EXPOSED_MS).outcome is Outcome.REGRESSED
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,7 @@ from perfgate.metrics.calls import DRIVER_CALLS, RUNTIME_CALLS, CallClass, base_
         ("cudaMemcpyFromArray_v3020", CallClass.SYNC),
         ("cudaLaunchKernelEx_v14000", CallClass.LAUNCH),  # of no toolkit yet
         ("cuLaunchKernelBatch_ptsz", CallClass.LAUNCH),
+        ("__cudaLaunchKernelEx_v14000", CallClass.LAUNCH),
         ("cudaMemcpyAsync_v3020", CallClass.OTHER),
         ("cudaLaunchHostFunc_v10000", CallClass.OTHER),
         ("cuLaunchHostFunc", CallClass.OTHER),
