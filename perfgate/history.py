@@ -23,11 +23,10 @@ from perfgate.model.baseline import Baseline, Blessing
 from perfgate.model.errors import BaselineMissing, BaselineUnreadable, RepositoryUnreadable
 from perfgate.model.history import Creation, History, MachineHistory, Version, VersionKind
 from perfgate.model.metric import METRICS, Metric
-from perfgate.store import Store, file_name, workload_of
+from perfgate.store import NEAR_NAMES, Store, file_name, near_names, workload_of
 
 MOST_NAMES: Final = 10
 """Workloads that a message lists."""
-NEAR_NAMES: Final = 3
 
 _Env = Mapping[str, str] | None
 
@@ -473,7 +472,7 @@ def _retold(error: RepositoryUnreadable) -> RepositoryUnreadable:
 
 
 def _never(workload: str, *, known: Sequence[str], shallow: bool) -> BaselineMissing:
-    near = difflib.get_close_matches(workload, known, n=NEAR_NAMES)
+    near = near_names(workload, known)
     more = f" and {len(known) - MOST_NAMES} more" if len(known) > MOST_NAMES else ""
     if near:
         expectation = f"Perhaps you meant {' or '.join(near)}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import os
 import re
@@ -22,10 +21,8 @@ from perfgate.model.settings import Settings
 from perfgate.model.spelling import is_invisible
 from perfgate.nsys.tool import NsysTool, find_nsys
 from perfgate.settings import find_root, load_settings
-from perfgate.store import KeptResult, Store
+from perfgate.store import KeptResult, Store, near_names
 
-_NEAR_NAMES: Final = 3
-"""Workloads that a misspelt name may have meant, that are told."""
 _PERHAPS_ESCAPED: Final = re.compile(r"[^\n -~]")
 """All but what JSON's own lines are made of."""
 
@@ -63,13 +60,11 @@ def latest(store: Store, workload: str) -> KeptResult:
     latest = store.results.latest(workload)
     if latest is None:
         kept = store.results.workloads()
-        near = [name for name in kept if name.startswith(f"{workload}[")] or difflib.get_close_matches(workload, kept)
+        near = near_names(workload, kept)
         raise ResultMissing(
             subject=workload,
             fact="no result of it is kept",
-            expectation=f"Perhaps you meant {' or '.join(near[:_NEAR_NAMES])}"
-            if near
-            else f"Kept are: {', '.join(kept) or 'none'}",
+            expectation=f"Perhaps you meant {' or '.join(near)}" if near else f"Kept are: {', '.join(kept) or 'none'}",
             next_step=f"Name it so: {shlex.quote(near[0])}" if near else "Measure it first: pytest --perfgate",
         )
     return latest

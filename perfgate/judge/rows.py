@@ -190,7 +190,7 @@ def judge_rows(baseline: Baseline, runs: Sequence[Run], terms: Terms) -> Rows:
                     is_last=terms.is_last(len(runs)),
                 )
             elif metric in LEFT_OVER and not terms.plan.in_pairs:  # where the mean is told only if it is a loss
-                whole = WholeSteps.of(baseline, runs, step_ms=step_ms, rows=judged.rows)
+                whole = WholeSteps.of(metric, baseline, runs, step_ms=step_ms, rows=judged.rows)
                 clock = displaced(clock, whole, rule=rule)
             if came is not None:
                 clock = came.clock(clock, step=judged.outcome_of(Metric.STEP_MS), mean_step=mean_step)

@@ -29,8 +29,8 @@ _PART_OF: Final[Mapping[Metric, Metric | None]] = {
     Metric.NCCL_EXPOSED_MS: Metric.NCCL_MS,
     Metric.MEM_EXPOSED_MS: None,
 }
-"""The work that some of it is a part of, which does not grow by that: NCCL's spins as well, but least on the rank that
-waits least. None where no metric tells how long it takes altogether.
+"""The work that all of it but idle time is a part of, which does not grow by that: NCCL's spins as well, but least on
+the rank that waits least. None where no metric tells how long it takes altogether.
 """
 _MADE_ROOM: Final = 0.5
 """Share of what waiting grew by that a whole step may have grown by: of more, nothing else gave it up."""
@@ -65,12 +65,18 @@ class WholeSteps:
     """The baseline's median step."""
     outcomes: tuple[Outcome | None, ...]
     """Of the median step, and of the mean where it is gated."""
-    work: Mapping[Metric, float]
-    """What the work grew by that waiting is a part of, as a share of the baseline's step; infinite if nobody knows."""
+    work: float
+    """What the work grew by that it is a part of, as a share of the baseline's step; infinite if nobody knows."""
 
     @classmethod
     def of(
-        cls, baseline: Baseline, runs: Sequence[Run], *, step_ms: float | None, rows: Sequence[MetricVerdict]
+        cls,
+        waiting: Metric,
+        baseline: Baseline,
+        runs: Sequence[Run],
+        *,
+        step_ms: float | None,
+        rows: Sequence[MetricVerdict],
     ) -> WholeSteps | None:
         """None where no waiting can be excused: the mean, or a part of it, is not known of all runs of both sides.
 
@@ -82,12 +88,13 @@ class WholeSteps:
         of = {row.metric: row.outcome for row in rows}
         mean = of.get(Metric.STEP_MEAN_MS)
         outcomes = (of.get(Metric.STEP_MS), *(() if mean is None else (mean,)))
-        work = {
-            waiting: math.inf if sides is None or not step_ms else (middle(sides[1]) - middle(sides[0])) / step_ms
-            for waiting, whole in _PART_OF.items()
-            for sides in [None if whole is None else _sums((whole,), baseline, runs)]
-        }
+        work = _grown(_PART_OF[waiting], baseline, runs, step_ms=step_ms) if waiting in _PART_OF else 0.0
         return cls(means=means, parts=parts, step_ms=step_ms, outcomes=outcomes, work=work)
+
+
+def _grown(work: Metric | None, baseline: Baseline, runs: Sequence[Run], *, step_ms: float | None) -> float:
+    sides = None if work is None else _sums((work,), baseline, runs)
+    return math.inf if sides is None or not step_ms else (middle(sides[1]) - middle(sides[0])) / step_ms
 
 
 def _sums(metrics: Collection[Metric], baseline: Baseline, runs: Sequence[Run]) -> MeanSteps | None:
@@ -146,7 +153,7 @@ def displaced(judged: ClockJudgement, whole: WholeSteps | None, *, rule: ClockRu
     rose, longer = row.change or 0.0, max(each.row.change or 0.0 for each in (mean, parts))
     if rose <= 0 or longer > _MADE_ROOM * rose:
         return judged
-    if whole.work.get(row.metric, 0.0) > _MADE_ROOM * rose and set(whole.outcomes) != {Outcome.IMPROVED}:
+    if whole.work > _MADE_ROOM * rose and set(whole.outcomes) != {Outcome.IMPROVED}:
         return judged
     outcomes = {*whole.outcomes, mean.row.outcome}
     if outcomes <= NO_LOSS:

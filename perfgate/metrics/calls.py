@@ -21,12 +21,6 @@ class CallClass(IntEnum):
 
 
 RUNTIME_CALLS: Mapping[str, CallClass] = {
-    "cudaLaunch": CallClass.LAUNCH,
-    "cudaLaunchKernel": CallClass.LAUNCH,
-    "__cudaLaunchKernel": CallClass.LAUNCH,  # what `<<<>>>` compiles to since CUDA 13
-    "cudaLaunchKernelExC": CallClass.LAUNCH,
-    "cudaLaunchCooperativeKernel": CallClass.LAUNCH,
-    "cudaLaunchCooperativeKernelMultiDevice": CallClass.LAUNCH,
     "cudaGraphLaunch": CallClass.GRAPH_LAUNCH,
     "cudaDeviceSynchronize": CallClass.SYNC,
     "cudaThreadSynchronize": CallClass.SYNC,
@@ -42,19 +36,13 @@ RUNTIME_CALLS: Mapping[str, CallClass] = {
     "cudaMemcpy2DToArray": CallClass.SYNC,
     "cudaMemcpy2DFromArray": CallClass.SYNC,
 }
-"""The runtime API. A copy that is not asynchronous waits for what came before it, and for its own end.
+"""The runtime API, but for what launches a kernel. A copy that is not asynchronous waits for what came before it, and
+for its own end.
 
-Not here on purpose: cudaLaunchHostFunc, cudaStreamWaitEvent, cudaStreamQuery, cudaEventQuery.
+Not here on purpose: cudaStreamWaitEvent, cudaStreamQuery, cudaEventQuery.
 """
 
 DRIVER_CALLS: Mapping[str, CallClass] = {
-    "cuLaunch": CallClass.LAUNCH,
-    "cuLaunchGrid": CallClass.LAUNCH,
-    "cuLaunchGridAsync": CallClass.LAUNCH,
-    "cuLaunchKernel": CallClass.LAUNCH,
-    "cuLaunchKernelEx": CallClass.LAUNCH,
-    "cuLaunchCooperativeKernel": CallClass.LAUNCH,
-    "cuLaunchCooperativeKernelMultiDevice": CallClass.LAUNCH,
     "cuGraphLaunch": CallClass.GRAPH_LAUNCH,
     "cuCtxSynchronize": CallClass.SYNC,
     "cuStreamSynchronize": CallClass.SYNC,
@@ -68,11 +56,11 @@ DRIVER_CALLS: Mapping[str, CallClass] = {
     "cuMemcpy2DUnaligned": CallClass.SYNC,
     "cuMemcpy3D": CallClass.SYNC,
 }
-"""The driver API: Triton, cuBLAS and others launch through it directly."""
+"""The driver API, likewise: Triton, cuBLAS and others launch through it directly."""
 
 _SUFFIX = re.compile(r"(?:_v\d+|_ptsz|_ptds)+$")
 _LAUNCH = re.compile(r"_*cu(?P<runtime>da)?Launch(?!HostFunc)")
-"""A launch that is not in the tables: CUDA 13 compiled `<<<>>>` to a new one."""
+"""Calls that launch a kernel, of toolkits to come as well: `<<<>>>` compiles to `__cudaLaunchKernel` since CUDA 13."""
 
 
 def base_name(name: str) -> str:
@@ -83,8 +71,9 @@ def base_name(name: str) -> str:
 def classify(name: str) -> CallClass:
     """What a call of this name, suffixes and all, counts as."""
     base = base_name(name)
-    unknown = CallClass.LAUNCH if _LAUNCH.match(base) else CallClass.OTHER
-    return RUNTIME_CALLS.get(base, DRIVER_CALLS.get(base, unknown))
+    if _LAUNCH.match(base):
+        return CallClass.LAUNCH
+    return RUNTIME_CALLS.get(base, DRIVER_CALLS.get(base, CallClass.OTHER))
 
 
 def of_driver(name: str) -> bool:

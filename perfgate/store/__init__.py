@@ -13,11 +13,12 @@ from pathlib import Path
 
 from perfgate.store.baselines import Baselines, ListedBaseline
 from perfgate.store.disk import Disk, Kind, kind_of
-from perfgate.store.names import file_name, workload_of
+from perfgate.store.names import NEAR_NAMES, file_name, near_names, workload_of
 from perfgate.store.results import RESULT_FILE, KeptResult, ListedResult, Results
 from perfgate.store.sealed import baseline_content, baseline_text, seal_of
 
 __all__ = [
+    "NEAR_NAMES",
     "RESULT_FILE",
     "Baselines",
     "KeptResult",
@@ -30,6 +31,7 @@ __all__ = [
     "baseline_text",
     "file_name",
     "kind_of",
+    "near_names",
     "seal_of",
     "workload_of",
 ]

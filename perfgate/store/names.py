@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import re
+from collections.abc import Sequence
 from typing import Final
 from urllib.parse import quote, unquote
 
 LONGEST_NAME: Final = 200
 """Bytes of a file name before `.json`; file systems take 255."""
+NEAR_NAMES: Final = 3
+"""Ids that a misspelt one may have meant, that are told."""
 
 
 def file_name(name: str) -> str:
@@ -30,6 +34,12 @@ def file_name(name: str) -> str:
     tail = "~" + hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()[:16]
     head = encoded[: LONGEST_NAME - len(tail)]
     return re.sub(r"%[0-9A-F]?$", "", head) + tail
+
+
+def near_names(workload: str, known: Sequence[str]) -> list[str]:
+    """Return the known ids that one may have meant, three at most: those of its parameters, else those like it."""
+    of_it = [name for name in known if name.startswith(f"{workload}[")]
+    return of_it[:NEAR_NAMES] or difflib.get_close_matches(workload, known, n=NEAR_NAMES)
 
 
 def workload_of(encoded: str) -> str | None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfgate.store import file_name, workload_of
+from perfgate.store import file_name, near_names, workload_of
 
 
 @pytest.mark.parametrize(
@@ -42,6 +42,15 @@ def test_any_name_is_one_safe_path_part(name: str) -> None:
 
 def test_a_name_that_nobody_encodes_so_is_taken_as_it_is() -> None:
     assert workload_of("%FF") == "%FF"
+
+
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [("lab", ["lab[cpu]", "lab[gpu]"]), ("mpl", ["mlp"]), ("other", [])],
+)
+def test_a_misspelt_id_is_near_those_of_its_parameters_or_those_like_it(name: str, near: list[str]) -> None:
+    assert near_names(name, ["lab[cpu]", "lab[gpu]", "mlp"]) == near
+    assert near_names("lab", [f"lab[{one}]" for one in range(9)]) == ["lab[0]", "lab[1]", "lab[2]"]
 
 
 def test_long_name_ends_in_a_hash() -> None:
