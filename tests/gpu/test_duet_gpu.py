@@ -157,6 +157,9 @@ def test_a_fifth_more_host_work_is_shown_in_turns(launching: Path, unchanged: Ga
         file.write_text(LAUNCHES)
     check_interleaved(launching, slower)
     assert slower.ended == (1, "REGRESSED")
-    # Host work leaves the GPU idle for longer, and launches and copies what it did.
-    assert {"step_ms"} <= slower.regressed <= {"step_ms", "gap_ms"}
-    assert 0.1 < slower.row("step_ms")["change"] < 0.4
+    # Host work leaves the GPU idle for longer, and launches and copies what it did. Where pairs show a loss of the mean
+    # step, the gate ends, and what the host makes of single turns may leave the median one open.
+    steps = {"step_ms", "step_mean_ms"}
+    assert slower.regressed & steps
+    assert slower.regressed <= {*steps, "gap_ms"}
+    assert all(0.1 < slower.row(metric)["change"] < 0.5 for metric in steps)

@@ -15,7 +15,7 @@ from support.gpu import bless, gate, needs_a_gate
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(900)]
 
 LOOP = '''\
-"""Two kernels side by side while the CPU works for a little longer: 1.2 ms of either beside 1.5 ms."""
+"""Two kernels side by side while the CPU works for a little longer: 4.5 ms of either beside 6 ms."""
 
 import os
 import time
@@ -25,7 +25,7 @@ import torch
 from perfgate import workload
 
 SLIP = os.environ.get("SLIP", "")
-CYCLES = 1_100_000 if SLIP == "faster" else 2_200_000
+CYCLES = 4_400_000 if SLIP == "faster" else 8_800_000
 
 
 @workload(steps=60, warmup=20)
@@ -39,7 +39,7 @@ def side_by_side(steps):
         with torch.cuda.stream(here if SLIP == "serial" and turn % 3 == 0 else other):
             torch.cuda._sleep(CYCLES)
         here.wait_stream(other)
-        while time.perf_counter() - began < 0.0015:
+        while time.perf_counter() - began < 0.006:
             pass
         torch.cuda.synchronize()
 '''
@@ -64,7 +64,8 @@ def test_an_overlap_that_is_lost_every_third_step_is_a_loss_of_the_mean_alone(pr
     assert serial.ended == (1, "REGRESSED")
     assert serial.regressed == {"step_mean_ms"}
     assert 0.1 < serial.row("step_mean_ms")["change"] < 0.35
-    assert serial.row("step_ms")["outcome"] == "PASSED"
+    # A host that others use makes single runs slower by a few percent, and leaves step_ms open.
+    assert abs(serial.row("step_ms")["change"]) < 0.05
     assert "what ran side by side may run in turn" in " ".join(serial.output.split())
 
 
