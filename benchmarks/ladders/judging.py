@@ -77,11 +77,24 @@ def speed(rung: RecordedRung) -> float | None:
     return 1000 / median(times) if times and median(times) > 0 else None
 
 
+def ordered_rungs(recording: Recording, loop: str) -> list[RecordedRung]:
+    """A loop's recorded rungs in the ladder's order, without one by the number of GPUs that they are named after."""
+    ladder = LADDERS.get(loop)
+    names = [] if ladder is None else [rung.name for rung in ladder.rungs]
+
+    def place(rung: RecordedRung) -> int:
+        if ladder is not None:
+            return names.index(rung.rung) if rung.rung in names else len(names)
+        number, _, _ = rung.rung.partition(" ")
+        return int(number) if number.isdecimal() else 0
+
+    return sorted((rung for rung in recording.rungs if rung.loop == loop), key=place)
+
+
 def judge_loop(recording: Recording, loop: str) -> tuple[Step, ...]:
     """Judge every rung of a loop that has one before it, in the ladder's order."""
-    present = [one.rung for one in recording.rungs if one.loop == loop]
     ladder = LADDERS.get(loop)
-    names = present if ladder is None else [rung.name for rung in ladder.rungs if rung.name in present]
+    names = [one.rung for one in ordered_rungs(recording, loop) if ladder is None or ladder.rung(one.rung)]
     steps: list[Step] = []
     for place, name in enumerate(names):
         before = (names[place - 1] if place else None) if ladder is None else ladder.before(name)
@@ -208,6 +221,8 @@ def _why_incomparable(recording: Recording, before: RecordedRung, now: RecordedR
     there, here = ({run.machine for run in rung.sound} for rung in (before, now))
     for then in sorted(there):
         for one in sorted(here):
+            if len(recording.machines[then].gpus) != len(recording.machines[one].gpus):
+                return "a gate compares what ran on as many GPUs"
             found = recording.machines[then].differences_that_forbid_comparison(recording.machines[one])
             if found:
                 return found[0].replace("baseline", before.rung, 1).replace("this machine", now.rung, 1)

@@ -165,3 +165,10 @@ LADDERS: Final[Mapping[str, Ladder]] = MappingProxyType(
     {ladder.loop: ladder for ladder in (RESNET18_INPUT, RESNET50_CIFAR, DATA_LOAD_LAB)}
 )
 """By loop. What is not here can be measured as well; it is then shown, and judged against nothing that was taught."""
+SCALED: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "resnet50_ddp": "DistributedDataParallel ResNet-50, 192 images of 3x224x224 over all ranks, one rank a GPU: a "
+        "script by its YAML file. Values are those of the slowest rank, of NCCL of the one that waits least"
+    }
+)
+"""What is told of loops that climb no ladder: their rungs are numbers of GPUs."""

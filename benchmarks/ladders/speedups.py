@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from statistics import median
 
+from benchmarks.ladders.judging import ordered_rungs
 from benchmarks.ladders.lessons import LADDERS
 from benchmarks.ladders.recording import Recording
 from benchmarks.ladders.shares import Shares, shares_of
-from benchmarks.ladders.table import ordered_loops, ordered_rungs
+from benchmarks.ladders.table import ordered_loops
 from perfgate.model.metric import Metric
 
 

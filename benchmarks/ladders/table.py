@@ -8,8 +8,8 @@ from functools import partial
 from statistics import median
 from typing import Final
 
-from benchmarks.ladders.judging import Step, judge_loop, speed
-from benchmarks.ladders.lessons import LADDERS, Ladder, Lesson, Unit
+from benchmarks.ladders.judging import Step, judge_loop, ordered_rungs, speed
+from benchmarks.ladders.lessons import LADDERS, SCALED, Ladder, Lesson, Unit
 from benchmarks.ladders.recording import RecordedRung, Recording
 from benchmarks.ladders.shares import shares_of
 from perfgate.model.metric import Metric
@@ -35,6 +35,8 @@ LEAST_SHARE: Final = 0.05
 """Of the largest change: a range of less is not named."""
 RARE: Final = (Metric.GRAPH_LAUNCHES,)
 """Shown only where there are any."""
+NCCL: Final = (Metric.NCCL_MS, Metric.NCCL_EXPOSED_MS)
+"""Likewise."""
 _NONE: Final = "-"
 
 
@@ -85,28 +87,21 @@ def ordered_loops(recording: Recording) -> list[str]:
     return [*known, *(loop for loop in recording.loops() if loop not in known)]
 
 
-def ordered_rungs(recording: Recording, loop: str) -> list[RecordedRung]:
-    """A loop's recorded rungs, in the ladder's order."""
-    of_loop = [rung for rung in recording.rungs if rung.loop == loop]
-    if loop not in LADDERS:
-        return of_loop
-    names = [rung.name for rung in LADDERS[loop].rungs]
-    return sorted(of_loop, key=lambda rung: names.index(rung.rung) if rung.rung in names else len(names))
-
-
 def _circumstances(recording: Recording) -> Iterator[str]:
     used = {run.machine for rung in recording.rungs for run in rung.runs}
-    kinds: dict[str, set[str]] = {}
+    kinds: dict[str, set[tuple[str, ...]]] = {}
     for index in sorted(used):
         machine = recording.machines[index]
+        # A script's torch is told without the toolkit that it was built for.
+        torch, _, _ = (machine.torch or "unknown").partition("+")
         told = (
             f"{machine.gpu_name}, driver {machine.driver or 'none'}, CUDA {machine.cuda or 'none'}, "
-            f"torch {machine.torch or 'unknown'}, nsys {machine.nsys} ({' '.join(machine.nsys_options)}), "
+            f"torch {torch}, nsys {machine.nsys} ({' '.join(machine.nsys_options)}), "
             f"Python {machine.python}, {machine.cpu}, {machine.cpu_count} CPUs"
         )
-        kinds.setdefault(told, set()).update(gpu.uuid for gpu in machine.gpus)
-    for told, uuids in kinds.items():
-        yield f"- {told}" + (f"; {len(uuids)} different GPUs" if len(uuids) > 1 else "")
+        kinds.setdefault(told, set()).add(tuple(gpu.uuid for gpu in machine.gpus))
+    for told, sets in kinds.items():
+        yield f"- {told}" + (f"; {len(sets)} different GPUs" if len(sets) > 1 else "")
     runs = [run for rung in recording.rungs for run in rung.runs]
     commits = sorted({run.commit for run in runs if run.commit is not None})
     yield f"- perfgate {recording.perfgate}" + (f", commit {', '.join(commits)} (+: with changes)" if commits else "")
@@ -122,8 +117,10 @@ def _loop(recording: Recording, loop: str, steps: Sequence[Step]) -> Iterator[st
     if ladder is not None:
         published = f" Published on an {ladder.published_on}." if ladder.published_on and not recording.small else ""
         yield from (f"{ladder.told}.{published}", "")
+    elif loop in SCALED:
+        yield from (f"{SCALED[loop]}.", "")
     yield from _speeds(recording, ladder, rungs)
-    yield from _remarks(rungs)
+    yield from _remarks(recording, rungs)
     if steps:
         yield ""
         yield from _steps(ladder, steps, small=recording.small)
@@ -149,6 +146,7 @@ def _speeds(recording: Recording, ladder: Ladder | None, rungs: Sequence[Recorde
         (Metric.KERNEL_MS, partial(_ms, metric=Metric.KERNEL_MS)),
         ("h2d_share", partial(_share, metric=Metric.H2D_MS)),
         (Metric.H2D_EXPOSED_MS, partial(_ms, metric=Metric.H2D_EXPOSED_MS)),
+        *((metric, partial(_ms, metric=metric)) for metric in NCCL if _any(rungs, metric)),
         ("gap_share", partial(_share, metric=Metric.GAP_MS)),
         *((metric, partial(_count, metric=metric)) for metric in COUNTS if metric not in RARE or _any(rungs, metric)),
     ]
@@ -160,7 +158,7 @@ def _speeds(recording: Recording, ladder: Ladder | None, rungs: Sequence[Recorde
         yield _row([rung.rung, *(cells[place] for _, cells in told)])
 
 
-def _remarks(rungs: Sequence[RecordedRung]) -> Iterator[str]:
+def _remarks(recording: Recording, rungs: Sequence[RecordedRung]) -> Iterator[str]:
     told = [
         f"- {rung.rung} {'failed once' if rung.sound else 'has no run'}: {failure.reason}."
         for rung in rungs
@@ -170,7 +168,7 @@ def _remarks(rungs: Sequence[RecordedRung]) -> Iterator[str]:
     told += [f"- Runs of {name} that do not count: {number}." for name, number in unsound.items()]
     if len({run.code for rung in rungs for run in rung.sound}) > 1:
         told.append("- The workload's code changed between these runs.")
-    told += [*_windows(rungs), *_apart(rungs)]
+    told += [*_windows(rungs), *_apart(recording, rungs)]
     if told:
         yield ""
         yield from told
@@ -183,18 +181,26 @@ def _windows(rungs: Sequence[RecordedRung]) -> Iterator[str]:
         of.setdefault((rung.workload.steps, rung.workload.warmup), []).append(rung.rung)
     for (steps, warmup), names in of.items():
         whose = f" of {listed(names)}" if len(of) > 1 else ""
-        yield f"- Each run{whose} measured {steps} steps after {warmup} of warm-up."
+        after = f" after {warmup} of warm-up" if warmup else ""
+        yield f"- Each run{whose} measured {steps} steps{after}."
 
 
-def _apart(rungs: Sequence[RecordedRung]) -> Iterator[str]:
+def _apart(recording: Recording, rungs: Sequence[RecordedRung]) -> Iterator[str]:
     """Which rungs were measured on which machine, where not all were on the same."""
     on: dict[int, list[str]] = {}
     for rung in rungs:
-        for machine in sorted({run.machine for run in rung.sound}):
+        for machine in sorted({_host(recording, run.machine) for run in rung.sound}):
             on.setdefault(machine, []).append(rung.rung)
     if len({tuple(names) for names in on.values()}) > 1:
         told = (f"{listed(names)} on machine {machine + 1}" for machine, names in sorted(on.items()))
         yield f"- Measured were {'; '.join(told)}."
+
+
+def _host(recording: Recording, machine: int) -> int:
+    """The first machine that has a GPU of this one: of a host, one process may see more GPUs than another."""
+    gpus = {gpu.uuid for gpu in recording.machines[machine].gpus}
+    shared = (gpus & {gpu.uuid for gpu in one.gpus} for one in recording.machines)
+    return next((number for number, common in enumerate(shared) if common), machine)
 
 
 def _steps(ladder: Ladder | None, steps: Sequence[Step], *, small: bool) -> Iterator[str]:

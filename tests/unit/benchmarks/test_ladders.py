@@ -800,6 +800,36 @@ def test_the_table_shows_our_numbers_beside_the_published_ones() -> None:
     assert "![Speed-up" not in markdown(recording, picture=False)
 
 
+def test_a_loop_on_more_and_more_gpus_is_shown_in_their_order_with_what_nccl_took() -> None:
+    def on(machine: int, **values: float) -> list[RecordedRun]:
+        made = {**OVERLAP, **{Metric(name): value for name, value in values.items()}}
+        return [run_of(made, number=n).model_copy(update={"machine": machine}) for n in range(3)]
+
+    both = H200.model_copy(update={"gpus": (H200.gpus[0], H200.gpus[0].model_copy(update={"uuid": "GPU-9"}))})
+    script = {"steps": 40, "warmup": 0}
+    rungs = [
+        rung_with("resnet50_ddp", "2 GPUs", on(0, step_ms=33.0, nccl_ms=1.0, nccl_exposed_ms=0.25)),
+        rung_with("resnet50_ddp", "1 GPU", on(1)),
+    ]
+    rungs = [rung.model_copy(update={"workload": rung.workload.model_copy(update=script)}) for rung in rungs]
+    recording = Recording(perfgate="0.1.0", machines=(both, H200), rungs=tuple(rungs))
+    text = markdown(recording, picture=False)
+    _, _, told = text.partition("## resnet50_ddp\n\nDistributedDataParallel ResNet-50")
+    assert [line.split(" | ")[:2] for line in told.splitlines() if line.startswith(("| 1", "| 2"))] == [
+        ["| 1 GPU", "3"],
+        ["| 2 GPUs", "3"],
+        ["| 2 GPUs", "1 GPU"],
+    ]
+    assert "| h2d_exposed_ms | nccl_ms | nccl_exposed_ms | gap_share |" in told
+    assert "| 0.1000 | - | - | 21.9 % |" in told
+    assert "| 0.1000 | 1.000 | 0.2500 | 42.4 % |" in told
+    assert "| 2 GPUs | 1 GPU | x1.94 | - | - | - | - | - | - | not judged: a gate compares what ran on as many" in told
+    assert "\n- Each run measured 40 steps.\n" in told
+    # One host, of which one process saw both GPUs, is one machine.
+    assert "on machine" not in told
+    assert [bar.rung for bar in bars_of(recording)["resnet50_ddp"]] == ["1 GPU", "2 GPUs"]
+
+
 def test_where_a_gain_is_not_the_published_one_the_table_says_what_the_gpu_did() -> None:
     text = markdown(LADDER, picture=False)
     told = text.partition("Where a gain is not the published one, and what the GPU does before and after it:\n\n")[2]
@@ -952,7 +982,7 @@ def test_table_writes_its_text_even_where_nothing_can_be_drawn(
 def test_the_warm_up_of_the_recorded_rungs_is_long_enough() -> None:
     recorded = load(Path(door.__file__).parent / "h200.json").rungs
     runs = [one.run for rung in recorded for one in rung.sound if one.run.processes[0].periods_ms]
-    assert len(runs) == 70
+    assert len(runs) == 88
     assert [run.started_at for run in runs if slow_start([run, run]) is not None] == []
 
 
