@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from perfgate.judge.rows import why_unmeasured
-from perfgate.model.metric import GATED_CLOCKS
+from perfgate.model.metric import COUNTS, GATED_CLOCKS, METRICS
 from perfgate.model.sample import Run
 from perfgate.model.verdict import Verdict
 from perfgate.model.words import listed
@@ -63,14 +63,30 @@ def asides(remarks: Iterable[str]) -> tuple[str, ...]:
 
 
 def unjudged(verdict: Verdict, runs: Sequence[Run]) -> tuple[str, ...]:
-    """The clocks that would be gated, had either side measured them, with the reason; none where none is compared."""
+    """What would be gated, had either side measured it, with the reason; nothing where nothing is compared.
+
+    Clocks, and counts that some process of the runs has, so that one without them keeps them from being judged.
+    """
     lacking: dict[str, list[str]] = {}
-    for metric in GATED_CLOCKS if verdict.stage is not None else ():
+    told = {metric for run in runs for process in run.processes for metric in process.values}
+    named = [metric for metric in METRICS if metric in GATED_CLOCKS or (metric in COUNTS and metric in told)]
+    for metric in named if verdict.stage is not None else ():
         row = verdict.of(metric)
         why = why_unmeasured(runs, metric)
         if why is not None and (row is None or row.now is row.baseline is None):
             lacking.setdefault(why, []).append(metric)
     return tuple(
-        f"not judged, as neither side measured {'it' if len(clocks) == 1 else 'them'}: {listed(clocks)} ({why})"
-        for why, clocks in lacking.items()
+        f"not judged, as neither side measured {'it' if len(metrics) == 1 else 'them'}: {listed(metrics)} ({why})"
+        for why, metrics in lacking.items()
     )
+
+
+def unblessed(verdict: Verdict) -> tuple[str, ...]:
+    """What would be gated, had the baseline been blessed with it; nothing where nothing is compared."""
+    rows = verdict.metrics if verdict.stage is not None else ()
+    new = [row.metric for row in rows if row.outcome is None and row.baseline is None and row.now is not None]
+    lacking = [metric for metric in new if METRICS[metric].gated]
+    if not lacking:
+        return ()
+    them = "it" if len(lacking) == 1 else "them"
+    return (f"not judged, as the baseline was blessed without {them}: {listed(lacking)}; bless anew to gate {them}",)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from statistics import median
 
 from perfgate.explain.ranks import told_ranks
-from perfgate.gate.caveats import asides, caveats, doubtful, shared, unjudged
+from perfgate.gate.caveats import asides, caveats, doubtful, shared, unblessed, unjudged
 from perfgate.gate.comparable import parts_of, processes_lost, verdict_of
 from perfgate.gate.endings import Ended, NoDuet
 from perfgate.gate.terms import NOT_MEASURED_BY, Affords, Checked, Expectation, Pair, Policy, Series
@@ -142,7 +142,7 @@ class Underway:
         loud = doubtful(verdict.remarks)
         told = {
             "ranks": told_ranks(made),
-            "caveats": (*lacking, *self._unread(verdict), *caveats(remarks), *loud),
+            "caveats": (*lacking, *unblessed(verdict), *self._unread(verdict), *caveats(remarks), *loud),
             "remarks": (*(one for one in verdict.remarks if one not in loud), *asides(remarks)),
         }
         return Checked(

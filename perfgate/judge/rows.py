@@ -9,11 +9,11 @@ from dataclasses import dataclass, field, replace
 from perfgate.judge.clocks import ClockJudgement, ClockRule, judge_clock
 from perfgate.judge.compare import Prior, middle
 from perfgate.judge.counts import CountJudgement, judge_count, same
-from perfgate.judge.graphs import GraphsForLaunches, graphs_for_launches
+from perfgate.judge.graphs import MAY_BE_IN_GRAPHS, GraphsForLaunches, graphs_for_launches
 from perfgate.judge.stages import STORED_PLAN, Plan
 from perfgate.judge.whole import LEFT_OVER, WholeSteps, beside_median, displaced
 from perfgate.model.baseline import Baseline, BlessedRun
-from perfgate.model.metric import COUNTS, GATED_CLOCKS, METRICS, PERIODS, Basis, ClockSpec, Metric, budget_of
+from perfgate.model.metric import CALLED, COUNTS, GATED_CLOCKS, METRICS, PERIODS, Basis, ClockSpec, Metric, budget_of
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import NO_NCCL, Run, why_absent
 from perfgate.model.verdict import MetricVerdict, Stage
@@ -23,10 +23,6 @@ _OCCASIONS_TO_KNOW = 2
 """Over fewer, a calibration has measured nothing of what occasions differ by."""
 _RUNS_TO_BE_EXACT = 3
 """Runs of either side, in a duet, that must agree: over fewer, any count is the same in all of them."""
-
-
-_CALLS = (Metric.LAUNCHES, Metric.GRAPH_LAUNCHES, Metric.SYNCS)
-"""Counts of what the CPU calls, which say nothing of what ran on a GPU."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -155,7 +151,7 @@ def judge_rows(baseline: Baseline, runs: Sequence[Run], terms: Terms) -> Rows:
     came = graphs_for_launches(baseline, runs)
     mean_step = None if came is None else _mean_step(came, baseline, terms, clocks=sharing)
     # Of a loop that is known to use no GPU, or whose GPU was not traced, each row would say the same.
-    on_gpu = any(one.values.keys() - {*PERIODS, *_CALLS} for run in runs for one in run.processes)
+    on_gpu = any(one.values.keys() - {*PERIODS, *CALLED} for run in runs for one in run.processes)
     for metric, spec in METRICS.items():
         blessed = baseline.values(metric)
         found = [value for run in runs if (value := _value(run, metric, blessed)) is not None]
@@ -169,6 +165,9 @@ def judge_rows(baseline: Baseline, runs: Sequence[Run], terms: Terms) -> Rows:
                 judged.rows.append(MetricVerdict(metric=metric, outcome=None, reason=reason))
         elif not spec.gated:
             judged.rows.append(_shown(metric, blessed, found, why=_why_missing(metric, runs) if missing else None))
+        elif missing and came is not None and metric in came.unseen and _is_out_of_sight(metric, runs):
+            reason = f"shown, not gated: {MAY_BE_IN_GRAPHS}"
+            judged.rows.append(MetricVerdict(metric=metric, outcome=None, baseline=middle(blessed), reason=reason))
         elif missing:
             reason = _why_missing(metric, runs)
             row = MetricVerdict(metric=metric, outcome=Outcome.NOT_MEASURED, baseline=middle(blessed), reason=reason)
@@ -254,6 +253,12 @@ def _value(run: Run, metric: Metric, blessed: Sequence[float]) -> float | None:
     """A run's value; of NCCL's clocks, which the baseline has, 0 where it is known that no NCCL kernel ran."""
     value = run.value(metric)
     return 0.0 if value is None and blessed and run.why_absent(metric) == NO_NCCL else value
+
+
+def _is_out_of_sight(metric: Metric, runs: Sequence[Run]) -> bool:
+    """Whether each run that does not tell a clock of NCCL's has its kernels, if any, within graphs alone."""
+    why = [run.why_absent(metric) for run in runs if run.value(metric) is None]
+    return all(one is not None and one.startswith(NO_NCCL) for one in why)
 
 
 def _new(metric: Metric, baseline: Baseline, found: Sequence[float]) -> MetricVerdict:

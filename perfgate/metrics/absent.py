@@ -11,7 +11,7 @@ from perfgate.metrics.devices import Devices
 from perfgate.metrics.process import Process
 from perfgate.metrics.tally import GRAPH_WORDS, NCCL_KERNEL, CopyWork, Table, Work
 from perfgate.metrics.windows import why_no_period
-from perfgate.model.metric import EXPOSED, METRICS, PERIODS, Metric
+from perfgate.model.metric import CALLED, EXPOSED, METRICS, PERIODS, Metric
 from perfgate.model.sample import NO_NCCL
 from perfgate.model.timeline import CopyKind, Flags
 from perfgate.model.words import plural
@@ -25,8 +25,7 @@ FEWEST_APART: Final = 0.5
 MOST_OUTSIDE: Final = 0.25
 """Share of a table's operations that may lack a call and have run outside the steps before the others mean nothing."""
 
-_FROM_CALLS: Final = (Metric.LAUNCHES, Metric.GRAPH_LAUNCHES, Metric.SYNCS)
-_FROM_OPERATIONS: Final = tuple(metric for metric in METRICS if metric not in (*_FROM_CALLS, *PERIODS))
+_FROM_OPERATIONS: Final = tuple(metric for metric in METRICS if metric not in (*CALLED, *PERIODS))
 _NCCL: Final = (Metric.NCCL_MS, Metric.NCCL_EXPOSED_MS)
 _FROM_KERNELS: Final = (Metric.KERNEL_MS, Metric.GAP_MS, Metric.NCCL_MS, *EXPOSED)
 _FROM_COPIES: Final = (
@@ -194,7 +193,7 @@ def _without_calls(process: Process) -> dict[Metric, str]:
         why = f"{_NO_CALLS} of process {process.pid}"
     else:
         why = timeline.missing.get("names of calls") or _calls_lost(process)
-    return dict.fromkeys(_FROM_CALLS, why) if why else {}
+    return dict.fromkeys(CALLED, why) if why else {}
 
 
 def _calls_lost(process: Process) -> str | None:

@@ -9,10 +9,10 @@ import numpy as np
 
 from perfgate.metrics.absent import MOST_LOST, ran_outside, unplaced, untimed, why_unplaced
 from perfgate.metrics.devices import Devices, devices_of
-from perfgate.metrics.process import Process
+from perfgate.metrics.process import STRAY, Process
 from perfgate.metrics.steps import Steps
 from perfgate.metrics.warmup import unsettled
-from perfgate.model.metric import Metric
+from perfgate.model.metric import CALLED, Metric
 from perfgate.model.timeline import Timeline
 from perfgate.model.words import inflected, listed, plural
 
@@ -30,6 +30,12 @@ MOST_BEFORE_CALL: Final = 0.01
 """Share of the steps' GPU operations that may begin before their calls; and of the steps' time, all together."""
 MOST_COPIES_LOST: Final = 0.05
 """Share of the steps' copying calls that may lack their copy: a call may copy nothing."""
+FEWEST_WORKING: Final = 3
+"""So many steps, and more than `STRAY` of all, must use a GPU before others that do not are steps that lack records."""
+LONGER_THAN_USUAL: Final = 2
+"""Steps without any CUDA call are no part of a loop's rhythm that lie longer side by side than so many times others."""
+FEWEST_BETWEEN: Final = 3
+"""So many of them between steps with calls: one or two batches may be skipped."""
 MOST_ELSEWHERE: Final = 0.01
 """Share of the steps' time in which processes without steps may keep their GPUs busy: kernel time's default budget."""
 MOST_OVERTAKEN: Final = 0.45
@@ -58,6 +64,7 @@ def complaints(
     if (first := unsettled(process)) is not None:
         yield first
     yield from _lost(process)
+    yield from _silent(process)
     yield from _unplaced(process)
     yield from _without_times(process)
     yield from _overtaken(process, values.get(Metric.STEP_MS))
@@ -159,6 +166,35 @@ def _lost(process: Process) -> Iterator[str]:
             f"of {totals.copying} calls that copy in the steps the capture lacks the copies of {totals.copies_lost}: "
             "the profiler was stopped before they had ended, or lost them; synchronise before it stops"
         )
+
+
+def _silent(process: Process) -> Iterator[str]:
+    """Say that from some step on, or for some steps between, nothing of the process but its ranges was recorded.
+
+    What is not recorded is no idle time: another profiler has taken over, or records were lost. A loop that has steps
+    without CUDA calls of its own has them throughout.
+    """
+    steps, totals = process.steps, process.totals
+    if steps.whole or not totals.calls:
+        return
+    recorded = totals.operations + sum(totals.by_segment[metric] for metric in CALLED)
+    working = np.flatnonzero(process.by_turn(recorded))
+    if len(working) < max(FEWEST_WORKING, STRAY * len(steps)):
+        return
+    # Of each row of steps without records behind a working one: where it begins, and how many they are.
+    lasts = np.append(working[1:], len(steps)) - working - 1
+    row = int(np.argmax(lasts))
+    longest, others = int(lasts[row]), np.delete(lasts, row)
+    is_last = row == len(working) - 1
+    if longest < (1 if is_last else FEWEST_BETWEEN) or longest <= LONGER_THAN_USUAL * int(others.max(initial=0)):
+        return
+    first, last = int(working[row]) + 2, int(working[row]) + 1 + longest
+    which = f"step {first}" if longest == 1 else f"steps {first} to {last}"
+    yield (
+        f"in {which} of the measured {len(steps)} the capture holds no CUDA call and no GPU work of process "
+        f"{process.pid}, and in those before it does: the profiler lost them, or another one (torch.profiler) took "
+        "over; run it without that, or mark as steps only what uses the GPU"
+    )
 
 
 def _unplaced(process: Process) -> Iterator[str]:

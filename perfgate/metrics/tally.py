@@ -239,8 +239,12 @@ def tally(timeline: Timeline, process: int, segments: Segments) -> Tally:
         timeline.copies.correlation[copy_rows],
         *(ops.correlation[_rows(ops.process, process, alone=False)] for ops in (timeline.graphs, timeline.memsets)),
     )
-    lost = _look_for_lost(total, launching[Metric.LAUNCHES], kernels)
-    lost += _look_for_lost(total, launching[Metric.GRAPH_LAUNCHES], np.concatenate(nodes))
+    # Where a capture holds other processes' kernels alone, this one's are lost; where it holds none, none were traced.
+    lost = 0
+    if len(timeline.kernels.start):
+        lost += _look_for_lost(total, launching[Metric.LAUNCHES], kernels)
+    if timeline.gpu_operations:
+        lost += _look_for_lost(total, launching[Metric.GRAPH_LAUNCHES], np.concatenate(nodes))
     total.lost = max(0, lost - unclaimed)
     return total
 
@@ -315,9 +319,7 @@ def _count_calls(
 
 
 def _look_for_lost(total: Tally, launching: Ints, correlation: Ints | SmallInts) -> int:
-    """Count the launches of which nothing ran, where the capture holds anything of their kind."""
-    if not len(correlation):
-        return 0
+    """Count the launches of which nothing ran."""
     launching = launching[launching > 0]
     total.launched += len(launching)
     return int((~np.isin(launching, correlation)).sum())

@@ -171,6 +171,8 @@ EXPOSED: tuple[Metric, ...] = (Metric.H2D_EXPOSED_MS, Metric.NCCL_EXPOSED_MS, Me
 """Clocks of what lies in the idle time of all that it could have overlapped with."""
 GATED_CLOCKS: tuple[Metric, ...] = tuple(m for m, s in METRICS.items() if s.clock is not None)
 COUNTS: tuple[Metric, ...] = tuple(m for m, s in METRICS.items() if s.kind is Kind.COUNT)
+CALLED: tuple[Metric, ...] = (Metric.LAUNCHES, Metric.GRAPH_LAUNCHES, Metric.SYNCS)
+"""Counts of what the CPU calls, which say nothing of what ran on a GPU."""
 
 
 def budget_of(metric: Metric, given: Mapping[Metric, float]) -> float | None:

@@ -184,6 +184,31 @@ def test_what_neither_side_measured_is_named_by_a_verdict_that_passes() -> None:
     assert judged(one, baseline=blessed_as(one)).caveats == (told,)
 
 
+def test_counts_that_one_process_keeps_from_being_judged_are_named() -> None:
+    """An actor beside a learner, say, that marks its steps and uses no GPU."""
+    idle = "process 8 launched no GPU operation in its steps"
+    own = without(*(metric for metric in METRICS if metric not in PERIODS), why=idle).processes[0]
+    run = records.run(processes=(records.process(), own.model_copy(update={"pid": 8})))
+    (told,) = judged(run, baseline=blessed_as(run)).caveats
+    assert told == (
+        "not judged, as neither side measured them: kernel_ms, gap_ms, h2d_ms, h2d_exposed_ms, nccl_exposed_ms, "
+        "mem_exposed_ms, launches, graph_launches, h2d_copies, h2d_bytes, d2h_copies, pageable_copies and syncs "
+        f"({idle})"
+    )
+
+
+def test_what_the_baseline_was_blessed_without_is_named_by_a_verdict_that_passes() -> None:
+    run = records.run()
+    old = blessed_as(without(Metric.GAP_MS, Metric.H2D_EXPOSED_MS))
+    verdict = judged(run, baseline=old)
+    told = "not judged, as the baseline was blessed without them: gap_ms and h2d_exposed_ms; bless anew to gate them"
+    assert (verdict.outcome, verdict.caveats) == (Outcome.PASSED, (told,))
+    told = "not judged, as the baseline was blessed without it: gap_ms; bless anew to gate it"
+    assert judged(run, baseline=blessed_as(without(Metric.GAP_MS))).caveats == (told,)
+    # What is shown only is never gated.
+    assert judged(run, baseline=blessed_as(without(Metric.NCCL_MS))).caveats == ()
+
+
 def test_that_no_nccl_kernels_ran_is_no_caveat() -> None:
     run = without(Metric.NCCL_MS, Metric.NCCL_EXPOSED_MS, why=NO_NCCL)
     verdict = judged(run, baseline=blessed_as(run))

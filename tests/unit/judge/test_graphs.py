@@ -214,6 +214,30 @@ def test_where_nccl_went_into_graphs_it_is_no_time_of_its_own() -> None:
     assert (row.outcome, row.reason) == (None, SHOWN)
 
 
+def test_where_nccl_can_only_be_within_graphs_its_exposed_time_is_shown_and_the_step_tells() -> None:
+    steps = {M.STEP_MS: [11.0] * 10, M.STEP_MEAN_MS: [11.0] * 10}
+    then = blessed({**with_copies(EAGER, nccl_exposed_ms=1.0), **steps})
+    graphs = {**graphed(kernel_ms=10.9), M.STEP_MEAN_MS: [11.0] * 3}
+
+    def told(why: str, *, whole: bool = True, now: Columns = graphs) -> tuple[Outcome, MetricVerdict]:
+        runs = measured(now, absent={M.NCCL_EXPOSED_MS: why})
+        verdict = judge(then, traced_whole(runs, span_ms=10.0) if whole else runs, Terms()).verdict
+        return verdict.outcome, row_of(verdict, M.NCCL_EXPOSED_MS)
+
+    in_graphs = f"{NO_NCCL} outside the CUDA graphs, which were traced whole"
+    outcome, row = told(in_graphs)
+    assert outcome is Outcome.IMPROVED
+    assert (row.outcome, row.baseline, row.reason) == (None, 1.0, f"shown, not gated: {MAY_BE_IN_GRAPHS}")
+    lost = "the capture holds no kernels"
+    launched: Columns = {metric: values[:3] for metric, values in EAGER.items()}
+    for why, (_, row) in (
+        (lost, told(lost)),
+        (in_graphs, told(in_graphs, whole=False)),
+        (in_graphs, told(in_graphs, now=launched)),
+    ):
+        assert (row.outcome, row.reason) == (Outcome.NOT_MEASURED, f"not measured in 3 of 3 runs: {why}")
+
+
 @pytest.mark.parametrize(
     ("then", "launches", "graphs", "outcome"),
     [

@@ -39,6 +39,79 @@ def test_a_capture_that_lacks_the_last_kernels_is_no_measurement(lost: int) -> N
     )
 
 
+def recorded_in(steps: Sequence[int], *, of: int = 30) -> ProcessSample:
+    """Steps of which some have a launch and its kernel, and the others nothing but their ranges."""
+    return only(
+        build(
+            ranges=[Range(start=100_000 * k, end=100_000 * k + 90_000) for k in range(of)],
+            calls=[Call(start=100_000 * k + 9, end=100_000 * k + 99, correlation=1 + k) for k in steps],
+            kernels=[Op(start=100_000 * k + 100, end=100_000 * k + 60_000, correlation=1 + k) for k in steps],
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("recorded", "which"),
+    [
+        pytest.param(range(20), "steps 21 to 30", id="the last third"),
+        pytest.param(range(12), "steps 13 to 30", id="most"),
+        pytest.param(range(29), "step 30", id="the last one"),
+        pytest.param([*range(10), *range(13, 30)], "steps 11 to 13", id="three between"),
+        pytest.param(range(0, 20, 2), "steps 20 to 30", id="the last third of a loop that works in every second"),
+    ],
+)
+def test_steps_of_which_nothing_but_their_ranges_was_recorded_are_no_idle_time(
+    recorded: Sequence[int], which: str
+) -> None:
+    assert recorded_in(recorded).complaints == (
+        (
+            f"in {which} of the measured 30 the capture holds no CUDA call and no GPU work of process 100, and in "
+            "those before it does: the profiler lost them, or another one (torch.profiler) took over; run it without "
+            "that, or mark as steps only what uses the GPU"
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    "recorded",
+    [
+        pytest.param(range(30), id="all"),
+        pytest.param(range(10, 30), id="work that begins late"),
+        pytest.param(range(0, 30, 10), id="every tenth"),
+        pytest.param([k for k in range(30) if k % 5 < 3], id="two of five without"),
+        pytest.param([*range(10), *range(12, 30)], id="two batches skipped"),
+        pytest.param([0], id="one at first"),
+    ],
+)
+def test_a_loop_that_uses_the_gpu_in_some_of_its_steps_lost_nothing(recorded: Sequence[int]) -> None:
+    assert recorded_in(recorded).complaints == ()
+
+
+def test_of_several_processes_one_without_any_of_its_kernels_lost_them() -> None:
+    def job(*, ran: bool) -> list[tuple[str, ...]]:
+        """Two processes that launch a kernel a step each, of which the second's were never recorded."""
+        ids = [(number, 100_000 * k, 1 + 1000 * number + k) for number in range(2) for k in range(20)]
+        timeline = build(
+            ranges=[Range(start=at, end=at + 90_000, pid=100 + number) for number, at, _ in ids],
+            calls=[Call(start=at + 9, end=at + 99, pid=100 + number, correlation=one) for number, at, one in ids],
+            kernels=[
+                Op(start=at + 99, end=at + 60_000, correlation=one) for number, at, one in ids if ran and not number
+            ],
+        )
+        return [sample.complaints for sample in measure(timeline, step="step")]
+
+    with_kernels, without = job(ran=True)
+    assert with_kernels == ()
+    assert without == (
+        (
+            "of 20 kernel launches in the steps the capture lacks 20 kernels: the profiler was stopped before the GPU "
+            "had ended them, or lost them; synchronise before it stops, or let it stop later"
+        ),
+    )
+    # Where no kernel is in the capture at all, none was traced: what that leaves untold is said elsewhere.
+    assert job(ran=False) == [(), ()]
+
+
 def of_nodes(ran: Callable[[int, int], bool]) -> ProcessSample:
     """Thirty steps of a graph of eight kernels, of which these were recorded, by step and node."""
     return only(
