@@ -63,7 +63,7 @@ class _Process:
     values: Values
     breakdown: Breakdown
     gpus: int
-    """Over which its clocks on the GPU are sums; 0 if they are of several, and it is not known of how many."""
+    """Over which its work is a sum, and its waiting a mean; 0 if they are several, and it is not known how many."""
 
     @classmethod
     def of(cls, values: Values, breakdown: Breakdown) -> _Process:
@@ -99,8 +99,8 @@ class _Process:
         told = isinstance(self.breakdown, ToldBreakdown) and self.breakdown.of
         return f" of {told}" if told else ""
 
-    def on_each(self, metric: Metric) -> float:
-        """A clock of one GPU; of several their mean."""
+    def work_on_each(self, metric: Metric) -> float:
+        """What a GPU does of a clock that is their sum; of several their mean."""
         return self.values.get(metric, 0.0) / self.gpus
 
 
@@ -122,7 +122,7 @@ def _classified(one: _Process) -> Classified | None:
     if step <= 0 or not one.gpus or Metric.GAP_MS not in values or Metric.KERNEL_MS not in values:
         return None
     shares = (Metric.GAP_MS, Metric.H2D_EXPOSED_MS, Metric.NCCL_EXPOSED_MS, Metric.MEM_EXPOSED_MS)
-    gap, copied, nccl, other = (one.on_each(metric) for metric in shares)
+    gap, copied, nccl, other = (values.get(metric, 0.0) for metric in shares)
     largest = max(gap, copied, nccl, other)
     if largest > step:
         return None
@@ -130,7 +130,7 @@ def _classified(one: _Process) -> Classified | None:
     over = "" if one.gpus == 1 else f"on average over {one.gpus} GPUs, "
     if largest < BOUND * step:
         # Of a baseline without `mem_exposed_ms` the rest may as well be copies to the host and memsets.
-        if computed <= 0 or one.on_each(Metric.KERNEL_MS) < MOSTLY * computed:
+        if computed <= 0 or one.work_on_each(Metric.KERNEL_MS) < MOSTLY * computed:
             return None
         told = f"{one.each} computes for {_percent(computed, step)} of the step and idles for {_percent(gap, step)}"
         return Classified(bound=Bound.COMPUTE, share=computed / step, evidence=told)
@@ -158,7 +158,7 @@ def _idle(one: _Process, gap: float) -> Classified | None:
         return Classified(bound=Bound.INPUT, share=gap / one.step, evidence=told)
     unnamed = (OUTSIDE_RANGES, OTHER_RANGES)
     working = [row for row in one.breakdown.ranges if row not in loading and row.name not in unnamed]
-    busy = [row for row in working if _gap(row) / one.gpus <= LAUNCHING_MS * _launches(row)]
+    busy = [row for row in working if _gap(row) <= LAUNCHING_MS * _launches(row)]
     if not one.kernels or gap > LAUNCHING_MS * (one.kernels + one.graphs) or sum(map(_gap, busy)) < MOSTLY * whole:
         return None
     told = f"{idles} while the CPU launches: {_launched(one)}"
@@ -221,9 +221,10 @@ def _on_copies(one: _Process) -> Iterator[Advice]:
         )
         return
     under = _most_of(breakdown, Metric.H2D_MS)
-    h2d, exposed = values.get(Metric.H2D_MS, 0.0), values.get(Metric.H2D_EXPOSED_MS, 0.0)
-    if one.gpus and exposed >= WORTH * step * one.gpus and exposed >= NOTHING_HIDES * h2d > 0:
-        gpus, there = (f"the {one.gpus} GPUs", " there") if one.gpus > 1 else ("the GPU", "")
+    exposed = values.get(Metric.H2D_EXPOSED_MS, 0.0)
+    h2d = one.work_on_each(Metric.H2D_MS) if one.gpus else 0.0
+    if exposed >= WORTH * step and exposed >= NOTHING_HIDES * h2d > 0:
+        gpus, there = (f"each of the {one.gpus} GPUs", " there") if one.gpus > 1 else ("the GPU", "")
         yield Advice(
             topic=Topic.UNHIDDEN_COPIES,
             range=under,
@@ -257,7 +258,7 @@ def _on_idle_time(one: _Process) -> Iterator[Advice]:
             loading = max(_loading(one), key=_gap)
             # Only where the GPU waits for as long as the loading takes is it the loading that it waits for. A range
             # that was open before the steps takes an unknown time.
-            waits = min(_gap(loading) / one.gpus, loading.cpu_ms)
+            waits = min(_gap(loading), loading.cpu_ms)
             if waits >= MOSTLY * loading.cpu_ms > 0:
                 yield Advice(
                     topic=Topic.LOADER,

@@ -37,9 +37,11 @@ def measure(
     - In an interleaved duet the process waits between some steps: a period across a wait is dropped, too, and
       `ProcessSample.bouts` has the periods and gaps between two waits.
     - `gap_ms` is over the windows from each completion that opens a row of periods kept to the one that closes it: the
-      share of them in which no operation of any process ran on a device, summed over the devices the steps used, times
-      `step_ms`. So it is in the same step as that, also where single periods are longer than the others.
-    - Other clocks are means over the steps, so that a slip every n-th step shows; counts are medians over the steps.
+      share of them in which no operation of any process ran on a device, in the mean of the devices the steps used,
+      times `step_ms`. So it is in the same step as that, also where single periods are longer than the others.
+    - What nothing hides, `h2d_exposed_ms` and the like, is the mean of these devices as well: each of them waits for as
+      long as a step may. The work itself, `kernel_ms`, `nccl_ms` and `h2d_ms`, is their sum.
+    - Clocks but `step_ms` are means over the steps, so that a slip every n-th step shows; counts are medians over them.
       What is launched between two steps, by a loader in the loop's header or an evaluation, counts to the one before,
       but is no part of its completion.
     - Managed memory's host-to-device migrations are in `h2d_ms` and `h2d_exposed_ms` but not in the counts, which
@@ -157,7 +159,7 @@ def _attributable(
     for metric in EXPOSED:
         sums_of[metric] = reduce(np.add, (of_device[metric] for of_device in exposed), np.zeros(len(inside), np.int64))
     by_segment = {
-        metric: (np.where(inside, sums, 0), float(len(process.steps)))
+        metric: (np.where(inside, sums, 0), float(len(process.steps) * (process.gpus if metric in EXPOSED else 1)))
         for metric, sums in sums_of.items()
         if metric in values
     }
@@ -171,7 +173,7 @@ def _attributable(
             )
             for device, of_device in idle.items()
         )
-        by_segment[Metric.GAP_MS] = (reduce(np.add, gaps), windows.steps)
+        by_segment[Metric.GAP_MS] = (reduce(np.add, gaps), windows.steps * process.gpus)
     if not exposed and Metric.STEP_MS in values and (typical := process.typical) is not None:
         by_segment[Metric.STEP_MS] = (time_by_segment(segments, typical), typical.steps)
         if windows is not None:

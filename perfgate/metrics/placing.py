@@ -48,7 +48,8 @@ def place(
     - A gap is counted where it begins, if that is in a period that `gap_ms` is taken over; its time is that of each
       range under which it passes. Both are of the range that launched what ends it, if that had been queued before it
       began (`Queued`), as in `gap_ms`. With all gaps found the two are the same, but for what passes before the
-      process's first operation on a device and after its last: nsys does not call that a gap.
+      process's first operation on a device and after its last: nsys does not call that a gap. Of several devices their
+      time is added up, where `gap_ms` is the mean.
 
     What nsys says is checked against the capture: an operation is found by its start, end, bytes, process and device;
     a gap in which something ran after all (a CUDA graph traced whole, another process) is only as long as what is

@@ -57,6 +57,11 @@ class Process:
         return self.timeline.processes[self.steps.process]
 
     @property
+    def gpus(self) -> int:
+        """Over how many devices waiting is a mean: those in use, 1 where there is none."""
+        return max(1, len(self.in_use))
+
+    @property
     def typical(self) -> Windows | None:
         """What the step of median length is taken apart over; None of a whole window, or where there is no period."""
         return None if self.steps.whole else Windows.of_periods(self.done, typical_periods(self.done, self.kept))

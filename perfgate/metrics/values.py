@@ -26,10 +26,11 @@ def process_values(process: Process, per_device: Mapping[int, Mapping[Metric, fl
         values[metric] = (
             float(np.median(by_turn)) if metric in COUNTS else int(by_turn.sum()) / 1e6 / len(process.steps)
         )
-    for metric in EXPOSED:
-        values[metric] = sum(of_device[metric] for of_device in per_device.values())
+    waiting = dict.fromkeys(EXPOSED, tuple(per_device))
     if process.windows is not None:
-        values[Metric.GAP_MS] = sum(per_device[device][Metric.GAP_MS] for device in process.in_use)
+        waiting[Metric.GAP_MS] = process.in_use
+    for metric, devices in waiting.items():
+        values[metric] = sum(per_device[device][metric] for device in devices) / process.gpus
     return values
 
 
@@ -78,7 +79,7 @@ def bout_samples(process: Process, idle: Sequence[Idle]) -> tuple[BoutSample, ..
         if windows is not None:
             periods = (done[own] - done[np.flatnonzero(own) - 1]) / 1e6
             gap_ns = [windows.idle_ns(of_device) for of_device in idle]
-            gap_ms = sum(gap_ns) / 1e6 / windows.steps if gap_ns else None
+            gap_ms = sum(gap_ns) / 1e6 / windows.steps / process.gpus if gap_ns else None
             found.append(
                 BoutSample(
                     number=index, step_ms=float(np.median(periods)), mean_ms=float(np.mean(periods)), gap_ms=gap_ms

@@ -114,7 +114,7 @@ _ROWS = (
         metric=Metric.GAP_MS,
         kind=Kind.CLOCK,
         unit="ms",
-        meaning="time in which a GPU ran no kernel, copy or memset, summed over the process's GPUs",
+        meaning="time in which a GPU ran no kernel, copy or memset, in the mean of the process's GPUs",
         clock=_of_step(),
     ),
     MetricSpec(

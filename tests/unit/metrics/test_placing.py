@@ -389,7 +389,7 @@ kernel gpu1        |-b--|       |-d--|       |-f--|       |-h--|
     # Two periods, from 37 to 63: 3 + 8 ms on the first GPU and 8 + 8 on the second. After g the first has nothing more
     # to do for 6 ms: nsys does not call that a gap.
     assert sum(row.ms for row in process.rows) == (3 + 8 + 8 + 8) / 2
-    assert sample.values[Metric.GAP_MS] == (3 + 8 + 8 + 8 + 6) / 2
+    assert sample.values[Metric.GAP_MS] == (3 + 8 + 8 + 8 + 6) / 2 / 2
     assert process.remarks == ()
 
 

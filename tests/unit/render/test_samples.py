@@ -97,10 +97,10 @@ mlp.sqlite: 1 process
 
 process 100 (rank 0): 30 steps, 370.2 ms
   metric           per step  of the step  what it is
-  ---------------  --------  -----------  ---------------------------------------------------------------------------------
+  ---------------  --------  -----------  ------------------------------------------------------------------------------------
   step_ms             12.34               median period between step completions on the GPU timeline
   kernel_ms           9.100       73.7 %  kernel time, NCCL's kernels apart
-  gap_ms              1.851       15.0 %  time in which a GPU ran no kernel, copy or memset, summed over the process's GPUs
+  gap_ms              1.851       15.0 %  time in which a GPU ran no kernel, copy or memset, in the mean of the process's GPUs
   h2d_ms              1.389       11.3 %  host-to-device copy time
   h2d_exposed_ms     0.0421        0.3 %  host-to-device copy time during which no kernel ran
   launches               46               kernel launches, runtime and driver API
