@@ -141,10 +141,10 @@ def displaced(judged: ClockJudgement, whole: WholeSteps | None, *, rule: ClockRu
     """Let waiting pass that something else of the step made room for: no step takes longer, in the median or the mean.
 
     Kernels that get faster leave idle what the CPU needs in any case, and bare the copies that they hid. So where
-    waiting grew, and by half as much at most both the mean step and the sum of what it is made of (of several
-    GPUs all kernels and their mean waiting), the mean is judged as waiting is, against the same budget; and the steps'
-    own rows must be shown to have lost nothing. Where it may as well be more work, since what it is a part of grew, or may have, they must be shown to be faster.
-    While that is open, so is this.
+    waiting grew, and by half as much at most both the mean step and the sum of what it is made of (of several GPUs all
+    kernels and their mean waiting), the mean is judged as waiting is, against the same budget; and the steps' own rows
+    must be shown to have lost nothing. Where it may as well be more work, since what it is a part of grew, or may have,
+    they must be shown to be faster. While that is open, so is this.
     """
     row = judged.row
     if whole is None or row.outcome not in (Outcome.REGRESSED, Outcome.INCONCLUSIVE):
