@@ -16,7 +16,7 @@ from perfgate.judge.pace import told_of_pace
 from perfgate.judge.rows import Terms, judge_rows
 from perfgate.judge.speeds import plainly_differ
 from perfgate.judge.stages import STORED_PLAN
-from perfgate.judge.words import percent
+from perfgate.judge.words import percent, shown_loss
 from perfgate.model.baseline import (
     FEWEST_RUNS,
     Anchor,
@@ -276,12 +276,12 @@ def costs(baseline: Baseline, budgets: Mapping[Metric, float] | None = None) -> 
     if here is None:
         return f"{told}, with step times that nothing can be compared with."
     gate = f"a gate of {_FIRST_LOOK} runs"
-    shown = f"{told}: the smallest slowdown of {Metric.STEP_MS} that {gate} can show is {percent(here)} %"
+    shown = f"{told}: the smallest slowdown of {Metric.STEP_MS} that {gate} can show is {shown_loss(here)}"
     best: float | None = here
     if runs < WANTED_RUNS or occasions < WANTED_OCCASIONS:
         wanted_runs, wanted_occasions = max(runs, WANTED_RUNS), max(occasions, WANTED_OCCASIONS)
         best = smallest(blessed_runs=wanted_runs, occasions=wanted_occasions)
-        shown += f"; with {wanted_runs} over {wanted_occasions} it would be {percent(best)} %" if best else ""
+        shown += f"; with {wanted_runs} over {wanted_occasions} it would be {shown_loss(best)}" if best else ""
     clock = METRICS[Metric.STEP_MS].clock
     budget = (budgets or {}).get(Metric.STEP_MS, clock.budget if clock else 0.0)
     if best is None or best <= _FAR_BEYOND * budget:

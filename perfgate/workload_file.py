@@ -6,14 +6,14 @@ import json
 import math
 import re
 import shlex
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final, TypeVar
 
 import yaml
 from pydantic import Field, ValidationError
 
-from perfgate.model.errors import ConfigInvalid
+from perfgate.model.errors import ConfigInvalid, PerfgateError
 from perfgate.model.metric import Metric
 from perfgate.model.record import Record
 from perfgate.model.settings import Settings
@@ -24,6 +24,9 @@ LARGEST_BYTES: Final = 65_536
 """A workload is some ten lines; whatever is larger is another file, which the parser would chew on for minutes."""
 LONGEST_S: Final = 86_400
 """Of a window by the clock and of the time before it; nsys 2024.2 refuses 50 days."""
+
+_WORD: Final = re.compile(r"[\w./-]+")
+"""What may be a path or a module's name in a word of a command, which may be a shell's own command."""
 
 Validated = TypeVar("Validated", bound=Record)
 
@@ -71,6 +74,27 @@ def read_workload_file(file: Path, *, root: Path, settings: Settings) -> Workloa
         env=declared.env,
         cwd=declared.cwd,
     )
+
+
+def scripts_of(files: Iterable[Path], *, root: Path) -> frozenset[Path]:
+    """The Python files, resolved, that the commands of YAML workloads run, by path or as `-m` names them.
+
+    They are run, and not imported: nobody has guarded what they do. A file that cannot be read names none.
+    """
+    return frozenset(script for file in files for script in _scripts(file, root))
+
+
+def _scripts(file: Path, root: Path) -> Iterator[Path]:
+    try:
+        told = _mapping(file, str(file))
+    except PerfgateError:  # told where it is collected
+        return
+    command, cwd = told.get("command"), told.get("cwd")
+    words = [word for word in command if isinstance(word, str)] if isinstance(command, list) else []
+    folders = [root, *([root / cwd] if isinstance(cwd, str) and "\0" not in cwd else [])]
+    for word in (found for one in words for found in _WORD.findall(one)):
+        name = word if word.endswith(".py") else f"{word.replace('.', '/')}.py"
+        yield from ((folder / name).resolve() for folder in folders)
 
 
 def _validated(record: type[Validated], told: Mapping[str, object], *, subject: str) -> Validated:

@@ -10,7 +10,7 @@ from perfgate.gate.terms import Expectation, Policy
 from perfgate.judge.forecast import expected_interleaved, expected_smallest
 from perfgate.judge.rows import Terms
 from perfgate.judge.stages import DUET_PLAN, STORED_PLAN, Plan
-from perfgate.judge.words import percent
+from perfgate.judge.words import shown_loss
 from perfgate.model.baseline import Baseline
 from perfgate.model.metric import Metric, budget_of
 from perfgate.model.words import listed, plural
@@ -137,5 +137,5 @@ def _can_show(baseline: Baseline, policy: Policy, runs: int, plan: Plan) -> str:
             for metric, smallest in found.items()
             if smallest is not None
         }
-    told = [f"{percent(smallest)} % of {metric}" for metric, smallest in found.items() if smallest is not None]
+    told = [f"{shown_loss(smallest)} of {metric}" for metric, smallest in found.items() if smallest is not None]
     return f": can show {listed(told)}" if told else ""

@@ -19,6 +19,8 @@ from perfgate.model.baseline import code_digest
 from perfgate.model.errors import CodeUnproven, PerfgateError, WorkloadFailed, WorktreeFailed
 from perfgate.model.workload import Workload
 
+LACKS_FILE: Final = re.compile(r"FileNotFoundError|No such file or directory")
+_NO_SUCH_FILE: Final = "A checkout has no files that git ignores; duet_setup can make them there, or link them."
 DATA_ENDED: Final = re.compile(r"StopIteration|IndexError|the loop (?:took|began) ")
 """How a loop fails whose data suffice for fewer turns than it is to take."""
 
@@ -104,11 +106,11 @@ class AlternateDuel:
         if not isinstance(failed, NOT_MEASURED_BY):
             return failed
         fact, _, more = str(failed).removeprefix(f"{self.workload.id}: ").partition("\n")
-        submodules = self._submodule_advice.strip()
+        advice = [self._submodule_advice.strip(), _NO_SUCH_FILE if LACKS_FILE.search(fact) else ""]
         return WorktreeFailed(
             subject=f"{self.workload.id} at {self._shown}",
             fact=f"it does not run there: {fact.rstrip('.')}",
-            next_step="\n".join(told for told in (submodules, more) if told),
+            next_step="\n".join(told for told in (*advice, more) if told),
         )
 
     @property

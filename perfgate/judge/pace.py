@@ -31,7 +31,12 @@ _DROPPED: Final = 2
 
 
 def told_of_pace(runs: Sequence[Run]) -> str | None:
-    """Say how the pace of the measured steps is not one pace, as a sentence without full stop; None where it is one."""
+    """Say how the pace of the measured steps is not one pace, as a sentence without full stop; None where it is one.
+
+    A slow start that is too short to be a pace may be taken for part of one, whose median then tells nothing of it.
+    """
+    if any(last < SHORTEST + _DROPPED for _, _, last in _starts(runs)):
+        return slow_start(runs)
     return pace_changed(runs) or slow_start(runs)
 
 
@@ -41,9 +46,8 @@ def slow_start(runs: Sequence[Run]) -> str | None:
     One step alone is slow by chance, also the first: of 8024 windows of a launch-bound loop 1.6 to 2.3 % began with one
     of more than 1.25 times the median, and longer than all of the later half (`benchmarks/moods`). Not in every run.
     """
-    looked_at = [run for run in runs if run.begins is None]
-    found = [told for run in looked_at if (told := _start(run)) is not None]
-    if len(found) < max(FEWEST_RUNS, len(looked_at)):
+    found = _starts(runs)
+    if not found:
         return None
     longest, usual, last = sorted(found)[len(found) // 2]
     upto = max(last for _, _, last in found)
@@ -52,6 +56,13 @@ def slow_start(runs: Sequence[Run]) -> str | None:
         f"{milliseconds(longest)} ms, the others {milliseconds(usual)} ms, until step {last}. If that is work which is "
         f"done once, raise warmup by at least {upto}"
     )
+
+
+def _starts(runs: Sequence[Run]) -> list[tuple[float, float, int]]:
+    """The slow start of each run; none where not all of them, and two at least, have one."""
+    looked_at = [run for run in runs if run.begins is None]
+    found = [told for run in looked_at if (told := _start(run)) is not None]
+    return found if len(found) >= max(FEWEST_RUNS, len(looked_at)) else []
 
 
 def _start(run: Run) -> tuple[float, float, int] | None:

@@ -11,7 +11,7 @@ from perfgate.judge.clocks import ClockJudgement
 from perfgate.judge.compare import Comparison
 from perfgate.judge.rows import Rows, Terms
 from perfgate.judge.stages import Plan
-from perfgate.judge.words import bless_command, milliseconds, percent, told_move
+from perfgate.judge.words import bless_command, milliseconds, percent, shown_loss, told_move
 from perfgate.model.baseline import FEWEST_RUNS, Baseline
 from perfgate.model.metric import METRICS, Basis, Kind
 from perfgate.model.outcome import Outcome
@@ -190,7 +190,7 @@ def _tell_inconclusive(judged: Rows, baseline: Baseline, runs: Sequence[Run], te
         return told, "Gate again. If it stays so, steady the workload or its machine: what do its slow runs share?"
     told = (
         f"{worst.metric} {worst.reason}: {_why_open(clock, comparison, plan)}. The smallest loss that "
-        f"{_runs(len(runs), plan)} can show here is {percent(clock.rule.smallest(comparison))} %."
+        f"{_runs(len(runs), plan)} can show here is {shown_loss(clock.rule.smallest(comparison))}."
     )
     needed = _runs_needed(judged.clocks, len(runs), plan)
     if needed is not None and needed <= plan.most_runs:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from typing import assert_never
+from typing import Final, assert_never
 
 from perfgate.model.metric import Basis
+
+LARGEST_SHOWN: Final = 10.0
+"""Of a loss that runs could have shown: above it they could have shown none to speak of."""
 
 
 def trimmed(value: float, *, decimals: int) -> str:
@@ -21,6 +24,11 @@ def percent(fraction: float) -> str:
     """Write a fraction as a percentage without its sign: `3.1` for 0.0312, `0.04` for 0.0004, `213` for 2.131."""
     value = 100 * fraction
     return trimmed(value, decimals=0 if abs(value) >= 100 else 1 if abs(value) >= 1 else 2)
+
+
+def shown_loss(fraction: float) -> str:
+    """Write the smallest loss that runs can show: `2.5 %`, and `more than 1000 %` where they show nothing."""
+    return f"{percent(fraction)} %" if fraction <= LARGEST_SHOWN else f"more than {percent(LARGEST_SHOWN)} %"
 
 
 def amount(value: float) -> str:

@@ -38,6 +38,14 @@ class WorkloadModule(pytest.Module):
         return [item for item in super().collect() if isinstance(item, pytest.Function)]
 
 
+def declares(file: Path) -> bool:
+    """Whether a file may declare workloads, by its text, which names perfgate then; so may one that cannot be read."""
+    try:
+        return "perfgate" in file.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return True
+
+
 def spared_by_timeouts(item: pytest.Item) -> None:
     """Exempt an item from pytest-timeout: a gate is several runs, each with a time limit of its own."""
     if item.config.pluginmanager.hasplugin("timeout"):

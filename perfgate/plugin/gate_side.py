@@ -23,7 +23,7 @@ from perfgate.model.shard import Shard
 from perfgate.model.workload import Workload
 from perfgate.pages import page_of
 from perfgate.plugin import OPTIONS
-from perfgate.plugin.collect import spared_by_timeouts
+from perfgate.plugin.collect import declares, spared_by_timeouts
 from perfgate.plugin.handed_on import environment_before, given_starting_options, own_options, restore_process
 from perfgate.plugin.items import CommandCollector, CommandItem, GatedModule, GateShut, WorkloadItem
 from perfgate.plugin.outputs import Outputs
@@ -33,7 +33,8 @@ from perfgate.plugin.telling import GATE, TELLING, Telling
 from perfgate.render.document import DocumentShard, GateDocument
 from perfgate.render.text import skipped_text
 from perfgate.settings import budgets_of_options, find_root, load_settings, project_around, project_within
-from perfgate.workload import holds_command, holds_workloads
+from perfgate.workload import holds_command, holds_workloads, workload_files
+from perfgate.workload_file import scripts_of
 
 EXPECTED = pytest.StashKey[Sequence[Workload]]()
 CLOSING = pytest.StashKey[Closing]()
@@ -59,6 +60,8 @@ HIDDEN = pytest.StashKey[list[str]]()
 """Workloads whose failure pytest does not show: those marked xfail."""
 BROKEN = pytest.StashKey[list[str]]()
 """Files that could not be collected."""
+SCRIPTS = pytest.StashKey[frozenset[Path]]()
+"""Python files that YAML workloads run: importing one would run it here, before anything is measured."""
 
 SELECTING = ("lf", "ignore", "ignore_glob")
 """Options that leave workloads out without a word to `pytest_deselected`."""
@@ -96,6 +99,8 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     config.stash[COLLECTED] = {}
     config.stash[SKIPPED], config.stash[SKIPPED_FILES] = {}, {}
     config.stash[BROKEN] = []
+    commands = filter(holds_command, workload_files(config.rootpath / settings.workloads))
+    config.stash[SCRIPTS] = scripts_of(commands, root=config.rootpath)
     config.stash[GATE] = Gate(
         root=config.rootpath,
         settings=settings,
@@ -349,6 +354,9 @@ def pytest_collect_file(
     if not (file_path.is_relative_to(workloads) or parent.session.isinitpath(file_path)):
         return []
     if holds_workloads(file_path):
+        is_run = file_path.resolve() in parent.config.stash[SCRIPTS] and not declares(file_path)
+        if is_run and not parent.session.isinitpath(file_path):
+            return []
         return [GatedModule.from_parent(parent, path=file_path)]
     if holds_command(file_path):
         return [CommandCollector.from_parent(parent, path=file_path)]

@@ -96,6 +96,12 @@ class GatedModule(WorkloadModule):
         """Turn each workload of the module into an item that is measured."""
         try:
             refuse_uncollectable(self.obj, source=self._source)
+        except SystemExit as left:
+            called = f"sys.exit({'' if left.code is None else repr(left.code)})"
+            raise self.CollectError(
+                f"{self._source}: {called} ended it as it was imported, as a file of workloads is before anything is "
+                'measured. Put what it runs under if __name__ == "__main__":, or keep it in another folder.'
+            ) from None
         except PerfgateError as invalid:
             raise self.CollectError(str(invalid)) from None
         return [self._gated(item) for item in super().collect() if isinstance(item, pytest.Function)]

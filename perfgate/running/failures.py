@@ -67,18 +67,27 @@ def refuse_failed(
             next_step="Run it again, for nsys hangs now and then on a busy machine. For a capture that takes it so "
             f"long, measure fewer steps or raise timeout_s. See {log}.{shown}",
         )
+    if outcome.timed_out and account is not None and account.ending is Ending.FINISHED:
+        # A longer limit would only cost more.
+        raise WorkloadTimedOut(
+            subject=workload.id,
+            fact=f"its loop came to its end, and its process did not within {workload.timeout_s:g} s, and was stopped",
+            next_step="A thread or a child process that it started may still run: make it a daemon, or end it behind "
+            f"the loop. See {log}.{shown}",
+        )
     if outcome.timed_out:
         raise WorkloadTimedOut(
             subject=workload.id,
             fact=f"it did not end within {workload.timeout_s:g} s and was stopped",
             next_step=f"See {log}, or raise timeout_s if it needs longer.{shown}",
         )
-    failure = _command_failure(outcome) if workload.form == "command" else _worker_failure(outcome, account)
+    is_command = workload.form == "command"
+    failure = _command_failure(outcome) if is_command else _worker_failure(outcome, account, workload)
     if failure is not None:
         raise WorkloadFailed(
             subject=workload.id,
             fact=failure,
-            next_step=f"{_advice(account)}See {log}.{_missed(withheld, outcome, account)}{shown}",
+            next_step=f"{_advice(account, workload)}See {log}.{_missed(withheld, outcome, account)}{shown}",
         )
 
 
@@ -125,7 +134,7 @@ def _command_failure(outcome: ProfileOutcome) -> str | None:
     return None
 
 
-def _worker_failure(outcome: ProfileOutcome, account: Account | None) -> str | None:
+def _worker_failure(outcome: ProfileOutcome, account: Account | None, workload: Workload) -> str | None:
     if account is None and outcome.exit_status is None and not outcome.captures:
         return None  # nsys never started it, or died: that is the capture's failure, and has its own words
     if account is None and any(NOT_THERE.search(line) for line in outcome.tail):
@@ -144,11 +153,13 @@ def _worker_failure(outcome: ProfileOutcome, account: Account | None) -> str | N
         case Ending.FINISHED:
             return None
         case Ending.RAISED:
-            return f"it raised {_first_line(_cause(account.message))}"
+            where = f" in turn {account.turns} of its loop" if _data_ended(account) else ""
+            return f"it raised {_first_line(_cause(account.message))}{where}"
         case Ending.FAILED:
             return f"its loop came to its end, and {_first_line(_cause(account.message))}"
         case Ending.EXITED:
-            return f"{account.message} (exit status {account.exit_status})"
+            last = " in the last turn of its loop or after it" if _began_all(account, workload) else ""
+            return f"{account.message}{last} (exit status {account.exit_status})"
         case Ending.SKIPPED:
             return f"it skipped itself ({_first_line(account.message)}), so nothing was measured"
         case Ending.WRONG_STEPS | Ending.DEAF | Ending.NOT_PINNED | Ending.ABANDONED:
@@ -157,11 +168,27 @@ def _worker_failure(outcome: ProfileOutcome, account: Account | None) -> str | N
             assert_never(account.ending)
 
 
-def _advice(account: Account | None) -> str:
+def _advice(account: Account | None, workload: Workload) -> str:
     """What to do first, where that is known."""
-    if account is None or account.ending is not Ending.SKIPPED:
+    if account is None:
+        return ""
+    if account.ending is Ending.EXITED and _began_all(account, workload):
+        return "Leave that call out of the workload, which returns when its loop is done. "
+    if _data_ended(account):
+        return "If its data ended, begin them anew (itertools.cycle), or lower steps or warmup. "
+    if account.ending is not Ending.SKIPPED:
         return ""
     return "Run it where there is what it needs, or mark it (pytest.mark.skipif), which the gate sees before it runs. "
+
+
+def _began_all(account: Account, workload: Workload) -> bool:
+    """Whether its loop began every turn."""
+    return account.turns >= workload.warmup + workload.steps
+
+
+def _data_ended(account: Account) -> bool:
+    """Whether it raised, within its loop, what `next` does where there is no more."""
+    return account.ending is Ending.RAISED and account.turns > 0 and _first_line(account.message) == "StopIteration"
 
 
 def _cause(message: str) -> str:

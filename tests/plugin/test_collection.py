@@ -743,6 +743,52 @@ def test_a_script_is_measured_untouched(project: Project) -> None:
     assert set(kept.result.code) == {"train.py"}
 
 
+RUN_BY_YAML = "step: s\nsteps: 5\ncapture: all\n"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "[python, workloads/scripts/train.py, --steps=9]",
+        "[python, -m, workloads.scripts.train]",
+        "[bash, -c, 'cd . && exec python workloads/scripts/train.py;']",
+        "[python, scripts/train.py]\ncwd: workloads",
+    ],
+)
+def test_a_script_that_a_yaml_workload_runs_is_not_imported_by_the_gate(project: Project, command: str) -> None:
+    project.write("workloads/scripts/train.py", "open('trained', 'w').close()\n")
+    project.workload(f"command: {command}\n{RUN_BY_YAML}", file="train.yaml")
+    project.workload(LOOP)
+    assert project.gate("--collect-only", "-q").status == 0
+    assert not (project.root / "trained").exists()
+
+
+def test_a_script_that_also_declares_workloads_or_is_named_itself_is_collected(project: Project) -> None:
+    project.workload(f"command: [python, workloads/loops.py]\n{RUN_BY_YAML}", file="train.yaml")
+    project.workload(LOOP)
+    assert "workloads/loops.py::loop" in project.gate("--collect-only", "-q").out
+    script = project.write("workloads/train.py", "raise ValueError('imported')\n")
+    project.workload(f"command: [python, workloads/train.py]\n{RUN_BY_YAML}", file="train.yaml")
+    assert project.gate("--collect-only", "-q").status == 0
+    assert "ValueError: imported" in project.gate(script).out
+
+
+@pytest.mark.parametrize(("code", "called"), [("0", "sys.exit(0)"), ("", "sys.exit()"), ("'no'", "sys.exit('no')")])
+def test_a_file_that_leaves_as_it_is_imported_is_an_error_of_collection(
+    project: Project, code: str, called: str
+) -> None:
+    project.workload(LOOP)
+    project.workload(f"import sys\n\nsys.exit({code})\n", file="train.py")
+    seen = project.gate()
+    assert seen.status == 2
+    told = (
+        f"workloads/train.py: {called} ended it as it was imported, as a file of workloads is before anything is "
+        'measured. Put what it runs under if __name__ == "__main__":, or keep it in another folder.'
+    )
+    assert seen.failures == f"__ ERROR collecting workloads/train.py __\n{told}\n"
+    assert "GATE SHUT: files that cannot be collected: workloads/train.py" in seen.summary
+
+
 @pytest.mark.nsys
 @pytest.mark.usefixtures("real_nsys")
 def test_steps_of_the_projects_own_are_told_from_a_loop_that_took_none(project: Project) -> None:

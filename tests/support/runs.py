@@ -52,6 +52,6 @@ def ended(
     )
 
 
-def account(ending: Ending, message: str = "", exit_status: int | None = None) -> Account:
+def account(ending: Ending, message: str = "", exit_status: int | None = None, *, turns: int = 0) -> Account:
     """What a worker tells of its end."""
-    return Account(ending=ending, message=message, exit_status=exit_status, pid=7)
+    return Account(ending=ending, message=message, exit_status=exit_status, turns=turns, pid=7)

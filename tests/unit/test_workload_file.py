@@ -11,7 +11,7 @@ from perfgate.model.errors import ConfigInvalid
 from perfgate.model.metric import Metric
 from perfgate.model.settings import Settings
 from perfgate.model.workload import CaptureMode, CaptureWindow, Workload
-from perfgate.workload_file import LARGEST_BYTES, read_workload_file
+from perfgate.workload_file import LARGEST_BYTES, read_workload_file, scripts_of
 
 LEAST = 'command: [python, train.py, "4", "64"]\nstep: "Batch \\\\d+"\nsteps: 30\n'
 METRICS_WITH_BUDGET = (
@@ -419,3 +419,27 @@ def test_what_must_be_there_is_asked_for(tmp_path: Path, absent: str) -> None:
     with pytest.raises(ConfigInvalid) as invalid:
         read(tmp_path, "\n".join(others))
     assert str(invalid.value) == f"workloads/train.yaml {absent}: it is not there. It has no default.\nAdd it."
+
+
+@pytest.mark.parametrize(
+    ("text", "scripts"),
+    [
+        ('command: [python, loops/train.py, "--data=a/b.py"]', ["loops/train.py", "a/b.py"]),
+        ("command: [python, -m, loops.train]", ["loops/train.py"]),
+        ("command: [python, train.py]\ncwd: loops", ["train.py", "loops/train.py"]),
+        ("command: [bash, -c, 'cd loops; exec python train.py&']\ncwd: [a]", ["train.py"]),
+        ("command: python train.py", []),
+        ("command: [python", []),
+        ("[1, 2]", []),
+        ('command: [python, train.py]\ncwd: "a\\0b"', ["train.py"]),
+    ],
+)
+def test_the_scripts_that_a_command_runs_are_known_by_path_and_by_module(
+    tmp_path: Path, text: str, scripts: list[str]
+) -> None:
+    file = tmp_path / "train.yaml"
+    file.write_text(text)
+    found = scripts_of([file, tmp_path / "gone.yaml"], root=tmp_path)
+    named = {tmp_path.resolve() / name for name in scripts}
+    assert named <= found
+    assert {path for path in found if path.name in ("train.py", "b.py")} == named

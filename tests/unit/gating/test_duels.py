@@ -122,6 +122,17 @@ def test_another_commit_that_does_not_run_is_told_alike_in_both_forms(stand: Sta
     assert stand.series.measure(0, 3).complaints == ()
 
 
+def test_another_commit_that_lacks_a_file_says_what_no_checkout_has(stand: Stand) -> None:
+    fact = "it raised FileNotFoundError: [Errno 2] No such file or directory: 'data/x.bin'"
+    stand.runs = [WorkloadFailed(subject="mlp", fact=fact, next_step="See the log.")]
+    with pytest.raises(WorktreeFailed) as caught:
+        stand.alternate().pair(0, 1)
+    assert str(caught.value) == (
+        f"mlp at 0123456789ab: it does not run there: {fact}.\n"
+        "A checkout has no files that git ignores; duet_setup can make them there, or link them.\nSee the log."
+    )
+
+
 def checkout(stand: Stand, **files: str) -> Worktree:
     """The other commit's checkout, with some files."""
     root = stand.folder / "checkout"

@@ -153,5 +153,9 @@ def test_a_pace_that_changes_for_good_is_told_rather_than_a_slow_start() -> None
     told = told_of_pace([run([300.0] * 8 + [10.0] * 10)] * 3)
     assert told is not None
     assert told.startswith("The pace changes")
+    # A start of a few steps is no pace of its own, and must not be lost in one that is told.
+    brief = [run([200.25, 200.25, 4.17, 4.16, 5.59, *[4.11, 4.12] * 7])] * 3
+    assert pace_changed(brief) is not None
+    assert told_of_pace(brief) == slow_start(brief)
     assert told_of_pace([run([300.0, *[10.0] * 17])] * 3) == slow_start([run([300.0, *[10.0] * 17])] * 3)
     assert told_of_pace([run([10.0] * 18)] * 3) is None

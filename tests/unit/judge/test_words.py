@@ -9,6 +9,7 @@ from perfgate.judge.words import (
     bless_command,
     milliseconds,
     percent,
+    shown_loss,
     told_change,
     told_move,
 )
@@ -30,6 +31,13 @@ from perfgate.model.metric import Basis
 )
 def test_percent(fraction: float, text: str) -> None:
     assert percent(fraction) == text
+
+
+@pytest.mark.parametrize(
+    ("fraction", "text"), [(0.025, "2.5 %"), (2.134, "213 %"), (10.0, "1000 %"), (7.4e8, "more than 1000 %")]
+)
+def test_the_smallest_loss_that_runs_show_is_no_number_where_they_show_nothing(fraction: float, text: str) -> None:
+    assert shown_loss(fraction) == text
 
 
 @pytest.mark.parametrize(("value", "text"), [(3.0, "3"), (2.5, "2.5"), (1572864.0, "1572864"), (1e300, "1e+300")])

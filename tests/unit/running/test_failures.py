@@ -149,6 +149,40 @@ def test_a_run_out_of_time_is_told_with_its_limit(workload: Workload) -> None:
     )
 
 
+def test_a_process_that_outlives_its_loop_is_not_told_to_take_longer() -> None:
+    workload = records.workload().model_copy(update={"timeout_s": 15.0})
+    error = failure(workload, ended(timed_out=True, exit_status=None), account(Ending.FINISHED, turns=25))
+    assert isinstance(error, WorkloadTimedOut)
+    assert str(error) == (
+        "mlp: its loop came to its end, and its process did not within 15 s, and was stopped.\n"
+        "A thread or a child process that it started may still run: make it a daemon, or end it behind the loop. "
+        f"See {LOG}. It printed nothing."
+    )
+
+
+def test_a_workload_that_leaves_once_its_loop_is_done_is_told_that_it_was() -> None:
+    workload = records.workload()
+    turns = workload.warmup + workload.steps
+    error = failure(workload, ended(), account(Ending.EXITED, "it called sys.exit(0)", 0, turns=turns))
+    assert str(error) == (
+        "mlp: it called sys.exit(0) in the last turn of its loop or after it (exit status 0).\n"
+        f"Leave that call out of the workload, which returns when its loop is done. See {LOG}. It printed nothing."
+    )
+    error = failure(workload, ended(), account(Ending.EXITED, "it called sys.exit(0)", 0, turns=turns - 1))
+    assert str(error) == f"mlp: it called sys.exit(0) (exit status 0).\nSee {LOG}. It printed nothing."
+
+
+def test_data_that_end_before_the_steps_do_are_told_with_the_turn() -> None:
+    error = failure(records.workload(), ended(exit_status=1), account(Ending.RAISED, "StopIteration: ", turns=21))
+    assert str(error) == (
+        "mlp: it raised StopIteration in turn 21 of its loop.\n"
+        "If its data ended, begin them anew (itertools.cycle), or lower steps or warmup. "
+        f"See {LOG}. It printed nothing."
+    )
+    before = failure(records.workload(), ended(exit_status=1), account(Ending.RAISED, "StopIteration"))
+    assert str(before) == f"mlp: it raised StopIteration.\nSee {LOG}. It printed nothing."
+
+
 def test_a_full_disk_is_told_before_the_time_that_it_cost() -> None:
     workload = records.workload()
     error = failure(workload, ended(timed_out=True, disk_was_full=True, exit_status=None))
