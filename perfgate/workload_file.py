@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 import shlex
 from collections.abc import Hashable, Iterable, Iterator, Mapping
@@ -77,7 +78,7 @@ def read_workload_file(file: Path, *, root: Path, settings: Settings) -> Workloa
 
 
 def scripts_of(files: Iterable[Path], *, root: Path) -> frozenset[Path]:
-    """The Python files, resolved, that the commands of YAML workloads run, by path or as `-m` names them.
+    """The Python files, links followed, that the commands of YAML workloads run, by path or as `-m` names them.
 
     They are run, and not imported: nobody has guarded what they do. A file that cannot be read names none.
     """
@@ -94,7 +95,7 @@ def _scripts(file: Path, root: Path) -> Iterator[Path]:
     folders = [root, *([root / cwd] if isinstance(cwd, str) and "\0" not in cwd else [])]
     for word in (found for one in words for found in _WORD.findall(one)):
         name = word if word.endswith(".py") else f"{word.replace('.', '/')}.py"
-        yield from ((folder / name).resolve() for folder in folders)
+        yield from (Path(os.path.realpath(folder / name)) for folder in folders)
 
 
 def _validated(record: type[Validated], told: Mapping[str, object], *, subject: str) -> Validated:

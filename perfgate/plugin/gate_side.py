@@ -354,7 +354,7 @@ def pytest_collect_file(
     if not (file_path.is_relative_to(workloads) or parent.session.isinitpath(file_path)):
         return []
     if holds_workloads(file_path):
-        is_run = file_path.resolve() in parent.config.stash[SCRIPTS] and not declares(file_path)
+        is_run = Path(os.path.realpath(file_path)) in parent.config.stash[SCRIPTS] and not declares(file_path)
         if is_run and not parent.session.isinitpath(file_path):
             return []
         return [GatedModule.from_parent(parent, path=file_path)]
