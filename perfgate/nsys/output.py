@@ -10,7 +10,8 @@ from typing import Final
 
 TAIL_LINES: Final = 20
 
-_OWN_LINES_KEPT: Final = 400
+_LINES_KEPT: Final = 400
+"""Of nsys's and of the workload's: eight ranks may tell their tracebacks at once."""
 
 OWN_LINE: Final = re.compile(
     r"""Collecting\ data\.\.\.
@@ -66,6 +67,13 @@ CRASHED: Final = re.compile("Local Endpoint is not available|Connection to Agent
 """
 
 
+TORCHRUN_FAILED: Final = re.compile(
+    r"(E\d{4} |ERROR:).*torch[./]distributed[./]elastic[./]multiprocessing[./]api.*failed \(exitcode: "
+)
+"""Where torchrun begins to tell in some 40 lines that a rank failed: its own traceback, and which was the first."""
+_ROOT_CAUSE: Final = re.compile(r"Root Cause \(first observed failure\):.*?\n\s*rank\s*: (\d+)", re.DOTALL)
+
+
 class Output:
     """The merged output of nsys and workload, told apart line by line."""
 
@@ -74,11 +82,23 @@ class Output:
         self._indented_is_own = False
         self.is_telling = False
         """Whether `on_line` was called and has not come back: what was raised since is its own."""
-        self.own: deque[str] = deque(maxlen=_OWN_LINES_KEPT)
-        self.tail: deque[str] = deque(maxlen=TAIL_LINES)
+        self.own: deque[str] = deque(maxlen=_LINES_KEPT)
+        self.said: deque[str] = deque(maxlen=_LINES_KEPT)
+
+    @property
+    def tail(self) -> tuple[str, ...]:
+        """The workload's last lines; those of the rank that failed first, or before torchrun told of it, where it has.
+
+        What failed is told by the rank itself, before, and by each that lost it.
+        """
+        said = list(self.said)
+        failed = next((place for place, line in enumerate(said) if TORCHRUN_FAILED.match(line)), len(said))
+        root = _ROOT_CAUSE.search("\n".join(said[failed:]))
+        its = [] if root is None else [line for line in said[:failed] if line.startswith(f"[rank{root[1]}]: ")]
+        return tuple((its or said[:failed] or said)[-TAIL_LINES:])
 
     def take(self, line: str) -> None:
-        """Take the next line; the workload's go to `tail` and `on_line`, nsys's to `own`, bars and blanks nowhere."""
+        """Take the next line; the workload's go to `said` and `on_line`, nsys's to `own`, bars and blanks nowhere."""
         while (bar := PROGRESS.match(line)) is not None:
             line = line[bar.end() :]
             self._indented_is_own = False
@@ -91,7 +111,7 @@ class Output:
             self.own.append(line)
         else:
             self._indented_is_own = False
-            self.tail.append(line)
+            self.said.append(line)
             if self._on_line is not None:
                 self.is_telling = True
                 self._on_line(line)

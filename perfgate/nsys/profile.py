@@ -326,7 +326,7 @@ def _outcome(
         timed_out=finished is not None and finished.timed_out,
         nsys_hung=finished is not None and _hung(finished),
         wall_s=0.0 if finished is None else finished.wall_s,
-        tail=tuple(lines.tail),
+        tail=lines.tail,
         log=spec.folder / LOG,
         problem=problem,
         crash=broke_down,

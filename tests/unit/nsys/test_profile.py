@@ -229,6 +229,41 @@ def test_the_tail_is_the_last_lines() -> None:
     assert list(output.tail) == [f"line {number}" for number in range(30 - TAIL_LINES, 30)]
 
 
+FOOTER = """\
+{failed} failed (exitcode: 1) local_rank: 1 (pid: 22922) of binary: /venv/bin/python3
+Traceback (most recent call last):
+torch.distributed.elastic.multiprocessing.errors.ChildFailedError:
+Failures:
+[1]:
+  time      : 2026-11-26_05:07:40
+  rank      : 0 (local_rank: 0)
+Root Cause (first observed failure):
+[0]:
+  time      : 2026-11-26_05:07:40
+  rank      : 1 (local_rank: 1)
+  exitcode  : 1 (pid: 22922)
+"""
+NEW, OLD = (
+    "E1126 05:07:40.163000 22507 torch/distributed/elastic/multiprocessing/api.py:1002]",
+    "ERROR:torch.distributed.elastic.multiprocessing.api:",
+)
+
+
+@pytest.mark.parametrize("failed", [NEW, OLD])
+def test_of_ranks_the_one_that_failed_first_has_the_last_word(failed: str) -> None:
+    def tail(*said: str) -> list[str]:
+        output = Output(None)
+        for line in (*said, *FOOTER.format(failed=failed).splitlines(), *[f"frame {n}" for n in range(30)]):
+            output.take(line)
+        return list(output.tail)
+
+    others = [f"[rank{rank}]: frame {line}" for rank in (0, 2, 3) for line in range(20)]
+    assert tail("[rank1]: boom", "epoch 1", *others) == ["[rank1]: boom"]
+    # Of older versions, whose ranks do not say which they are, what came before is what there is.
+    assert tail("epoch 1", "RuntimeError: boom") == ["epoch 1", "RuntimeError: boom"]
+    assert tail()[-1] == "frame 29"
+
+
 def test_a_listener_that_cannot_tell_is_heard(fake: Fake) -> None:
     def fail(line: str) -> None:
         raise BrokenPipeError("nobody listens")
