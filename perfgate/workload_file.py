@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import math
-import os
+import posixpath
 import re
 import shlex
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -26,8 +26,9 @@ LARGEST_BYTES: Final = 65_536
 LONGEST_S: Final = 86_400
 """Of a window by the clock and of the time before it; nsys 2024.2 refuses 50 days."""
 
-_WORD: Final = re.compile(r"[\w./-]+")
-"""What may be a path or a module's name in a word of a command, which may be a shell's own command."""
+_PATH: Final = re.compile(r"[\w./+-]+")
+"""What may be a path within a word of a command, which may be a shell's own command."""
+_MODULE: Final = re.compile(r"(?:^| )-m ([\w.]+)")
 
 Validated = TypeVar("Validated", bound=Record)
 
@@ -77,25 +78,32 @@ def read_workload_file(file: Path, *, root: Path, settings: Settings) -> Workloa
     )
 
 
-def scripts_of(files: Iterable[Path], *, root: Path) -> frozenset[Path]:
-    """The Python files, links followed, that the commands of YAML workloads run, by path or as `-m` names them.
+def scripts_of(files: Iterable[Path]) -> frozenset[str]:
+    """The Python files that the commands of YAML workloads run, as they name them: by path, or as a module behind `-m`.
 
     They are run, and not imported: nobody has guarded what they do. A file that cannot be read names none.
     """
-    return frozenset(script for file in files for script in _scripts(file, root))
+    return frozenset(posixpath.normpath(script).lstrip("./") for file in files for script in _scripts(file))
 
 
-def _scripts(file: Path, root: Path) -> Iterator[Path]:
+def is_script(file: Path, scripts: Collection[str], *, root: Path) -> bool:
+    """Whether one of them names a project's file, or may do: by its path from wherever the command stands then."""
+    path = f"/{file.relative_to(root).as_posix()}" if file.is_relative_to(root) else file.as_posix()
+    return any(path.endswith(f"/{script}") or f"/{script}".endswith(path) for script in scripts)
+
+
+def _scripts(file: Path) -> Iterator[str]:
     try:
         told = _mapping(file, str(file))
     except PerfgateError:  # told where it is collected
         return
-    command, cwd = told.get("command"), told.get("cwd")
+    command = told.get("command")
     words = [word for word in command if isinstance(word, str)] if isinstance(command, list) else []
-    folders = [root, *([root / cwd] if isinstance(cwd, str) and "\0" not in cwd else [])]
-    for word in (found for one in words for found in _WORD.findall(one)):
-        name = word if word.endswith(".py") else f"{word.replace('.', '/')}.py"
-        yield from (Path(os.path.realpath(folder / name)) for folder in folders)
+    for word in words:
+        yield from (one for one in {word, *_PATH.findall(word)} if one.endswith(".py"))
+    for module in _MODULE.findall(" ".join(words)):
+        yield f"{module.replace('.', '/')}.py"
+        yield f"{module.replace('.', '/')}/__main__.py"
 
 
 def _validated(record: type[Validated], told: Mapping[str, object], *, subject: str) -> Validated:

@@ -99,7 +99,7 @@ def attributions(
     """
     found: list[Attribution] = []
     of_metric = {row.metric: row for row in rows}
-    step_tells = _tells_more(of_metric)
+    step_tells = _tells_more(of_metric, _gpus(now))
     for row in sorted(rows, key=lambda row: _weight(row, step_last=not step_tells)):
         if row.baseline is None or row.now is None or not moved(row):
             continue
@@ -117,20 +117,43 @@ def taken_apart(
     """Take apart one metric that moved, between one process and itself; `rows` are those of all metrics."""
     of_cpu = any(Metric.STEP_MS in sample.values for sample in now.ranges)
     sources = _PARTS_OF_STEP if row.metric in PERIODS and not of_cpu else (row.metric,)
-    by_range = [part for source in sources for part in _by_range(rows.get(source), before, now)]
+    gpus, in_step = _gpus(now), row.metric in PERIODS
+    by_range = [
+        part
+        for source in sources
+        for part in _on_each(
+            _by_range(rows.get(source), before, now), gpus if in_step and source is Metric.KERNEL_MS else 1
+        )
+    ]
     by_axis = {
         Axis.RANGE: by_range,
         Axis.KERNEL: _by_kernel(row.metric, before, now, named),
-        Axis.COPY: _by_copy(row.metric, before, now),
+        Axis.COPY: _on_each(_by_copy(row.metric, before, now), gpus if row.metric in _WITH_MEMSETS else 1),
         Axis.CALL: _by_call(row.metric, before, now),
     }
     return [_attribution(row.metric, axis, _growth(row), parts) for axis, parts in by_axis.items() if parts]
 
 
-def _tells_more(rows: Mapping[Metric, MetricVerdict]) -> bool:
+def _gpus(side: Breakdown) -> int:
+    """Over how many GPUs its kernels and copies are sums; 1 where that is not known."""
+    return max(1, side.gpus) if isinstance(side, ToldBreakdown) else 1
+
+
+def _on_each(parts: list[Part], gpus: int) -> list[Part]:
+    """Work of so many GPUs as it takes part in a step, or in a clock of waiting: in the mean."""
+    return parts if gpus == 1 else [_scaled(part, gpus) for part in parts]
+
+
+def _scaled(part: Part, gpus: int) -> Part:
+    before = None if part.before is None else part.before / gpus
+    return part.model_copy(update={"before": before, "now": part.now / gpus, "change": part.change / gpus})
+
+
+def _tells_more(rows: Mapping[Metric, MetricVerdict], gpus: int) -> bool:
     """Whether most of the step's change is in none of its parts: waits of other streams."""
     step = rows.get(Metric.STEP_MS)
-    parts = [_growth(row) for metric in _PARTS_OF_STEP if (row := rows.get(metric)) is not None]
+    growths = {metric: _growth(row) for metric in _PARTS_OF_STEP if (row := rows.get(metric)) is not None}
+    parts = [growth / (gpus if metric is Metric.KERNEL_MS else 1) for metric, growth in growths.items()]
     return step is not None and abs(sum(parts)) * 2 < abs(_growth(step))
 
 

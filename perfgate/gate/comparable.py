@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from perfgate.gate.terms import Expectation
-from perfgate.judge.words import bless_command
+from perfgate.judge.words import amount, bless_command
 from perfgate.model.baseline import Baseline, BlessedRun, common_step_ranges
 from perfgate.model.errors import PerfgateError
 from perfgate.model.machine import Machine
+from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import Run
 from perfgate.model.verdict import Verdict
@@ -143,6 +144,26 @@ def other_processes(baseline: Baseline, run: Run) -> str | None:
         return None
     then = " or ".join(str(number) for number in blessed)
     return f"steps of {told_processes(now)} were found, of {then} in the baseline. Their values are not comparable."
+
+
+def launches_gone(baseline: Baseline, run: Run) -> str | None:
+    """Say that most steps launch nothing on a GPU, as none of a blessed run did, as a sentence; else None.
+
+    What is left on the GPU by a profiler that lost the rest is no faster than it was.
+    """
+    then = [_launched(blessed.values.get) for blessed in baseline.runs]
+    known = [launched for launched in then if launched is not None]
+    if not known or len(known) < len(then) or not min(known) or _launched(run.value) != 0:
+        return None
+    return (
+        f"most of its steps launch nothing on a GPU, those of each blessed run {amount(min(known))} kernels or graphs. "
+        "Their values are not comparable."
+    )
+
+
+def _launched(value: Callable[[Metric], float | None]) -> float | None:
+    kernels, graphs = value(Metric.LAUNCHES), value(Metric.GRAPH_LAUNCHES)
+    return None if kernels is None or graphs is None else kernels + graphs
 
 
 def told_processes(number: int) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from perfgate.gate.anchor import has_crept, wanted_by_anchor
-from perfgate.gate.comparable import other_processes, other_steps, verdict_of
+from perfgate.gate.comparable import launches_gone, other_processes, other_steps, verdict_of
 from perfgate.gate.conclusion import conclude
 from perfgate.gate.endings import OtherSteps
 from perfgate.gate.settled import exact_count_rose, without_doubtful_clocks
@@ -53,7 +53,9 @@ def look(underway: Underway, baseline: Baseline, plan: Plan) -> Judgement | Chec
             break
         underway.make_run(wanted)
         if (differs := other_processes(baseline, runs[-1])) is not None:
-            return _of_other_processes(underway, differs)
+            return _incomparable(underway, differs, "Look for a process that ended early or took no step")
+        if (differs := launches_gone(baseline, runs[-1])) is not None:
+            return _incomparable(underway, differs, "Gate again: the profiler may have lost records")
         _refuse_other_steps(underway, baseline)
         judgement = judge(baseline, runs, terms)
         if len(runs) >= wanted:
@@ -73,9 +75,8 @@ def _refuse_other_steps(underway: Underway, baseline: Baseline) -> None:
             raise OtherSteps(differs, stored=True)
 
 
-def _of_other_processes(underway: Underway, differs: str) -> Checked:
-    bless = bless_command(underway.expectation.workload.id)
-    advice = f"Look for a process that ended early or took no step. If it is meant, bless it: {bless}"
+def _incomparable(underway: Underway, differs: str, advice: str) -> Checked:
+    advice = f"{advice}. If it is meant, bless it: {bless_command(underway.expectation.workload.id)}"
     return measure_alone(underway, verdict_of(underway.expectation, Outcome.INCOMPARABLE, differs, advice))
 
 

@@ -189,7 +189,7 @@ def _without_calls(process: Process) -> dict[Metric, str]:
     timeline = process.timeline
     if not len(timeline.calls.start):
         why: str | None = timeline.missing.get("calls", _NO_CALLS)
-    elif not process.totals.calls:
+    elif not process.totals.calls.any():
         why = f"{_NO_CALLS} of process {process.pid}"
     else:
         why = timeline.missing.get("names of calls") or _calls_lost(process)

@@ -12,7 +12,7 @@ from perfgate.metrics.devices import Devices, devices_of
 from perfgate.metrics.process import STRAY, Process
 from perfgate.metrics.steps import Steps
 from perfgate.metrics.warmup import unsettled
-from perfgate.model.metric import CALLED, Metric
+from perfgate.model.metric import Metric
 from perfgate.model.timeline import Timeline
 from perfgate.model.words import inflected, listed, plural
 
@@ -32,10 +32,10 @@ MOST_COPIES_LOST: Final = 0.05
 """Share of the steps' copying calls that may lack their copy: a call may copy nothing."""
 FEWEST_WORKING: Final = 3
 """So many steps, and more than `STRAY` of all, must use a GPU before others that do not are steps that lack records."""
-LONGER_THAN_USUAL: Final = 2
-"""Steps without any CUDA call are no part of a loop's rhythm that lie longer side by side than so many times others."""
 FEWEST_BETWEEN: Final = 3
-"""So many of them between steps with calls: one or two batches may be skipped."""
+"""So many such steps side by side between others, if no more lack them: one or two batches may be skipped."""
+BY_CHANCE: Final = 0.001
+"""Of the steps of a loop that uses the GPU in bursts, a row that comes more rarely is none of them."""
 MOST_ELSEWHERE: Final = 0.01
 """Share of the steps' time in which processes without steps may keep their GPUs busy: kernel time's default budget."""
 MOST_OVERTAKEN: Final = 0.45
@@ -169,31 +169,36 @@ def _lost(process: Process) -> Iterator[str]:
 
 
 def _silent(process: Process) -> Iterator[str]:
-    """Say that from some step on, or for some steps between, nothing of the process but its ranges was recorded.
+    """Say that for some steps nothing of the process but its ranges was recorded, as in no loop's own rhythm.
 
-    What is not recorded is no idle time: another profiler has taken over, or records were lost. A loop that has steps
-    without CUDA calls of its own has them throughout.
+    What is not recorded is no idle time: another profiler has taken over, or records were lost. Where other steps have
+    no CUDA call either, a loop may use the GPU in bursts, and only a row of them counts that hardly comes by chance.
     """
     steps, totals = process.steps, process.totals
-    if steps.whole or not totals.calls:
+    if steps.whole or not totals.calls.any():
         return
-    recorded = totals.operations + sum(totals.by_segment[metric] for metric in CALLED)
-    working = np.flatnonzero(process.by_turn(recorded))
+    working = np.flatnonzero(process.by_turn(totals.operations + totals.calls))
     if len(working) < max(FEWEST_WORKING, STRAY * len(steps)):
         return
-    # Of each row of steps without records behind a working one: where it begins, and how many they are.
-    lasts = np.append(working[1:], len(steps)) - working - 1
-    row = int(np.argmax(lasts))
-    longest, others = int(lasts[row]), np.delete(lasts, row)
-    is_last = row == len(working) - 1
-    if longest < (1 if is_last else FEWEST_BETWEEN) or longest <= LONGER_THAN_USUAL * int(others.max(initial=0)):
+    # Rows of steps without records: before the first that has some, between them, and behind the last.
+    rows = np.diff(np.concatenate(([-1], working, [len(steps)]))) - 1
+    place = int(np.argmax(rows))
+    longest = int(rows[place])
+    if others := int(rows.sum()) - longest:
+        # Each in turn by the rule of succession, which knows the share of them from the other steps alone.
+        so_far = np.arange(longest)
+        chance = np.prod((others + 1 + so_far) / (others + len(working) + 2 + so_far))
+        counts = bool(len(rows) * chance <= BY_CHANCE)
+    else:
+        counts = longest >= (1 if place in (0, len(working)) else FEWEST_BETWEEN)
+    if not counts:
         return
-    first, last = int(working[row]) + 2, int(working[row]) + 1 + longest
-    which = f"step {first}" if longest == 1 else f"steps {first} to {last}"
+    first = int(working[place - 1]) + 2 if place else 1
+    which = f"step {first}" if longest == 1 else f"steps {first} to {first + longest - 1}"
     yield (
         f"in {which} of the measured {len(steps)} the capture holds no CUDA call and no GPU work of process "
-        f"{process.pid}, and in those before it does: the profiler lost them, or another one (torch.profiler) took "
-        "over; run it without that, or mark as steps only what uses the GPU"
+        f"{process.pid}, and in the others it does: the profiler lost them, or another one (torch.profiler) took over; "
+        "run it without that, or mark as steps only what uses the GPU"
     )
 
 
@@ -202,7 +207,7 @@ def _unplaced(process: Process) -> Iterator[str]:
 
     Where no call was recorded at all, the counts that are absent for it say so.
     """
-    if not process.totals.calls:
+    if not process.totals.calls.any():
         return
     absent = unplaced(process)
     for table, (outside, held) in ran_outside(process).items():

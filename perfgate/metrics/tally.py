@@ -130,8 +130,8 @@ class Tally:
     """Copies launched in turns, by `CopyKind` and by the host's `MemoryKind`, None where neither end is the host."""
     syncs: dict[tuple[str, int], SyncWork]
     """Synchronising calls in turns, by base name and label."""
-    calls: int
-    """API calls of the process, in steps or not."""
+    calls: Ints
+    """API calls of the process by segment, in steps or not."""
     calls_from_first: bool
     """Whether it has calls from the first step on: an id below all of theirs is then of one before the capture."""
     launched_by_calls: dict[Table, Ints]
@@ -201,7 +201,7 @@ def tally(timeline: Timeline, process: int, segments: Segments) -> Tally:
         memory={},
         copies={},
         syncs={},
-        calls=len(call_segment),
+        calls=np.bincount(call_segment, minlength=size).astype(np.int64),
         calls_from_first=bool(len(call_segment) and segments.step[: int(call_segment.min()) + 1].max() < 1),
         launched_by_calls={table: np.zeros(size, np.int64) for table in Table},
         without_call={table: np.zeros(size, np.int64) for table in Table},

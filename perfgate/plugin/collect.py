@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import faulthandler
 import inspect
 import sys
@@ -38,12 +39,22 @@ class WorkloadModule(pytest.Module):
         return [item for item in super().collect() if isinstance(item, pytest.Function)]
 
 
-def declares(file: Path) -> bool:
-    """Whether a file may declare workloads, by its text, which names perfgate then; so may one that cannot be read."""
+def may_declare(file: Path) -> bool:
+    """Whether a file may declare workloads: a function of it takes steps, and is decorated or perfgate is named there.
+
+    A file that cannot be read may as well.
+    """
     try:
-        return "perfgate" in file.read_text(encoding="utf-8", errors="replace")
-    except OSError:
+        text = file.read_text(encoding="utf-8")
+        tree = ast.parse(text)
+    except (OSError, SyntaxError, ValueError, RecursionError):
         return True
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    return any(
+        argument.arg == "steps" and (function.decorator_list or "perfgate" in text)
+        for function in functions
+        for argument in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)
+    )
 
 
 def spared_by_timeouts(item: pytest.Item) -> None:

@@ -23,9 +23,9 @@ from perfgate.model.shard import Shard
 from perfgate.model.workload import Workload
 from perfgate.pages import page_of
 from perfgate.plugin import OPTIONS
-from perfgate.plugin.collect import declares, spared_by_timeouts
+from perfgate.plugin.collect import may_declare, spared_by_timeouts
 from perfgate.plugin.handed_on import environment_before, given_starting_options, own_options, restore_process
-from perfgate.plugin.items import CommandCollector, CommandItem, GatedModule, GateShut, WorkloadItem
+from perfgate.plugin.items import CommandCollector, CommandItem, GatedModule, GateShut, ScriptFile, WorkloadItem
 from perfgate.plugin.outputs import Outputs
 from perfgate.plugin.progress import Progress
 from perfgate.plugin.sharding import label_of, refuse_empty, shard_of
@@ -34,7 +34,7 @@ from perfgate.render.document import DocumentShard, GateDocument
 from perfgate.render.text import skipped_text
 from perfgate.settings import budgets_of_options, find_root, load_settings, project_around, project_within
 from perfgate.workload import holds_command, holds_workloads, workload_files
-from perfgate.workload_file import scripts_of
+from perfgate.workload_file import is_script, scripts_of
 
 EXPECTED = pytest.StashKey[Sequence[Workload]]()
 CLOSING = pytest.StashKey[Closing]()
@@ -60,7 +60,7 @@ HIDDEN = pytest.StashKey[list[str]]()
 """Workloads whose failure pytest does not show: those marked xfail."""
 BROKEN = pytest.StashKey[list[str]]()
 """Files that could not be collected."""
-SCRIPTS = pytest.StashKey[frozenset[Path]]()
+SCRIPTS = pytest.StashKey[frozenset[str]]()
 """Python files that YAML workloads run: importing one would run it here, before anything is measured."""
 
 SELECTING = ("lf", "ignore", "ignore_glob")
@@ -100,7 +100,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     config.stash[SKIPPED], config.stash[SKIPPED_FILES] = {}, {}
     config.stash[BROKEN] = []
     commands = filter(holds_command, workload_files(config.rootpath / settings.workloads))
-    config.stash[SCRIPTS] = scripts_of(commands, root=config.rootpath)
+    config.stash[SCRIPTS] = scripts_of(commands)
     config.stash[GATE] = Gate(
         root=config.rootpath,
         settings=settings,
@@ -354,9 +354,9 @@ def pytest_collect_file(
     if not (file_path.is_relative_to(workloads) or parent.session.isinitpath(file_path)):
         return []
     if holds_workloads(file_path):
-        is_run = Path(os.path.realpath(file_path)) in parent.config.stash[SCRIPTS] and not declares(file_path)
-        if is_run and not parent.session.isinitpath(file_path):
-            return []
+        scripts = parent.config.stash[SCRIPTS]
+        if is_script(file_path, scripts, root=parent.config.rootpath) and not may_declare(file_path):
+            return [ScriptFile.from_parent(parent, path=file_path)]
         return [GatedModule.from_parent(parent, path=file_path)]
     if holds_command(file_path):
         return [CommandCollector.from_parent(parent, path=file_path)]

@@ -160,6 +160,14 @@ class GatedModule(WorkloadModule):
         return workload
 
 
+class ScriptFile(pytest.File):
+    """A Python file that a YAML workload runs: collected, so that it may be named, and never imported."""
+
+    def collect(self) -> Iterable[pytest.Item]:
+        """Return nothing: its workload is that of the YAML file."""
+        return ()
+
+
 class CommandCollector(pytest.File):
     """A YAML file: one workload."""
 

@@ -753,24 +753,44 @@ RUN_BY_YAML = "step: s\nsteps: 5\ncapture: all\n"
         "[python, -m, workloads.scripts.train]",
         "[bash, -c, 'cd . && exec python workloads/scripts/train.py;']",
         "[python, scripts/train.py]\ncwd: workloads",
+        "[bash, -c, 'cd workloads/scripts && python train.py']",
+        "[bash, -c, 'exec python $PWD/workloads/scripts/train.py']",
+        "[python, -m, train]\nenv: {PYTHONPATH: workloads/scripts}",
     ],
 )
-def test_a_script_that_a_yaml_workload_runs_is_not_imported_by_the_gate(project: Project, command: str) -> None:
-    project.write("workloads/scripts/train.py", "open('trained', 'w').close()\n")
+@pytest.mark.parametrize("given", [(), ("workloads/loops.py", "workloads/train.yaml", "workloads/scripts/train.py")])
+def test_a_script_that_a_yaml_workload_runs_is_not_imported_by_the_gate(
+    project: Project, command: str, given: tuple[str, ...]
+) -> None:
+    project.write(
+        "workloads/scripts/train.py",
+        "# No perfgate in here.\ndef evaluate(model):\n    pass\n\nopen('trained', 'w').close()\n",
+    )
     project.workload(f"command: {command}\n{RUN_BY_YAML}", file="train.yaml")
     project.workload(LOOP)
-    assert project.gate("--collect-only", "-q").status == 0
+    seen = project.gate("--collect-only", "-q", *given)
     assert not (project.root / "trained").exists()
+    assert seen.status == 0, seen.out
+    assert "loops.py::loop" in seen.out
+    assert "train.yaml" in seen.out
 
 
-def test_a_script_that_also_declares_workloads_or_is_named_itself_is_collected(project: Project) -> None:
-    project.workload(f"command: [python, workloads/loops.py]\n{RUN_BY_YAML}", file="train.yaml")
+@pytest.mark.parametrize("command", ["[python, workloads/loops.py]", "[python, train.py, loops]"])
+def test_a_script_that_also_declares_workloads_is_collected(project: Project, command: str) -> None:
+    project.workload(f"command: {command}\n{RUN_BY_YAML}", file="train.yaml")
     project.workload(LOOP)
     assert "workloads/loops.py::loop" in project.gate("--collect-only", "-q").out
-    script = project.write("workloads/train.py", "raise ValueError('imported')\n")
+    # By a decorator of the project's own, from a file that is not collected.
+    project.write("workloads/_common.py", "import perfgate\n\nbench = perfgate.workload(steps=3)\n")
+    imported = "import sys\n\nsys.path.insert(0, 'workloads')\nfrom _common import bench\n"
+    project.workload(f"{imported}\n@bench\ndef loop(*, steps):\n    pass\n")
+    assert "workloads/loops.py::loop" in project.gate("--collect-only", "-q").out
+
+
+def test_a_script_that_cannot_be_read_is_an_error_of_collection_as_ever(project: Project) -> None:
     project.workload(f"command: [python, workloads/train.py]\n{RUN_BY_YAML}", file="train.yaml")
-    assert project.gate("--collect-only", "-q").status == 0
-    assert "ValueError: imported" in project.gate(script).out
+    project.workload("def broken(:\n", file="train.py")
+    assert project.gate().summary == "GATE SHUT: files that cannot be collected: workloads/train.py\n"
 
 
 @pytest.mark.parametrize(("code", "called"), [("0", "sys.exit(0)"), ("", "sys.exit()"), ("'no'", "sys.exit('no')")])

@@ -11,7 +11,7 @@ from perfgate.model.errors import ConfigInvalid
 from perfgate.model.metric import Metric
 from perfgate.model.settings import Settings
 from perfgate.model.workload import CaptureMode, CaptureWindow, Workload
-from perfgate.workload_file import LARGEST_BYTES, read_workload_file, scripts_of
+from perfgate.workload_file import LARGEST_BYTES, is_script, read_workload_file, scripts_of
 
 LEAST = 'command: [python, train.py, "4", "64"]\nstep: "Batch \\\\d+"\nsteps: 30\n'
 METRICS_WITH_BUDGET = (
@@ -424,22 +424,39 @@ def test_what_must_be_there_is_asked_for(tmp_path: Path, absent: str) -> None:
 @pytest.mark.parametrize(
     ("text", "scripts"),
     [
-        ('command: [python, loops/train.py, "--data=a/b.py"]', ["loops/train.py", "a/b.py"]),
-        ("command: [python, -m, loops.train]", ["loops/train.py"]),
-        ("command: [python, train.py]\ncwd: loops", ["train.py", "loops/train.py"]),
-        ("command: [bash, -c, 'cd loops; exec python train.py&']\ncwd: [a]", ["train.py"]),
-        ("command: python train.py", []),
-        ("command: [python", []),
-        ("[1, 2]", []),
-        ('command: [python, train.py]\ncwd: "a\\0b"', ["train.py"]),
+        ('command: [python, ./loops/train.py, "--data=a/b.py"]', {"loops/train.py", "a/b.py"}),
+        ("command: [python, ../my loops/a+b.py]", {"my loops/a+b.py", "loops/a+b.py"}),
+        ("command: [python, -m, loops.train]", {"loops/train.py", "loops/train/__main__.py"}),
+        ("command: [python, main.py, train]", {"main.py"}),
+        ("command: [bash, -c, 'cd loops; python -m a.b; exec python train.py&']", {"a/b.py", "train.py"}),
+        ("command: python train.py", set()),
+        ("command: [python", set()),
+        ("[1, 2]", set()),
     ],
 )
 def test_the_scripts_that_a_command_runs_are_known_by_path_and_by_module(
-    tmp_path: Path, text: str, scripts: list[str]
+    tmp_path: Path, text: str, scripts: set[str]
 ) -> None:
     file = tmp_path / "train.yaml"
     file.write_text(text)
-    found = scripts_of([file, tmp_path / "gone.yaml"], root=tmp_path)
-    named = {tmp_path.resolve() / name for name in scripts}
-    assert named <= found
-    assert {path for path in found if path.name in ("train.py", "b.py")} == named
+    found = scripts_of([file, tmp_path / "gone.yaml"])
+    assert scripts <= found
+    assert {name for name in found if "__main__" not in name} - scripts <= {"--data=a/b.py"}
+
+
+@pytest.mark.parametrize(
+    ("script", "is_one"),
+    [
+        ("workloads/scripts/train.py", True),
+        ("train.py", True),
+        ("PWD/workloads/scripts/train.py", True),
+        ("project/workloads/scripts/train.py", True),
+        ("venv/scripts/train.py", False),
+        ("rain.py", False),
+        ("other/train.py", False),
+    ],
+)
+def test_a_script_is_known_from_wherever_its_command_stands(script: str, *, is_one: bool) -> None:
+    named = {script, "main.py"}
+    assert is_script(Path("/project/workloads/scripts/train.py"), named, root=Path("/project")) is is_one
+    assert is_script(Path("/scripts/train.py"), {"scripts/train.py"}, root=Path("/project"))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from support.breakdowns import BY_NODE, EAGER, WHOLE, kernels, launching
 
 from perfgate.explain.attribution import attributions
-from perfgate.explain.breakdown import kept
+from perfgate.explain.breakdown import ToldBreakdown, kept
 from perfgate.explain.where import where
 from perfgate.model.metric import EXPOSED, Metric
 from perfgate.model.outcome import Outcome
@@ -106,6 +106,25 @@ def test_other_copies_and_memsets_are_told_by_kind(metric: Metric) -> None:
         ("Device-to-Host to pageable memory", 2.0),
         ("CUDA memset", 0.25),
     ]
+
+
+def test_of_several_gpus_work_is_part_of_a_step_in_the_mean() -> None:
+    """Four GPUs, each of which computes for 0.4 ms longer, and copies to the host for 0.5 ms longer."""
+    rows = {M.STEP_MS: (10.0, 10.9), M.KERNEL_MS: (32.0, 33.6), M.GAP_MS: (1.75, 1.75), M.MEM_EXPOSED_MS: (0.25, 0.75)}
+
+    def side(number: int, *, copies: int) -> ToldBreakdown:
+        own = {metric: values[number] for metric, values in rows.items() if metric is not M.STEP_MS}
+        forward = RangeSample(name="forward", count=1.0, cpu_ms=0.0, values=own)
+        return ToldBreakdown(gpus=4, ranges=(forward,), copies=(copied("pinned", copies, direction="Device-to-Host"),))
+
+    verdicts = tuple(row for metric, values in rows.items() for row in moved(metric, *values))
+    found = where(attributions(side(0, copies=10), side(1, copies=30), verdicts))
+    assert found[M.KERNEL_MS] == "+1.6 ms: +1.6 under forward"
+    assert found[M.MEM_EXPOSED_MS] == "+0.5 ms: +0.5 under forward; by copy: +0.5 Device-to-Host to pinned memory"
+    assert found[M.STEP_MS] == (
+        "+0.9 ms: mem_exposed_ms +0.5 under forward, kernel_ms +0.4 under forward; "
+        "by copy: +0.5 Device-to-Host to pinned memory"
+    )
 
 
 def test_a_kernels_name_is_told_short_also_against_a_baselines_keys() -> None:

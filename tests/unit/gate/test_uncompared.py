@@ -78,6 +78,32 @@ def test_a_run_that_fails_while_other_steps_are_measured_for_a_bless_ends_that()
     assert (checked.verdict.outcome, len(checked.runs)) == (Outcome.INVALID, 2)
 
 
+@pytest.mark.parametrize(
+    ("blessed", "now", "is_gone"),
+    [
+        ((46, 0), (0, 0), True),
+        ((0, 2), (0, 0), True),
+        ((46, 0), (0, 1), False),
+        ((0, 0), (0, 0), False),
+        ((46, 0), (None, 0), False),
+    ],
+)
+def test_steps_of_which_most_launch_nothing_any_more_are_no_comparison(
+    blessed: tuple[float, float], now: tuple[float | None, float], *, is_gone: bool
+) -> None:
+    names = (Metric.LAUNCHES, Metric.GRAPH_LAUNCHES)
+    made = records.baseline([{**records.VALUES, **dict(zip(names, blessed, strict=True))}] * 5)
+    held = {name: value for name, value in zip(names, now, strict=True) if value is not None}
+    others = {metric: value for metric, value in records.VALUES.items() if metric not in names}
+    checked = check(expect(made), Policy(), Candidate(records.run({**others, **held})))
+    differs = (
+        f"most of its steps launch nothing on a GPU, those of each blessed run {sum(blessed)} kernels or graphs. "
+        "Their values are not comparable."
+    )
+    advice = f"Gate again: the profiler may have lost records. If it is meant, bless it: {BLESS}"
+    assert (told(checked) == (Outcome.INCOMPARABLE, differs, advice)) is is_gone
+
+
 def test_a_rank_that_took_no_step_in_any_run_is_no_comparison_and_is_measured_for_a_bless() -> None:
     made = records.baseline()
     two = tuple(run.model_copy(update={"processes": 2}) for run in made.runs)

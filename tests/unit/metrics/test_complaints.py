@@ -56,8 +56,9 @@ def recorded_in(steps: Sequence[int], *, of: int = 30) -> ProcessSample:
         pytest.param(range(20), "steps 21 to 30", id="the last third"),
         pytest.param(range(12), "steps 13 to 30", id="most"),
         pytest.param(range(29), "step 30", id="the last one"),
+        pytest.param(range(6, 30), "steps 1 to 6", id="the first"),
         pytest.param([*range(10), *range(13, 30)], "steps 11 to 13", id="three between"),
-        pytest.param(range(0, 20, 2), "steps 20 to 30", id="the last third of a loop that works in every second"),
+        pytest.param([k for k in range(20) if k != 7], "steps 21 to 30", id="the last third, and a batch skipped"),
     ],
 )
 def test_steps_of_which_nothing_but_their_ranges_was_recorded_are_no_idle_time(
@@ -66,25 +67,52 @@ def test_steps_of_which_nothing_but_their_ranges_was_recorded_are_no_idle_time(
     assert recorded_in(recorded).complaints == (
         (
             f"in {which} of the measured 30 the capture holds no CUDA call and no GPU work of process 100, and in "
-            "those before it does: the profiler lost them, or another one (torch.profiler) took over; run it without "
+            "the others it does: the profiler lost them, or another one (torch.profiler) took over; run it without "
             "that, or mark as steps only what uses the GPU"
         ),
     )
+
+
+BURSTS = np.random.default_rng(1)
 
 
 @pytest.mark.parametrize(
     "recorded",
     [
         pytest.param(range(30), id="all"),
-        pytest.param(range(10, 30), id="work that begins late"),
         pytest.param(range(0, 30, 10), id="every tenth"),
+        pytest.param(range(0, 20, 2), id="every second, and none at last"),
         pytest.param([k for k in range(30) if k % 5 < 3], id="two of five without"),
         pytest.param([*range(10), *range(12, 30)], id="two batches skipped"),
         pytest.param([0], id="one at first"),
+        *(
+            pytest.param([k for k in range(30) if BURSTS.random() < share], id=f"{share:.0%} of the steps, {number}")
+            for share in (0.2, 0.5, 0.8)
+            for number in range(20)
+        ),
     ],
 )
 def test_a_loop_that_uses_the_gpu_in_some_of_its_steps_lost_nothing(recorded: Sequence[int]) -> None:
     assert recorded_in(recorded).complaints == ()
+
+
+def test_a_step_that_only_asks_whether_the_gpu_is_done_was_recorded() -> None:
+    """An engine that has launched all that there is, and is polled until it is done."""
+    at = [100_000 * k for k in range(30)]
+    polled = only(
+        build(
+            ranges=[Range(start=start, end=start + 90_000) for start in at],
+            calls=[
+                *(Call(start=t + 9, end=t + 99, correlation=1 + k) for k, t in enumerate(at[:20])),
+                *(
+                    Call(start=t + 109, end=t + 199, name="cudaEventQuery", correlation=99 + k)
+                    for k, t in enumerate(at)
+                ),
+            ],
+            kernels=[Op(start=t + 100, end=t + 60_000, correlation=1 + k) for k, t in enumerate(at[:20])],
+        )
+    )
+    assert polled.complaints == ()
 
 
 def test_of_several_processes_one_without_any_of_its_kernels_lost_them() -> None:
