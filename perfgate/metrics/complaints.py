@@ -177,8 +177,10 @@ def _silent(process: Process) -> Iterator[str]:
     steps, totals = process.steps, process.totals
     if steps.whole or not totals.calls.any():
         return
-    working = np.flatnonzero(process.by_turn(totals.operations + totals.calls))
-    if len(working) < max(FEWEST_WORKING, STRAY * len(steps)):
+    operations = process.by_turn(totals.operations)
+    working = np.flatnonzero(operations + process.by_turn(totals.calls))
+    # Of a loop that hardly uses a GPU, calls come and go with what it allocates.
+    if len(working) < max(FEWEST_WORKING, STRAY * len(steps)) or not np.median(operations[working]):
         return
     # Rows of steps without records: before the first that has some, between them, and behind the last.
     rows = np.diff(np.concatenate(([-1], working, [len(steps)]))) - 1

@@ -115,6 +115,16 @@ def test_a_step_that_only_asks_whether_the_gpu_is_done_was_recorded() -> None:
     assert polled.complaints == ()
 
 
+def test_a_loop_that_only_allocates_pinned_memory_at_first_lost_nothing() -> None:
+    allocating = [
+        Call(start=100_000 * k + 9, end=100_000 * k + 99, name="cudaHostAlloc", correlation=1 + k) for k in range(8)
+    ]
+    on_the_cpu = [Range(start=100_000 * k, end=100_000 * k + 90_000) for k in range(30)]
+    copying = [Op(start=100, end=60_000, correlation=1)]
+    assert only(build(ranges=on_the_cpu, calls=allocating)).complaints == ()
+    assert only(build(ranges=on_the_cpu, calls=allocating, copies=copying)).complaints == ()
+
+
 def test_of_several_processes_one_without_any_of_its_kernels_lost_them() -> None:
     def job(*, ran: bool) -> list[tuple[str, ...]]:
         """Two processes that launch a kernel a step each, of which the second's were never recorded."""
