@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import posixpath
 import re
 import shlex
@@ -78,32 +79,37 @@ def read_workload_file(file: Path, *, root: Path, settings: Settings) -> Workloa
     )
 
 
-def scripts_of(files: Iterable[Path]) -> frozenset[str]:
-    """The Python files that the commands of YAML workloads run, as they name them: by path, or as a module behind `-m`.
+def scripts_of(files: Iterable[Path], *, root: Path) -> frozenset[str]:
+    """The Python files that the commands of YAML workloads run: by path, or as a module behind `-m`.
 
-    They are run, and not imported: nobody has guarded what they do. A file that cannot be read names none.
+    Absolute paths of those that are there from the project's root or the command's `cwd`; others as they are named, who
+    knows from where. They are run, and not imported: nobody has guarded what they do. A file that cannot be read names
+    none.
     """
-    return frozenset(posixpath.normpath(script).lstrip("./") for file in files for script in _scripts(file))
+    return frozenset(script for file in files for script in _scripts(file, root))
 
 
 def is_script(file: Path, scripts: Collection[str], *, root: Path) -> bool:
-    """Whether one of them names a project's file, or may do: by its path from wherever the command stands then."""
+    """Whether one of them is a file of the project's, or may be: by its path from wherever the command stands then."""
     path = f"/{file.relative_to(root).as_posix()}" if file.is_relative_to(root) else file.as_posix()
-    return any(path.endswith(f"/{script}") or f"/{script}".endswith(path) for script in scripts)
+    named = (f"/{script}" for script in scripts if not script.startswith("/"))
+    return os.path.realpath(file) in scripts or any(path.endswith(one) or one.endswith(path) for one in named)
 
 
-def _scripts(file: Path) -> Iterator[str]:
+def _scripts(file: Path, root: Path) -> Iterator[str]:
     try:
         told = _mapping(file, str(file))
     except PerfgateError:  # told where it is collected
         return
-    command = told.get("command")
+    command, cwd = told.get("command"), told.get("cwd")
     words = [word for word in command if isinstance(word, str)] if isinstance(command, list) else []
-    for word in words:
-        yield from (one for one in {word, *_PATH.findall(word)} if one.endswith(".py"))
-    for module in _MODULE.findall(" ".join(words)):
-        yield f"{module.replace('.', '/')}.py"
-        yield f"{module.replace('.', '/')}/__main__.py"
+    modules = [module.replace(".", "/") for module in _MODULE.findall(" ".join(words))]
+    named = [one for word in words for one in {word, *_PATH.findall(word)} if one.endswith(".py")]
+    folders = [root, *([root / cwd] if isinstance(cwd, str) else [])]
+    for name in (*named, *(f"{module}.py" for module in modules), *(f"{module}/__main__.py" for module in modules)):
+        there = [folder / name for folder in folders]
+        found = [os.path.realpath(path) for path in there if os.path.isfile(path)]  # noqa: PTH113 - no name is too long
+        yield from found or [posixpath.normpath(name).lstrip("./")]
 
 
 def _validated(record: type[Validated], told: Mapping[str, object], *, subject: str) -> Validated:

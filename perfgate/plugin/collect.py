@@ -40,7 +40,7 @@ class WorkloadModule(pytest.Module):
 
 
 def may_declare(file: Path) -> bool:
-    """Whether a file may declare workloads: a function of it takes steps, and is decorated or perfgate is named there.
+    """Whether a file may declare workloads: it names perfgate's, or decorates a function that takes steps.
 
     A file that cannot be read may as well.
     """
@@ -50,8 +50,8 @@ def may_declare(file: Path) -> bool:
     except (OSError, SyntaxError, ValueError, RecursionError):
         return True
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
-    return any(
-        argument.arg == "steps" and (function.decorator_list or "perfgate" in text)
+    return ("perfgate" in text and "workload" in text) or any(
+        function.decorator_list and argument.arg == "steps"
         for function in functions
         for argument in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)
     )

@@ -100,7 +100,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     config.stash[SKIPPED], config.stash[SKIPPED_FILES] = {}, {}
     config.stash[BROKEN] = []
     commands = filter(holds_command, workload_files(config.rootpath / settings.workloads))
-    config.stash[SCRIPTS] = scripts_of(commands)
+    config.stash[SCRIPTS] = scripts_of(commands, root=config.rootpath)
     config.stash[GATE] = Gate(
         root=config.rootpath,
         settings=settings,

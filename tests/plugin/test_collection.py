@@ -787,6 +787,14 @@ def test_a_script_that_also_declares_workloads_is_collected(project: Project, co
     assert "workloads/loops.py::loop" in project.gate("--collect-only", "-q").out
 
 
+def test_a_file_of_workloads_of_the_same_name_as_a_script_elsewhere_is_collected(project: Project) -> None:
+    project.write("train.py", "")
+    project.workload(f"command: [python, train.py]\n{RUN_BY_YAML}", file="cli.yaml")
+    project.workload(LOOP, file="_loops.py")
+    project.workload("import sys\n\nsys.path.insert(0, 'workloads')\nfrom _loops import loop\n", file="train.py")
+    assert "workloads/train.py::loop" in project.gate("--collect-only", "-q").out
+
+
 def test_a_script_that_cannot_be_read_is_an_error_of_collection_as_ever(project: Project) -> None:
     project.workload(f"command: [python, workloads/train.py]\n{RUN_BY_YAML}", file="train.yaml")
     project.workload("def broken(:\n", file="train.py")

@@ -424,11 +424,21 @@ def test_what_must_be_there_is_asked_for(tmp_path: Path, absent: str) -> None:
 @pytest.mark.parametrize(
     ("text", "scripts"),
     [
-        ('command: [python, ./loops/train.py, "--data=a/b.py"]', {"loops/train.py", "a/b.py"}),
+        ('command: [python, ./loops/train.py, "--data=a/b.py"]', {"loops/train.py", "a/b.py", "--data=a/b.py"}),
         ("command: [python, ../my loops/a+b.py]", {"my loops/a+b.py", "loops/a+b.py"}),
         ("command: [python, -m, loops.train]", {"loops/train.py", "loops/train/__main__.py"}),
         ("command: [python, main.py, train]", {"main.py"}),
-        ("command: [bash, -c, 'cd loops; python -m a.b; exec python train.py&']", {"a/b.py", "train.py"}),
+        (
+            "command: [bash, -c, 'cd loops; python -m a.b; exec python train.py&']",
+            {"a/b.py", "a/b/__main__.py", "train.py"},
+        ),
+        ("command: [python, there.py]", {"ROOT/there.py"}),
+        ("command: [python, there.py]\ncwd: inner", {"ROOT/there.py", "ROOT/inner/there.py"}),
+        ("command: [python, ../there.py]\ncwd: inner", {"ROOT/there.py"}),
+        ("command: [python, -m, there]", {"ROOT/there.py", "there/__main__.py"}),
+        ("command: [python, ROOT/inner/there.py]\ncwd: [a]", {"ROOT/inner/there.py"}),
+        ('command: [python, main.py]\ncwd: "a\\0b"', {"main.py"}),
+        (f"command: [python, {'long' * 100}.py]", {f"{'long' * 100}.py"}),
         ("command: python train.py", set()),
         ("command: [python", set()),
         ("[1, 2]", set()),
@@ -437,16 +447,19 @@ def test_what_must_be_there_is_asked_for(tmp_path: Path, absent: str) -> None:
 def test_the_scripts_that_a_command_runs_are_known_by_path_and_by_module(
     tmp_path: Path, text: str, scripts: set[str]
 ) -> None:
-    file = tmp_path / "train.yaml"
-    file.write_text(text)
-    found = scripts_of([file, tmp_path / "gone.yaml"])
-    assert scripts <= found
-    assert {name for name in found if "__main__" not in name} - scripts <= {"--data=a/b.py"}
+    root = tmp_path.resolve()
+    (root / "inner").mkdir()
+    for there in ("there.py", "inner/there.py"):
+        (root / there).write_text("")
+    (root / "train.yaml").write_text(text.replace("ROOT", str(root)))
+    found = scripts_of([root / "train.yaml", root / "gone.yaml"], root=root)
+    assert found == {script.replace("ROOT", str(root)) for script in scripts}
 
 
 @pytest.mark.parametrize(
     ("script", "is_one"),
     [
+        ("/project/workloads/scripts/train.py", True),
         ("workloads/scripts/train.py", True),
         ("train.py", True),
         ("PWD/workloads/scripts/train.py", True),
@@ -454,6 +467,7 @@ def test_the_scripts_that_a_command_runs_are_known_by_path_and_by_module(
         ("venv/scripts/train.py", False),
         ("rain.py", False),
         ("other/train.py", False),
+        ("/project/train.py", False),
     ],
 )
 def test_a_script_is_known_from_wherever_its_command_stands(script: str, *, is_one: bool) -> None:
