@@ -12,7 +12,7 @@
 | autocast | autocast to bfloat16, which needs no scaler |
 | channels_last | weights and images as channels_last |
 | steady | nothing is chosen by trial any more: a gate can see 1 % |
-| exhaustive | max_autotune with all of that mode, and every configuration inductor knows: an hour, the first time |
+| exhaustive | max_autotune with all of that mode, and every configuration inductor knows: long, the first time |
 
 LADDER=all in the environment collects every rung but exhaustive, LADDER=naive,detached those two (and all,exhaustive
 really all), otherwise only steady is.

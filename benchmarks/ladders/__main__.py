@@ -94,7 +94,7 @@ def parser() -> argparse.ArgumentParser:
         type=_positive,
         default=math.inf,
         metavar="S",
-        help="a run that takes longer fails, and its rung is left out: some compile for an hour at first",
+        help="a run that takes longer fails, and its rung is left out: some compile for long at first",
     )
     run.add_argument("--retry", action="store_true", help="try rungs again that failed before")
     run.add_argument("--project", type=Path, default=Path(), metavar="DIR", help="holds workloads/ (default: .)")

@@ -102,7 +102,7 @@ def _telling(runs: Sequence[Run]) -> int:
 
 
 def _mean(told: Sequence[ProcessSample], *, is_of_several: bool) -> ToldBreakdown:
-    labels, gpus = {label(process) for process in told}, {len(process.devices) for process in told}
+    labels, gpus = {label(process) for process in told}, {process.gpus for process in told}
     return ToldBreakdown(
         own=_medians(told) if is_of_several else {},
         of="" if not is_of_several else labels.pop() if len(labels) == 1 else "one process",

@@ -82,11 +82,11 @@ def unjudged(verdict: Verdict, runs: Sequence[Run]) -> tuple[str, ...]:
 
 
 def unblessed(verdict: Verdict) -> tuple[str, ...]:
-    """What would be gated, had the baseline been blessed with it; nothing where nothing is compared."""
+    """What would be gated, had the baseline or the other commit had it; nothing where nothing is compared."""
     rows = verdict.metrics if verdict.stage is not None else ()
     new = [row.metric for row in rows if row.outcome is None and row.baseline is None and row.now is not None]
     lacking = [metric for metric in new if METRICS[metric].gated]
     if not lacking:
         return ()
     them = "it" if len(lacking) == 1 else "them"
-    return (f"not judged, as the baseline was blessed without {them}: {listed(lacking)}; bless anew to gate {them}",)
+    return (f"not judged, as the baseline does not have {them}: {listed(lacking)}; bless anew to gate {them}",)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from perfgate.gate.terms import Expectation
+from perfgate.judge.graphs import launched
 from perfgate.judge.words import amount, bless_command
 from perfgate.model.baseline import Baseline, BlessedRun, common_step_ranges
 from perfgate.model.errors import PerfgateError
 from perfgate.model.machine import Machine
-from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import Run
 from perfgate.model.verdict import Verdict
@@ -26,6 +26,7 @@ FEWEST_TO_RECUR: Final = 2
 MOST_NAMES: Final = 5
 LONGEST_NAME: Final = 80
 """Names of steps that are told, and characters of each."""
+RECORDS_LOST: Final = "Gate again: the profiler may have lost records"
 
 
 def why_incomparable(expectation: Expectation) -> Verdict | None:
@@ -146,24 +147,22 @@ def other_processes(baseline: Baseline, run: Run) -> str | None:
     return f"steps of {told_processes(now)} were found, of {then} in the baseline. Their values are not comparable."
 
 
-def launches_gone(baseline: Baseline, run: Run) -> str | None:
-    """Say that most steps launch nothing on a GPU, as none of a blessed run did, as a sentence; else None.
+def launches_gone(then: Sequence[BlessedRun], run: Run) -> str | None:
+    """Say that most steps launch nothing on a GPU, of which none did in any run of the other side, as a sentence.
 
-    What is left on the GPU by a profiler that lost the rest is no faster than it was.
+    What a profiler that lost the rest has left on the GPU is no faster than it was. None where they launch, as steps
+    of the other side did not, or nobody knows.
     """
-    then = [_launched(blessed.values.get) for blessed in baseline.runs]
-    known = [launched for launched in then if launched is not None]
-    if not known or len(known) < len(then) or not min(known) or _launched(run.value) != 0:
+    there, here = launched([one.values.get for one in then]), launched([run.value])
+    if not (there and here):
+        return None
+    least, most = min(map(sum, there)), max(map(sum, here))
+    if most or not least:
         return None
     return (
-        f"most of its steps launch nothing on a GPU, those of each blessed run {amount(min(known))} kernels or graphs. "
+        f"most of its steps launch nothing on a GPU, those it is compared with {amount(least)} kernels or graphs. "
         "Their values are not comparable."
     )
-
-
-def _launched(value: Callable[[Metric], float | None]) -> float | None:
-    kernels, graphs = value(Metric.LAUNCHES), value(Metric.GRAPH_LAUNCHES)
-    return None if kernels is None or graphs is None else kernels + graphs
 
 
 def told_processes(number: int) -> str:

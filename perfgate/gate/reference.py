@@ -9,7 +9,14 @@ from statistics import median
 
 from perfgate.explain.breakdown import breakdown_of
 from perfgate.gate.caveats import caveats
-from perfgate.gate.comparable import other_processes, other_steps, told_processes, verdict_of
+from perfgate.gate.comparable import (
+    RECORDS_LOST,
+    launches_gone,
+    other_processes,
+    other_steps,
+    told_processes,
+    verdict_of,
+)
 from perfgate.gate.endings import Ended, NoDuet, OtherSteps
 from perfgate.gate.terms import Expectation
 from perfgate.judge.words import milliseconds
@@ -60,7 +67,7 @@ def check_reference(reference: Run, expectation: Expectation, stored: Baseline |
     """Hold a run of the other commit against what is known of it.
 
     Raises:
-        Ended: the machine was not fit for it.
+        Ended: the machine was not fit for it, or the candidate launches nothing that could be compared with it.
         NoDuet: it is no measurement, or not of what was blessed.
     """
     if reference.conditions.complaints:
@@ -77,6 +84,8 @@ def check_reference(reference: Run, expectation: Expectation, stored: Baseline |
         raise NoDuet(f"steps of {there} were found in the other commit, of {here} in the candidate")
     if stored is not None:
         _check_blessed(reference, stored)
+    if (differs := launches_gone([BlessedRun.of(reference)], candidate)) is not None:
+        raise Ended(verdict_of(expectation, Outcome.INCOMPARABLE, differs, f"{RECORDS_LOST}."))
 
 
 def _check_blessed(reference: Run, stored: Baseline) -> None:

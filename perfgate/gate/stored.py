@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from perfgate.gate.anchor import has_crept, wanted_by_anchor
-from perfgate.gate.comparable import launches_gone, other_processes, other_steps, verdict_of
+from perfgate.gate.comparable import RECORDS_LOST, launches_gone, other_processes, other_steps, verdict_of
 from perfgate.gate.conclusion import conclude
 from perfgate.gate.endings import OtherSteps
 from perfgate.gate.settled import exact_count_rose, without_doubtful_clocks
@@ -54,8 +54,8 @@ def look(underway: Underway, baseline: Baseline, plan: Plan) -> Judgement | Chec
         underway.make_run(wanted)
         if (differs := other_processes(baseline, runs[-1])) is not None:
             return _incomparable(underway, differs, "Look for a process that ended early or took no step")
-        if (differs := launches_gone(baseline, runs[-1])) is not None:
-            return _incomparable(underway, differs, "Gate again: the profiler may have lost records")
+        if (differs := launches_gone(baseline.runs, runs[-1])) is not None:
+            return _incomparable(underway, differs, RECORDS_LOST)
         _refuse_other_steps(underway, baseline)
         judgement = judge(baseline, runs, terms)
         if len(runs) >= wanted:

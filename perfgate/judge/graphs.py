@@ -128,8 +128,8 @@ def graphs_for_launches(baseline: Baseline, runs: Sequence[Run]) -> GraphsForLau
     Of graphs that were there before, a rise may be a graph that broke in two, whatever else fell; no more of them take
     the place of launches where not half as much is launched as before.
     """
-    then = _launched([run.values.get for run in baseline.runs])
-    now = _launched([run.value for run in runs])
+    then = launched([run.values.get for run in baseline.runs])
+    now = launched([run.value for run in runs])
     if not (then and now and all(graphs for _, graphs in now)):
         return None
     least, most = min(map(sum, then)), max(map(sum, now))
@@ -155,7 +155,7 @@ def graphs_for_launches(baseline: Baseline, runs: Sequence[Run]) -> GraphsForLau
     )
 
 
-def _launched(of_runs: Iterable[Callable[[Metric], float | None]]) -> list[tuple[float, float]]:
+def launched(of_runs: Iterable[Callable[[Metric], float | None]]) -> list[tuple[float, float]]:
     """Kernels and graphs that each run launched; empty where they are not known of all."""
     told = [(value(Metric.LAUNCHES), value(Metric.GRAPH_LAUNCHES)) for value in of_runs]
     known = [(kernels, graphs) for kernels, graphs in told if kernels is not None and graphs is not None]

@@ -151,6 +151,11 @@ class ProcessSample(Breakdown):
     """What makes its run INVALID: first-time work at the window's start, steps that may be another's."""
 
     @property
+    def gpus(self) -> int:
+        """Over how many GPUs its waiting is a mean: those whose idle time counts, or all where that was not told."""
+        return sum(Metric.GAP_MS in device.values for device in self.devices) or len(self.devices)
+
+    @property
     def may_wait(self) -> bool:
         """Whether it runs NCCL kernels in its steps, for all that is known."""
         return self.values.get(Metric.NCCL_MS) != 0 and self.absent.get(Metric.NCCL_MS) != NO_NCCL

@@ -156,6 +156,14 @@ def test_of_several_processes_it_says_which_one_it_is_of_and_what_that_measured(
     assert (alone.of, alone.own, alone.gpus) == ("", {}, 2)
 
 
+def test_a_gpu_whose_idle_time_does_not_count_is_none_of_those_that_waiting_is_a_mean_of() -> None:
+    """One operation in a window on another GPU: its devices are two, and waiting is that of the first alone."""
+    devices = [DeviceSample(device=0, values={GAP: 6.0}), DeviceSample(device=1)]
+    found = breakdown_of([records.run(processes=[records.process(devices=devices)])])
+    assert isinstance(found, ToldBreakdown)
+    assert found.gpus == 1
+
+
 def test_ranks_that_take_as_long_are_told_by_the_lowest_of_them_whichever_is_slower_by_a_microsecond() -> None:
     assert told((13.688, 6.0), (13.687, 1.0)).of == told((13.687, 6.0), (13.688, 1.0)).of == "rank 0"
     assert told((13.687, 6.0), (13.72, 1.0)).of == "rank 1"

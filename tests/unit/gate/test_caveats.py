@@ -201,9 +201,9 @@ def test_what_the_baseline_was_blessed_without_is_named_by_a_verdict_that_passes
     run = records.run()
     old = blessed_as(without(Metric.GAP_MS, Metric.H2D_EXPOSED_MS))
     verdict = judged(run, baseline=old)
-    told = "not judged, as the baseline was blessed without them: gap_ms and h2d_exposed_ms; bless anew to gate them"
+    told = "not judged, as the baseline does not have them: gap_ms and h2d_exposed_ms; bless anew to gate them"
     assert (verdict.outcome, verdict.caveats) == (Outcome.PASSED, (told,))
-    told = "not judged, as the baseline was blessed without it: gap_ms; bless anew to gate it"
+    told = "not judged, as the baseline does not have it: gap_ms; bless anew to gate it"
     assert judged(run, baseline=blessed_as(without(Metric.GAP_MS))).caveats == (told,)
     # What is shown only is never gated.
     assert judged(run, baseline=blessed_as(without(Metric.NCCL_MS))).caveats == ()

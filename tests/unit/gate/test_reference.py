@@ -209,6 +209,20 @@ def test_other_steps_than_those_of_the_commit_that_was_asked_for_are_no_comparis
     assert (len(checked.runs), len(checked.reference_runs)) == (2, 2)
 
 
+def test_a_candidate_most_of_whose_steps_launch_nothing_is_not_compared_with_another_commit() -> None:
+    gone = records.run({**records.VALUES, Metric.LAUNCHES: 0})
+    other = RecordedDuel([records.run()], [gone])
+    checked = check(expect(), Policy(), Candidate(slower(0)), other, against=True)
+    assert (checked.verdict.outcome, checked.verdict.reason, checked.verdict.next_step) == (
+        Outcome.INCOMPARABLE,
+        (
+            "most of its steps launch nothing on a GPU, those it is compared with 46 kernels or graphs. Their values "
+            "are not comparable."
+        ),
+        "Gate again: the profiler may have lost records.",
+    )
+
+
 def test_names_that_hold_ids_are_no_other_steps() -> None:
     there, here = (
         [stepping(slower(0, n), "decode", f"req-{side}{n}a", f"req-{side}{n}b") for n in range(8)] for side in "xy"

@@ -97,7 +97,7 @@ def test_steps_of_which_most_launch_nothing_any_more_are_no_comparison(
     others = {metric: value for metric, value in records.VALUES.items() if metric not in names}
     checked = check(expect(made), Policy(), Candidate(records.run({**others, **held})))
     differs = (
-        f"most of its steps launch nothing on a GPU, those of each blessed run {sum(blessed)} kernels or graphs. "
+        f"most of its steps launch nothing on a GPU, those it is compared with {sum(blessed)} kernels or graphs. "
         "Their values are not comparable."
     )
     advice = f"Gate again: the profiler may have lost records. If it is meant, bless it: {BLESS}"
