@@ -358,8 +358,8 @@ def _shown(told: PageWorkload, of: Found) -> PageWorkload:
 
 
 def _lets_open(told: DocumentWorkload | PageWorkload, settings: Settings) -> bool:
-    """What the outcome does by the gate's own settings, whatever the gate says of it."""
-    return _opens_by(told.verdict.outcome, settings)
+    """What the verdict does by the gate's own settings, whatever the gate says of it."""
+    return told.verdict.opens(on_inconclusive=settings.inconclusive, on_new=settings.new)
 
 
 def _opens_by(outcome: Outcome | None, settings: Settings) -> bool:

@@ -22,7 +22,6 @@ from perfgate.model.errors import PerfgateError
 from perfgate.model.history import Point, points
 from perfgate.model.machine import Machine
 from perfgate.model.metric import Metric
-from perfgate.model.outcome import opens_gate
 from perfgate.model.pagedata import Difference, PageData, PageWorkload
 from perfgate.model.sample import Run
 from perfgate.model.settings import Settings
@@ -91,7 +90,7 @@ def _document_workload(kept: KeptResult, settings: Settings, shelf: Shelf) -> Do
     source, line = declared_at(result.workload)
     return DocumentWorkload(
         verdict=result.verdict,
-        opens_gate=opens_gate(result.verdict.outcome, on_inconclusive=settings.inconclusive, on_new=settings.new),
+        opens_gate=result.verdict.opens(on_inconclusive=settings.inconclusive, on_new=settings.new),
         runs=tuple(map(DocumentRun.of, result.runs)),
         reference_runs=tuple(map(DocumentRun.of, result.reference_runs)),
         interleaved_runs=tuple(map(DocumentRun.of, result.interleaved_runs)),

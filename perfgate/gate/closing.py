@@ -39,7 +39,7 @@ def close(
         verdict = verdicts.get(workload)
         if verdict is None:
             shut.append(f"{workload}: it was expected, and not measured")
-        elif not policy.opens(verdict.outcome):
+        elif not policy.opens(verdict):
             shut.append(f"{workload}: {verdict.outcome}")
     if skipped_files:
         files = ", ".join(f"{file} ({why})" for file, why in skipped_files.items())

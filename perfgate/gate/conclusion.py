@@ -11,7 +11,7 @@ from perfgate.explain.where import where
 from perfgate.gate.anchor import creep_unknown, crept
 from perfgate.gate.terms import Checked
 from perfgate.gate.underway import Underway
-from perfgate.judge.tell import tell_creep
+from perfgate.judge.tell import tell_creep, tell_shut
 from perfgate.judge.words import percent
 from perfgate.model.advice import Advice
 from perfgate.model.baseline import Baseline
@@ -57,6 +57,8 @@ def conclude(
         verdict = verdict.model_copy(update={"next_step": "Allow more time: --perfgate-time-budget"})
     if stored is not None and verdict.outcome is not Outcome.REGRESSED:
         verdict = _beside_anchor(underway, verdict, stored, reference, found)
+    if shut := tell_shut(verdict):
+        verdict = verdict.model_copy(update={"reason": f"{verdict.reason} {shut}"})
     return underway.checked(verdict)
 
 

@@ -128,8 +128,15 @@ def _unhidden_by_clock(underway: Underway, verdict: Verdict, baseline: Baseline)
     closest = min((budget for budget in of_clocks if budget is not None), default=0.0)
     if verdict.outcome not in (Outcome.PASSED, Outcome.IMPROVED) or rise <= closest:
         return verdict
+    open_rows = tuple(
+        row.model_copy(update={"outcome": Outcome.INCONCLUSIVE, "estimate": (1 + row.change) * (1 + rise) - 1})
+        if row.metric in _FOLLOW_CLOCK and row.outcome is not None and row.change is not None and row.budget is not None
+        else row
+        for row in verdict.metrics
+    )
     return verdict.model_copy(
         update={
+            "metrics": open_rows,
             "outcome": Outcome.INCONCLUSIVE,
             "reason": f"nothing is shown to be slower than when it was blessed, but "
             f"{clock_moved(baseline, underway.runs)}: a loss of up to {percent(rise)} % would not show.",

@@ -33,7 +33,7 @@ from perfgate.model.errors import (
 )
 from perfgate.model.machine import Machine
 from perfgate.model.metric import Metric
-from perfgate.model.outcome import OnInconclusive, OnNew, Outcome, opens_gate
+from perfgate.model.outcome import OnInconclusive, OnNew
 from perfgate.model.record import Record
 from perfgate.model.sample import Run
 from perfgate.model.settings import Settings
@@ -124,9 +124,9 @@ class Policy(Record):
             on_new=settings.new,
         )
 
-    def opens(self, outcome: Outcome) -> bool:
-        """Whether an outcome lets the build pass."""
-        return opens_gate(outcome, on_inconclusive=self.on_inconclusive, on_new=self.on_new)
+    def opens(self, verdict: Verdict) -> bool:
+        """Whether a verdict lets the build pass."""
+        return verdict.opens(on_inconclusive=self.on_inconclusive, on_new=self.on_new)
 
 
 class Checked(Record):

@@ -109,7 +109,7 @@ class Gate:
 
     def opens(self, verdict: Verdict) -> bool:
         """Whether a verdict lets the build pass under the settings."""
-        return self.policy(self.workloads[verdict.workload]).opens(verdict.outcome)
+        return self.policy(self.workloads[verdict.workload]).opens(verdict)
 
     # The path of one workload
 

@@ -29,7 +29,7 @@ from perfgate.github.api import (
 from perfgate.github.artifacts import Limits, unpacked
 from perfgate.github.context import Context, Payload, first_fault, is_sha
 from perfgate.model.errors import ActionsContextMissing, ArtifactUnreadable, GitHubRefused, GitHubUnreachable
-from perfgate.model.outcome import OnInconclusive, OnNew, opens_gate
+from perfgate.model.outcome import OnInconclusive, OnNew
 from perfgate.model.workflows import APPROVAL, ARTIFACT
 from perfgate.render.document import GateDocument
 from perfgate.render.markdown import gate_markdown, name, prose
@@ -390,7 +390,7 @@ def _contradiction(document: GateDocument) -> str | None:
     if len(document.workloads) > MOST_WORKLOADS:
         return f"holds more than {MOST_WORKLOADS} workloads"
     for one in document.workloads:
-        may = opens_gate(one.verdict.outcome, on_inconclusive=OnInconclusive.WARN, on_new=OnNew.ALLOW)
+        may = one.verdict.opens(on_inconclusive=OnInconclusive.WARN, on_new=OnNew.ALLOW)
         if one.opens_gate and not may:
             return "says of a workload that it opens the gate, and of its outcome what never does"
     if not document.opens_gate:

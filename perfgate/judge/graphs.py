@@ -110,7 +110,9 @@ class GraphsForLaunches:
             if mean.outcome is Outcome.REGRESSED:
                 return judged
             reason = f"{WITH_ALL_BETWEEN} {mean.reason}"
-            row = row.model_copy(update={**BARE, "outcome": Outcome.INCONCLUSIVE, "reason": reason})
+            by_mean = {"estimate": mean.change, "budget": mean.budget}
+            told = {"outcome": Outcome.INCONCLUSIVE, "reason": reason}
+            row = row.model_copy(update={**BARE, **by_mean, **told})
             return replace(mean_step, row=row, rule=replace(mean_step.rule, metric=row.metric), level=None)
         reason = f"shown, not gated: {IN_GRAPHS}, and step_ms is what tells"
         row = row.model_copy(update={**BARE, "outcome": None, "reason": reason})

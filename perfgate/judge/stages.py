@@ -8,7 +8,7 @@ from typing import Final
 
 from perfgate.judge.compare import Comparison
 from perfgate.model.metric import Metric
-from perfgate.model.verdict import Stage
+from perfgate.model.verdict import FEWEST_TO_JUDGE, Stage
 
 PASS_CONFIDENCE: Final = 0.975
 """Of the upper bound that must lie below the budget: a loss of the budget passes 2.5 % of looks."""
@@ -104,12 +104,12 @@ class Plan:
         return max(runs, min(planned, max_runs))
 
 
-SCREEN_PLAN: Final = Plan(stage=Stage.SCREEN, looks=(Look(runs=3, losses=(CLEAR,)),), told=STORED)
+SCREEN_PLAN: Final = Plan(stage=Stage.SCREEN, looks=(Look(runs=FEWEST_TO_JUDGE, losses=(CLEAR,)),), told=STORED)
 """Against the stored baseline, to pass; a duet is there to fail."""
 STORED_PLAN: Final = Plan(
     stage=Stage.STORED,
     looks=(
-        Look(runs=3, losses=(CLEAR, STORED)),
+        Look(runs=FEWEST_TO_JUDGE, losses=(CLEAR, STORED)),
         Look(runs=5, losses=(STORED,)),
         Look(runs=8, losses=(STORED,)),
         Look(runs=10, losses=(STORED,)),
@@ -118,14 +118,14 @@ STORED_PLAN: Final = Plan(
 )
 """Against the stored baseline alone, where its commit cannot be run."""
 DUET_PLAN: Final = Plan(
-    stage=Stage.DUET, looks=tuple(Look(runs=pairs, losses=(DUEL,)) for pairs in (3, 5, 8)), told=DUEL
+    stage=Stage.DUET, looks=tuple(Look(runs=pairs, losses=(DUEL,)) for pairs in (FEWEST_TO_JUDGE, 5, 8)), told=DUEL
 )
 """Against fresh runs of the baseline's commit, made alternately with the candidate's; runs are pairs."""
 BOUT: Final = Loss(alpha=ALPHA / 4, budgets=0.5)
 """In an interleaved duet, at each of four looks."""
 INTERLEAVED_PLAN: Final = Plan(
     stage=Stage.INTERLEAVED,
-    looks=tuple(Look(runs=pairs, losses=(BOUT,)) for pairs in (3, 5, 8, 12)),
+    looks=tuple(Look(runs=pairs, losses=(BOUT,)) for pairs in (FEWEST_TO_JUDGE, 5, 8, 12)),
     told=BOUT,
     in_pairs=True,
 )

@@ -16,7 +16,7 @@ from perfgate.model.baseline import FEWEST_RUNS, Baseline
 from perfgate.model.metric import METRICS, Basis, Kind
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import Run
-from perfgate.model.verdict import Blessed, Creep, MetricVerdict
+from perfgate.model.verdict import FEWEST_TO_JUDGE, MOST_BUDGETS, Blessed, Creep, MetricVerdict, Verdict
 from perfgate.model.words import listed, plural
 
 _FARTHEST_RUNS = 60
@@ -87,6 +87,29 @@ def tell_creep(creep: Creep, workload: str, *, runs: int) -> tuple[str, str]:
 def _point(blessed: Blessed) -> str:
     at = f"{blessed.at:%Y-%m-%d}" + (f", {blessed.commit[:7]}" if blessed.commit else "")
     return f"{milliseconds(blessed.step_ms)} ms ({at})"
+
+
+def tell_shut(verdict: Verdict) -> str:
+    """Say why an INCONCLUSIVE verdict keeps the gate shut whatever the settings say; empty where they decide."""
+    if verdict.too_few_runs:
+        return (
+            f"{plural(verdict.compared, 'run')} cannot show a loss, which takes {FEWEST_TO_JUDGE}: "
+            "the gate stays shut, whatever `inconclusive` says."
+        )
+    if not verdict.beyond:
+        return ""
+    worst = verdict.beyond[0]
+    if METRICS[worst.metric].kind is Kind.COUNT:
+        return f"{worst.metric} rose in every run: the gate stays shut, whatever `inconclusive` says."
+    estimate = worst.change if worst.estimate is None else worst.estimate
+    size = (
+        "how large the loss is, is unknown"
+        if estimate is None or worst.budget is None
+        else f"the loss is estimated at {percent(estimate)} %, the budget is {percent(worst.budget)} %"
+    )
+    return (
+        f"Of {worst.metric} {size}: from {MOST_BUDGETS:g} budgets on the gate stays shut, whatever `inconclusive` says."
+    )
 
 
 def tell_family(row: MetricVerdict, workload: str, *, runs: int) -> tuple[str, str]:

@@ -128,7 +128,8 @@ def beside_median(mean: ClockJudgement, median: Outcome | None, *, is_quiet: boo
         return mean
     why = f"{Metric.STEP_MS} tells" if is_quiet or told is median else "a busy host moves it"
     told_likely = f"{mean.row.metric} {mean.row.reason}: likely a loss, that a busy host may also make"
-    row = mean.row.model_copy(update={**BARE, "outcome": None, "reason": f"shown, not gated: {why}"})
+    own = {**BARE, "budget": mean.row.budget}
+    row = mean.row.model_copy(update={**own, "outcome": None, "reason": f"shown, not gated: {why}"})
     return replace(mean, row=row, level=None, may_be_modes=False, remark=told_likely if is_likely else None)
 
 
@@ -164,8 +165,9 @@ def displaced(judged: ClockJudgement, whole: WholeSteps | None, *, rule: ClockRu
         return replace(judged, row=row, level=None, may_be_modes=False, remark=remark)
     if not outcomes <= {*NO_LOSS, Outcome.INCONCLUSIVE}:
         return judged
+    by_mean = {"estimate": mean.row.change, "budget": mean.row.budget}
     if row.outcome is Outcome.INCONCLUSIVE:
-        return replace(judged, level=None)
+        return replace(judged, row=row.model_copy(update=by_mean), level=None)
     reason = f"rose by {percent(rose)} % of a step, for which something else in it made room; of a whole step:"
-    row = row.model_copy(update={**BARE, "outcome": Outcome.INCONCLUSIVE, "reason": f"{reason} {mean.row.reason}"})
-    return replace(mean, row=row, level=None)
+    told = {"outcome": Outcome.INCONCLUSIVE, "reason": f"{reason} {mean.row.reason}"}
+    return replace(mean, row=row.model_copy(update={**BARE, **by_mean, **told}), level=None)

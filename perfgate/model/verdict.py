@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
+from typing import Final
 
 from pydantic import Field
 
 from perfgate.model.advice import Advice, Classified
-from perfgate.model.metric import Basis, Metric
-from perfgate.model.outcome import Outcome
+from perfgate.model.metric import METRICS, Basis, Kind, Metric
+from perfgate.model.outcome import OnInconclusive, OnNew, Outcome, opens_gate
 from perfgate.model.record import Record
+
+FEWEST_TO_JUDGE: Final = 3
+"""Runs, or pairs of an A/B run, before which no loss of a time metric can be shown."""
+MOST_BUDGETS: Final = 2.0
+"""An INCONCLUSIVE estimate of so many budgets keeps the gate shut, whatever the settings say."""
 
 
 class Stage(StrEnum):
@@ -49,9 +56,26 @@ class MetricVerdict(Record):
     """One-sided, of the change being above zero."""
     smallest: float | None = None
     """The smallest change that these runs could have shown as a loss."""
+    estimate: float | None = None
+    """What decides where that is not `change`: of a whole step, or at the SM clock of the blessing."""
     exact: bool | None = None
     """Of a count: whether it was the same in every baseline run."""
     reason: str = ""
+
+    @property
+    def budgets_lost(self) -> float:
+        """How many budgets the loss is estimated at; infinite where nothing says how large it is.
+
+        Of what is neither open nor held to a budget, 0. A count has no budget: one that is open rose in every run.
+        """
+        if self.outcome is not Outcome.INCONCLUSIVE and (self.outcome is not None or self.budget is None):
+            return 0.0
+        estimate = self.change if self.estimate is None else self.estimate
+        if METRICS[self.metric].kind is Kind.COUNT or estimate is None or self.budget is None:
+            return math.inf
+        if estimate <= 0:
+            return 0.0
+        return estimate / self.budget if self.budget else math.inf
 
 
 class Axis(StrEnum):
@@ -183,6 +207,29 @@ class Verdict(Record):
     remarks: tuple[str, ...] = ()
     caveats: tuple[str, ...] = ()
     """What must be known to trust it, also where it is PASSED: what its runs did not count, what it cannot find."""
+
+    @property
+    def compared(self) -> int:
+        """Runs, or pairs of an A/B run, that were compared with the other side."""
+        return self.runs if self.duet is None else self.duet.pairs
+
+    @property
+    def beyond(self) -> tuple[MetricVerdict, ...]:
+        """The rows of an INCONCLUSIVE verdict whose loss is estimated at `MOST_BUDGETS` or more, the largest first."""
+        if self.outcome is not Outcome.INCONCLUSIVE:
+            return ()
+        rows = [row for row in self.metrics if row.budgets_lost > MOST_BUDGETS * (1 - 1e-9)]
+        return tuple(sorted(rows, key=lambda row: -row.budgets_lost))
+
+    @property
+    def too_few_runs(self) -> bool:
+        """Whether it is INCONCLUSIVE after fewer runs than a verdict needs."""
+        return self.outcome is Outcome.INCONCLUSIVE and self.compared < FEWEST_TO_JUDGE
+
+    def opens(self, *, on_inconclusive: OnInconclusive = OnInconclusive.WARN, on_new: OnNew = OnNew.FAIL) -> bool:
+        """Whether it lets the build pass: by its outcome and the settings, and no open loss is too large for them."""
+        may = opens_gate(self.outcome, on_inconclusive=on_inconclusive, on_new=on_new)
+        return may and not self.too_few_runs and not self.beyond
 
     def of(self, metric: Metric) -> MetricVerdict | None:
         """The row of one metric."""

@@ -105,7 +105,7 @@ class Telling:
         source, line = declared_at(self.gate.workloads[name])
         return DocumentWorkload(
             verdict=verdict,
-            opens_gate=self.gate.policy(None).opens(verdict.outcome),
+            opens_gate=self.gate.policy(None).opens(verdict),
             runs=tuple(map(DocumentRun.of, checked.runs)),
             reference_runs=tuple(map(DocumentRun.of, checked.reference_runs)),
             interleaved_runs=tuple(map(DocumentRun.of, checked.interleaved_runs)),

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from perfgate.model.metric import METRICS, Basis, Kind, Metric
-from perfgate.model.outcome import OnInconclusive, OnNew, Outcome, opens_gate
+from perfgate.model.outcome import OnInconclusive, OnNew, Outcome
 from perfgate.model.verdict import Creep, Dropped, MetricVerdict, Stage, Verdict
 from perfgate.model.words import plural
 from perfgate.render import numbers
@@ -131,7 +131,7 @@ def summary(
     """
     page = Page(width=width, colour=colour)
     if opening is None:
-        opening = [opens_gate(one.outcome, on_inconclusive=on_inconclusive, on_new=on_new) for one in verdicts]
+        opening = [one.opens(on_inconclusive=on_inconclusive, on_new=on_new) for one in verdicts]
     ordered = sorted(verdicts, key=lambda verdict: WORST_FIRST.index(verdict.outcome))
     if ordered:
         outcomes = max(len(verdict.outcome) for verdict in ordered)

@@ -118,7 +118,8 @@ def test_a_higher_clock_hides_a_loss_so_stored_times_alone_do_not_open_the_gate(
         Outcome.INCONCLUSIVE,
         (
             "nothing is shown to be slower than when it was blessed, but the SM clock was 1980 MHz in the baseline and "
-            "2079 MHz now: a loss of up to 5 % would not show."
+            "2079 MHz now: a loss of up to 5 % would not show. Of kernel_ms the loss is estimated at 5 %, the "
+            "budget is 1 %: from 2 budgets on the gate stays shut, whatever `inconclusive` says."
         ),
         (
             "Let the baseline's commit be run again beside it (a clone with its history, duet not off). If this "
@@ -158,7 +159,8 @@ def test_what_a_lower_clock_alone_makes_of_the_blessed_code_is_no_loss() -> None
         Outcome.INCONCLUSIVE,
         (
             "the SM clock was 1980 MHz in the baseline and 1900 MHz now, which alone can make a step 4.2 % longer: "
-            "step_ms and kernel_ms are not shown to have lost more than that."
+            "step_ms and kernel_ms are not shown to have lost more than that. Of kernel_ms the loss is estimated at "
+            "4.2 %, the budget is 1 %: from 2 budgets on the gate stays shut, whatever `inconclusive` says."
         ),
         (
             "Let the baseline's commit be run again beside it (a clone with its history, duet not off). If this "

@@ -1,0 +1,63 @@
+"""What an INCONCLUSIVE verdict leaves open, and whether that is too much for any setting."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from perfgate.judge.stages import DUET_PLAN, INTERLEAVED_PLAN, SCREEN_PLAN, STORED_PLAN
+from perfgate.judge.tell import tell_shut
+from perfgate.model.metric import Basis, Metric
+from perfgate.model.outcome import OnInconclusive, Outcome
+from perfgate.model.verdict import FEWEST_TO_JUDGE, MetricVerdict, Verdict
+
+OPEN = MetricVerdict(metric=Metric.STEP_MS, outcome=Outcome.INCONCLUSIVE, basis=Basis.LOG, change=0.03, budget=0.02)
+
+
+def verdict(*rows: MetricVerdict, outcome: Outcome = Outcome.INCONCLUSIVE, runs: int = 3) -> Verdict:
+    return Verdict(workload="loop", outcome=outcome, reason="open", metrics=rows, runs=runs)
+
+
+@pytest.mark.parametrize(
+    ("changed", "budgets"),
+    [
+        pytest.param({}, 1.5, id="its own change"),
+        pytest.param({"change": -0.1}, 0.0, id="a gain"),
+        pytest.param({"change": 0.04}, 2.0, id="two budgets"),
+        pytest.param({"estimate": 0.1}, 5.0, id="another estimate decides"),
+        pytest.param({"change": None}, math.inf, id="nobody knows how large"),
+        pytest.param({"budget": 0.0}, math.inf, id="nothing may be lost"),
+        pytest.param({"outcome": None}, 1.5, id="shown, and held to a budget"),
+        pytest.param({"outcome": None, "budget": None}, 0.0, id="shown only"),
+        pytest.param({"outcome": Outcome.PASSED, "change": 0.1}, 0.0, id="passed"),
+        pytest.param({"metric": Metric.SYNCS}, math.inf, id="a count that rose"),
+    ],
+)
+def test_a_row_says_how_many_budgets_its_loss_is_estimated_at(changed: dict[str, object], budgets: float) -> None:
+    row = OPEN.model_copy(update=changed)
+    assert row.budgets_lost == pytest.approx(budgets)
+    told = verdict(row)
+    assert told.opens() is (budgets < 2)
+    assert bool(tell_shut(told)) is (budgets >= 2)
+    assert not told.opens(on_inconclusive=OnInconclusive.FAIL)
+
+
+def test_the_largest_loss_is_named() -> None:
+    large = OPEN.model_copy(update={"metric": Metric.KERNEL_MS, "change": 0.2})
+    assert verdict(OPEN.model_copy(update={"change": 0.05}), large).beyond[0] is large
+    assert tell_shut(verdict(OPEN, large)).startswith("Of kernel_ms the loss is estimated at 20 %")
+
+
+def test_fewer_runs_than_a_verdict_needs_open_no_gate() -> None:
+    assert not verdict(OPEN, runs=2).opens()
+    assert tell_shut(verdict(OPEN, runs=2)).startswith("2 runs cannot show a loss")
+    assert {plan.fewest_to_fail for plan in (SCREEN_PLAN, STORED_PLAN, DUET_PLAN, INTERLEAVED_PLAN)} == {
+        FEWEST_TO_JUDGE
+    }
+
+
+def test_other_outcomes_are_the_settings_own() -> None:
+    large = OPEN.model_copy(update={"change": 0.5})
+    assert verdict(large, outcome=Outcome.PASSED, runs=1).opens()
+    assert tell_shut(verdict(large, outcome=Outcome.REGRESSED, runs=1)) == ""
