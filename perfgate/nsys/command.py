@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, assert_never
@@ -37,6 +38,9 @@ NAMES_SINCE: Final[Sequence[tuple[NsysVersion, tuple[Mapping[ReportName, str], .
 """Which names a version knows, from its first version on, to be tried in this order: 2022.4 has only the old ones,
 2023.4 both, 2024.2 only the new. When between they came is not known, so there both are tried."""
 
+TARGET: Final = Path(__file__).with_name("target.py")
+"""The program that nsys starts in the workload's place, and that becomes the workload."""
+
 NOT_LITERAL: Final = frozenset("%?#,")
 """Characters in a path that nsys does not take literally: `%p` is expanded, `,` separates outputs, and its report
 scripts open the export as an unescaped URI, where `?`, `#` and `%41` cut or change the name (seen with 2024.2.3:
@@ -63,7 +67,7 @@ def profile_command(
 
     Args:
         nsys: the program.
-        argv: the workload.
+        argv: the workload, by `target_command`.
         output: base path of the capture; must hold none of `NOT_LITERAL`.
         capture: what opens and closes the window.
         trace_osrt: whether operating system calls are traced too.
@@ -88,6 +92,14 @@ def profile_command(
         f"--output={output}",
         *argv,
     )
+
+
+def target_command(argv: Sequence[str], *, umask: int) -> tuple[str, ...]:
+    """Return the command that sets right what nsys changes in what it starts, and then becomes `argv`.
+
+    Nothing of the project or its environment may come before that, so neither folders of packages nor variables count.
+    """
+    return (sys.executable, "-I", "-S", str(TARGET), f"{umask:03o}", *argv)
 
 
 def export_command(nsys: Path, *, source: str, target: str) -> tuple[str, ...]:

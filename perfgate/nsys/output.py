@@ -39,8 +39,6 @@ OWN_LINE: Final = re.compile(
     | std::exception::what:
     | \[(QuadDCommon|boost)::
     | Error\ \{$
-    | Executable\ not\ found\ in\ current\ directory
-    | Unknown\ executable\ format
     | (Illegal|Rounding)\ --\S+\ argument
     | unrecogni[sz]ed\ option\ '
     | usage:\ nsys\ profile
@@ -55,7 +53,7 @@ PROGRESS: Final = re.compile(r"\[\d+/\d+\] \[[=\d% ]*\] \S*?\.(nsys-rep|sqlite|q
 
 
 NOT_STARTED: Final = re.compile(
-    r"unrecogni[sz]ed option '|Executable not found|Unknown executable format|Illegal --\S+ argument(?!.* set to )"
+    r"unrecogni[sz]ed option '|Illegal --\S+ argument(?!.* set to )"
     r"|std::exception::what:.*temp_directory_path"
 )
 """An illegal --delay nsys sets to 0, and goes on."""

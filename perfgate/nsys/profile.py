@@ -19,7 +19,7 @@ from perfgate.model.reports import ReportName, Reports
 from perfgate.model.settings import GraphTrace
 from perfgate.model.workload import CaptureMode, CaptureWindow
 from perfgate.nsys import importer
-from perfgate.nsys.command import OUTPUT, export_command, profile_command, report_names, stats_command
+from perfgate.nsys.command import OUTPUT, export_command, profile_command, report_names, stats_command, target_command
 from perfgate.nsys.environment import for_profile, for_reports
 from perfgate.nsys.files import fault_of_rep, fault_of_sqlite, literal, tables_of, workshop
 from perfgate.nsys.output import PROGRESS, Output, crash, ended, never_started, signal_name
@@ -111,7 +111,8 @@ def profile(
     free = 0
     refused: str | None = None
     try:
-        spec.folder.mkdir(parents=True, exist_ok=True)
+        # nsys writes with umask 0, and what it writes holds the environment.
+        spec.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         refused = _why_not_to_start(spec)
         if refused is None:
             finished, free = _run(tool, spec, lines, on_tick)
@@ -270,7 +271,7 @@ def _run(tool: NsysTool, spec: ProfileSpec, lines: Output, on_tick: Callable[[],
         with literal(spec.folder) as plain:
             command = profile_command(
                 tool.path,
-                (_program(spec) or spec.argv[0], *spec.argv[1:]),
+                target_command((_program(spec) or spec.argv[0], *spec.argv[1:]), umask=_umask()),
                 output=plain / OUTPUT,
                 capture=spec.capture,
                 trace_osrt=spec.trace_osrt,
@@ -289,6 +290,12 @@ def _run(tool: NsysTool, spec: ProfileSpec, lines: Output, on_tick: Callable[[],
             return finished, free
     finally:
         shutil.rmtree(tmp, ignore_errors=True)
+
+
+def _umask() -> int:
+    """This process's umask. Only setting it is portable, and another thread might make a file meanwhile."""
+    status = Path("/proc/self/status").read_text(encoding="utf-8")
+    return int(status.partition("\nUmask:")[2].split()[0], 8)
 
 
 _NOT_IN_ENV_VAR: Final = frozenset(",\"'\\")
@@ -351,17 +358,32 @@ def _program(spec: ProfileSpec) -> str | None:
     return None if found is None else str(Path(found).absolute())
 
 
+def _is_program(path: Path) -> bool:
+    """Whether a file is a binary or names its interpreter; one that may be run and not read is taken for either."""
+    try:
+        with path.open("rb") as file:
+            return file.read(4).startswith((b"#!", b"\x7fELF"))
+    except OSError:
+        return True
+
+
 def _why_not_to_start(spec: ProfileSpec) -> str | None:
     stale = sorted(path.name for path in spec.folder.iterdir() if path.suffix in {".nsys-rep", ".sqlite", ".qdstrm"})
     if stale:
         raise ValueError(f"{spec.folder} holds {', '.join(stale)}; a run needs a fresh folder")
     if not spec.cwd.is_dir():
         return f"The workload's folder {spec.cwd} does not exist. Correct its cwd."
-    if _program(spec) is None:
+    program = _program(spec)
+    if program is None:
         return (
             f"The workload's program {spec.argv[0]} is not an executable file"
             + ("" if "/" in spec.argv[0] else " on PATH")
             + ". Correct the command, or install it."
+        )
+    if not _is_program(Path(program)):
+        return (
+            f"The workload's program {spec.argv[0]} is of no format that can be run. "
+            "Begin it with a line like #!/bin/sh, or put its interpreter before it in the command."
         )
     free = shutil.disk_usage(spec.folder).free
     if free < FREE_BYTES:
@@ -391,13 +413,6 @@ def _why_no_capture(tool: NsysTool, spec: ProfileSpec, finished: Finished, own: 
         )
     if found := re.search(r"unrecogni[sz]ed option '(.*?)'", said):
         return f"nsys {tool.version} ({tool.path}) does not know the option {found[1]}. Set PERFGATE_NSYS to another."
-    if "Executable not found" in said:
-        return f"nsys did not find the workload's program {spec.argv[0]}. Correct the command, or install it."
-    if found := re.search(r"^Unknown executable format.*", said, re.MULTILINE):
-        return (
-            f"nsys did not start the workload's program {spec.argv[0]}: {found[0]} "
-            "Begin it with a line like #!/bin/sh, or put its interpreter before it in the command."
-        )
     if found := re.search(r"^Illegal --\S+ argument(?!.* set to ).*", said, re.MULTILINE):
         return f"nsys {tool.version} ({tool.path}) did not start the workload: {found[0]} Correct its capture window."
     if "temp_directory_path" in said:

@@ -56,7 +56,7 @@ def tell(
     )
     if order.witnesses is not None:
         _tell_modules(Path(order.witnesses))
-    Path(order.account).write_text(account.model_dump_json(indent=2), encoding="utf-8")
+    _write(Path(order.account), account)
 
 
 def tell_failed(order: Order, steps: MeasuredSteps, message: str) -> None:
@@ -67,7 +67,14 @@ def tell_failed(order: Order, steps: MeasuredSteps, message: str) -> None:
     account = Account.model_validate_json(file.read_text(encoding="utf-8"))
     if account.ending is Ending.FINISHED:
         update = {"ending": Ending.FAILED, "message": _writable(message)}
-        file.write_text(account.model_copy(update=update).model_dump_json(indent=2), encoding="utf-8")
+        _write(file, account.model_copy(update=update))
+
+
+def _write(file: Path, account: Account) -> None:
+    """For this user alone: what a workload raises may quote what nobody else is to read."""
+    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as opened:
+        opened.write(account.model_dump_json(indent=2))
 
 
 def _writable(message: str) -> str:

@@ -280,7 +280,7 @@ def test_a_tmpdir_that_nsys_cannot_use_nor_hand_on_is_named(nsys_tool: NsysTool,
     )
 
 
-def test_a_script_that_nsys_cannot_start_is_told_in_its_words(nsys_tool: NsysTool, tmp_path: Path) -> None:
+def test_a_script_that_nobody_can_start_is_named_before(nsys_tool: NsysTool, tmp_path: Path) -> None:
     script = tmp_path / "train.sh"
     script.write_text("echo no first line\n")
     script.chmod(0o755)
@@ -288,5 +288,5 @@ def test_a_script_that_nsys_cannot_start_is_told_in_its_words(nsys_tool: NsysToo
     assert (outcome.exit_status, outcome.captures) == (None, ())
     assert outcome.problem is not None
     assert outcome.problem.startswith(
-        "nsys did not start the workload's program ./train.sh: Unknown executable format."
+        "The workload's program ./train.sh is of no format that can be run. Begin it with a line like #!/bin/sh"
     )

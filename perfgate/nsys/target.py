@@ -1,0 +1,34 @@
+"""Starts the workload under nsys as it would start without it, and becomes it; a program of its own, imports no house.
+
+nsys 2024.2 starts what it profiles with umask 0, so that every user of the machine might write what a workload caches,
+and where LD_LIBRARY_PATH was empty, it puts an entry before its own that means the current folder. Its own variables
+and descriptors stay, for it works through them; signals, limits and priority it leaves as they were.
+
+    python -I -S target.py UMASK PROGRAM [ARGUMENT ...]
+"""
+
+import os
+import signal
+import sys
+
+
+def main() -> None:
+    """Undo what nsys and this interpreter have changed, and become the program."""
+    umask, program = sys.argv[1], sys.argv[2]
+    os.umask(int(umask, 8))
+    with open("/proc/self/environ", "rb") as file:  # noqa: PTH123 - pathlib takes as long to load as all the rest
+        given = dict(entry.partition(b"=")[::2] for entry in file.read().split(b"\0"))
+    if b"LC_CTYPE" not in given:
+        os.environb.pop(b"LC_CTYPE", None)  # what Python sets where the locale is C
+    if (libraries := os.environb.get(b"LD_LIBRARY_PATH", b"")).startswith(b":"):
+        os.environb[b"LD_LIBRARY_PATH"] = libraries.lstrip(b":")
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # which Python ignores
+        signal.signal(number, signal.SIG_DFL)
+    try:
+        os.execv(program, sys.argv[2:])
+    except OSError as refused:
+        sys.exit(f"{program}: {refused.strerror or refused}")
+
+
+if __name__ == "__main__":
+    main()
