@@ -182,6 +182,8 @@ def add_occasion(
         measured_at=newest.measured_at,
         commit=newest.commit,
         runs=tuple(map(BlessedRun.of, newest.runs)),
+        gpus=tuple(gpu.uuid for gpu in newest.machine.gpus),
+        environment=newest.environment,
         added=added,
     )
     older = sorted(baseline.occasions, key=lambda one: one.measured_at)
@@ -561,6 +563,8 @@ def _occasions(joined: Sequence[Result]) -> tuple[Occasion, ...]:
             measured_at=together[0].measured_at,
             commit=together[-1].commit,
             runs=tuple(BlessedRun.of(run) for result in together for run in result.runs),
+            gpus=tuple(gpu.uuid for gpu in together[-1].machine.gpus),
+            environment=together[-1].environment,
         )
         for together in found
     )

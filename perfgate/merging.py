@@ -447,6 +447,7 @@ def _common_commit(documents: Sequence[GateDocument]) -> Commit | None:
         sha=commits[0].sha,
         dirty=any(commit.dirty for commit in commits),
         branch=commits[0].branch if len(branches) == 1 else None,
+        tree=commits[0].tree,
     )
 
 

@@ -582,15 +582,15 @@ GATE SHUT: 1 INCOMPARABLE of 1 workload
     ),
     Case(
         name="baseline of a newer format",
-        arrange=partial(spoilt, spoil=lambda text: text.replace('"format": 1', '"format": 2')),
+        arrange=partial(spoilt, spoil=lambda text: text.replace('"format": 2', '"format": 3')),
         says="""
 __ loop __
 loop: INCOMPARABLE
-  baselines/nvidia-h200/loop.json: the baseline has format 2. This perfgate reads format 1.
+  baselines/nvidia-h200/loop.json: the baseline has format 3. This perfgate reads formats 1 to 2.
   next        Upgrade perfgate, or delete the file, gate once more and bless anew: perfgate bless loop
       --reason "..."
   files       .perfgate/results/nvidia-h200/loop/TIME
-INCOMPARABLE  loop  baselines/nvidia-h200/loop.json: the baseline has format 2. This perfgate reads format 1.
+INCOMPARABLE  loop  baselines/nvidia-h200/loop.json: the baseline has format 3. This perfgate reads formats 1 to 2.
 GATE SHUT: 1 INCOMPARABLE of 1 workload
 """,
     ),

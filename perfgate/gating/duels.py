@@ -17,6 +17,7 @@ from perfgate.gating.listener import Listener
 from perfgate.gating.series import Series, complaining, kept_busy, measure
 from perfgate.model.baseline import code_digest
 from perfgate.model.errors import CodeUnproven, PerfgateError, WorkloadFailed, WorktreeFailed
+from perfgate.model.sample import Form
 from perfgate.model.workload import Workload
 
 LACKS_FILE: Final = re.compile(r"FileNotFoundError|No such file or directory")
@@ -51,17 +52,17 @@ class AlternateDuel:
         """
         title = f"pair {index + 1} of {planned}"
         if index % 2:
-            candidate = self.series.measure_as(f"{title}, candidate")
-            there = self._reference(self._reference_folder(index), title)
+            candidate = self.series.measure_as(f"{title}, candidate", Form.PAIR)
+            there = self._reference(self._reference_folder(index), title, Form.PAIR)
         else:
-            there = self._reference(self._reference_folder(index), title)
-            candidate = self.series.measure_as(f"{title}, candidate")
+            there = self._reference(self._reference_folder(index), title, Form.PAIR)
+            candidate = self.series.measure_as(f"{title}, candidate", Form.PAIR)
         self._hold_apart(there)
         return Pair(reference=there.run, candidate=candidate)
 
     def alone(self) -> Pair:
         """Make one run of either side, one after the other; raises what `pair` does."""
-        there = self._reference(self.folder / "reference-alone", "alone")
+        there = self._reference(self.folder / "reference-alone", "alone", Form.ALONE)
         candidate = self.series.measure_as("alone, candidate")
         self._hold_apart(there)
         account = there.account
@@ -71,8 +72,8 @@ class AlternateDuel:
             cores=(None if account is None else account.cores, self.series.cores),
         )
 
-    def _reference(self, folder: Path, title: str) -> running.Measured:
-        return self._as_blessed(self._measured_there(folder, title))
+    def _reference(self, folder: Path, title: str, form: Form) -> running.Measured:
+        return self._as_blessed(self._measured_there(folder, title, form))
 
     def _hold_apart(self, there: running.Measured) -> None:
         """Hold what the other commit's run loaded to what the candidate's, which was taken last, did."""
@@ -86,10 +87,10 @@ class AlternateDuel:
                 began_at=self.bench.began_at,
             )
 
-    def _measured_there(self, folder: Path, title: str) -> running.Measured:
+    def _measured_there(self, folder: Path, title: str, form: Form) -> running.Measured:
         self._refuse_other_words()
         try:
-            return measure(self.bench, self.workload, folder, self.listener, f"{title}, {self._shown}")
+            return measure(self.bench, self.workload, folder, self.listener, f"{title}, {self._shown}", form)
         except NOT_MEASURED_BY as failed:
             raise self._failed_there(failed) from failed
 

@@ -13,7 +13,7 @@ from perfgate.gating.listener import Listener
 from perfgate.machine import wait_until_idle
 from perfgate.model.machine import Machine
 from perfgate.model.order import Account
-from perfgate.model.sample import Run
+from perfgate.model.sample import Form, Run
 from perfgate.model.verdict import Verdict
 from perfgate.model.workload import Workload
 
@@ -57,9 +57,10 @@ class Series:
         """Make one run and tell of it."""
         return self.measure_as(f"run {index + 1} of {planned}")
 
-    def measure_as(self, title: str) -> Run:
+    def measure_as(self, title: str, form: Form = Form.ALONE) -> Run:
         """Make the next run under a title of the caller's."""
-        self.last = self.take(measure(self.bench, self._workload, self.next_folder(), self._listener, title))
+        made = measure(self.bench, self._workload, self.next_folder(), self._listener, title, form)
+        self.last = self.take(made)
         return self.last
 
     def next_folder(self) -> Path:
@@ -84,14 +85,21 @@ class Series:
         return verdict.model_copy(update={"remarks": (*verdict.remarks, running.told_withheld(self._withheld))})
 
 
-def measure(bench: running.Bench, workload: Workload, folder: Path, listener: Listener, title: str) -> running.Measured:
+def measure(
+    bench: running.Bench,
+    workload: Workload,
+    folder: Path,
+    listener: Listener,
+    title: str,
+    form: Form,
+) -> running.Measured:
     """Make one run on an idle GPU and tell of it."""
     busy = kept_busy(bench)
     with listener.run(title):
         measured = running.outlasting_crashes(
             lambda fresh: running.measure_run(bench, workload, fresh(folder)), on_crash=listener.crashed
         )
-    measured = complaining(measured, busy)
+    measured = complaining(replace(measured, run=measured.run.model_copy(update={"form": form})), busy)
     listener.done(title, measured.run)
     return measured
 

@@ -58,7 +58,8 @@ def require_commit(root: Path, *, env: Mapping[str, str] | None = None, baseline
         )
     dirty = dirty or bool(unwatched(root, env, *where))
     branch = headers.get("branch.head")
-    return Commit(sha=sha, dirty=dirty, branch=None if branch == "(detached)" else branch)
+    tree = ask(root, env, "rev-parse", "--verify", "--quiet", f"{sha}^{{tree}}").strip()
+    return Commit(sha=sha, dirty=dirty, branch=None if branch == "(detached)" else branch, tree=tree)
 
 
 def checked_out(root: Path, *, env: Mapping[str, str] | None = None) -> tuple[str | None, str | None]:

@@ -12,15 +12,16 @@ from pydantic import Field
 
 from perfgate.model.machine import Machine
 from perfgate.model.metric import Metric
-from perfgate.model.record import Record
-from perfgate.model.sample import Breakdown, Run
+from perfgate.model.record import Format2, ObjectName, Record
+from perfgate.model.sample import Breakdown, Form, Run
 from perfgate.model.verdict import Verdict
 from perfgate.model.workload import Workload
 
-BASELINE_FORMAT: Final = 1
-"""History: 1, the first."""
-RESULT_FORMAT: Final = 1
-"""History: 1, the first."""
+BASELINE_FORMAT: Final = 2
+"""History: 1, the first; 2 adds the commit's tree, GPUs and environment by occasion, the form and steps of each run,
+held budgets, and what `step_ms` is the value of."""
+RESULT_FORMAT: Final = 2
+"""History: 1, the first; 2 adds the commit's tree, the form of each run and the environment."""
 
 FEWEST_RUNS: Final = 5
 """Runs that make a baseline; 10 over 5 occasions are wanted."""
@@ -31,9 +32,11 @@ LONGEST_STEP_NAMES: Final = 2000
 class Commit(Record):
     """The state of the repository that was measured."""
 
-    sha: str
+    sha: ObjectName
     dirty: bool = False
     branch: str | None = None
+    tree: ObjectName | None = None
+    """The SHA of its files as a whole, which a squash or a rebase keeps; None where it was not noted."""
 
 
 class BlessedRun(Record):
@@ -49,6 +52,10 @@ class BlessedRun(Record):
     """Names of the ranges that were its steps, numbers replaced, sorted; empty where they were not noted."""
     step_ranges: int | None = Field(default=None, ge=0)
     """Ranges of all its processes that are steps by their pattern, used or not; None where it was not noted."""
+    form: Form | None = None
+    """None where it was not noted."""
+    steps: int | None = Field(default=None, ge=0)
+    """Measured steps of its process, of several the fewest; None where it was not noted."""
 
     @classmethod
     def of(cls, run: Run) -> BlessedRun:
@@ -60,6 +67,8 @@ class BlessedRun(Record):
             counts={metric: run.by_process(metric) for metric in run.counts()} if len(run.processes) > 1 else {},
             step_names=_step_names(run),
             step_ranges=_step_ranges(run),
+            form=run.form,
+            steps=min((process.steps for process in run.processes), default=None),
         )
 
 
@@ -114,6 +123,10 @@ class Occasion(Record):
     measured_at: datetime
     commit: Commit | None = None
     runs: tuple[BlessedRun, ...] = Field(min_length=1)
+    gpus: tuple[str, ...] = ()
+    """UUIDs of the GPUs that it was measured on; none where they were not noted."""
+    environment: Mapping[str, str] | None = None
+    """Environment variables of its processes that may change how fast they are; None where they were not noted."""
     added: Blessing | None = None
     """Who added it to the baseline that was there, when and why; None of what was blessed as a whole."""
 
@@ -154,7 +167,7 @@ class Spread(Record):
 class Baseline(Record):
     """The blessed measurement of one workload on one machine: a file of record."""
 
-    format: Literal[1] = BASELINE_FORMAT
+    format: Format2 = BASELINE_FORMAT
     workload: str = Field(min_length=1)
     digest: str
     parameters: Mapping[str, str]
@@ -171,6 +184,10 @@ class Baseline(Record):
     breakdown: Breakdown = Breakdown()
     """What the blessed runs were made of, the smaller rows as one, so that a verdict can say where."""
     calibration: Mapping[Metric, Spread] = {}
+    held: Mapping[Metric, float] = {}
+    """Budgets, as fractions, that a person let `perfgate bless` write because this machine holds no smaller ones."""
+    step_value: Literal["median", "capped_mean"] = "median"
+    """What `step_ms` of its runs is: the median period, or the mean of periods each capped at 1.2 medians."""
 
     @property
     def runs(self) -> tuple[BlessedRun, ...]:
@@ -192,7 +209,7 @@ class Baseline(Record):
 class Result(Record):
     """What one gate measured of one workload, kept under `.perfgate/` until it is blessed or forgotten."""
 
-    format: Literal[1] = RESULT_FORMAT
+    format: Format2 = RESULT_FORMAT
     workload: Workload
     machine: Machine
     commit: Commit | None
@@ -204,6 +221,8 @@ class Result(Record):
     runs: tuple[Run, ...]
     reference_runs: tuple[Run, ...] = ()
     """Of a duet: the runs of the commit that the candidate was compared with."""
+    environment: Mapping[str, str] | None = None
+    """Environment variables of the workload's processes that may change how fast they are; None if not noted."""
     interleaved_runs: tuple[Run, ...] = ()
     """The candidate's of an interleaved duet, which are no repeats of `runs`: of more steps, on one CPU core."""
     verdict: Verdict

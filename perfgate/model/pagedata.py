@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Final
 
 from perfgate.model.history import Point
 from perfgate.model.machine import Machine
-from perfgate.model.record import Record
+from perfgate.model.record import Format2, Record
 from perfgate.model.side import Side
 from perfgate.model.stepview import StepView
 from perfgate.model.told import ToldGate, ToldRun
 from perfgate.model.verdict import Verdict
 
-PAGE_FORMAT: Final = 1
-"""History: 1, the first."""
+PAGE_FORMAT: Final = 2
+"""History: 1, the first; 2 adds what format 2 of the document does."""
 
 
 class Difference(Record):
@@ -63,5 +63,5 @@ class PageWorkload(Record):
 class PageData(ToldGate):
     """One gate, as a page shows it, or several that were merged."""
 
-    format: Literal[1] = PAGE_FORMAT
+    format: Format2 = PAGE_FORMAT
     workloads: tuple[PageWorkload, ...] = ()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Annotated, ClassVar, Final
+from typing import Annotated, ClassVar, Final, Literal
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict
+from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
 
 
 def _in_utc(at: datetime) -> datetime:
@@ -19,6 +19,17 @@ def _in_utc(at: datetime) -> datetime:
 Moment = Annotated[AwareDatetime, AfterValidator(_in_utc)]
 """A moment with its time zone, kept in UTC: any two can be compared, and each be shown."""
 
+
+def _as_format_2(number: object) -> object:
+    """All that format 1 holds means the same in format 2, which adds optional fields."""
+    return 2 if number == 1 and type(number) is int else number
+
+
+Format2 = Annotated[Literal[2], BeforeValidator(_as_format_2)]
+"""The format of a file that is written as 2 and read as 1 or 2."""
+
+ObjectName = Annotated[str, Field(pattern=r"^(?:[0-9a-f]{40}|[0-9a-f]{64})$")]
+"""A git object's whole SHA: never a branch, an option or part of a name, whatever a file says."""
 
 LONGEST_KEY: Final = 200
 """Characters that are shown of a key."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from enum import StrEnum
 from typing import Literal
 
 from pydantic import Field
@@ -161,6 +162,19 @@ class ProcessSample(Breakdown):
         return self.values.get(Metric.NCCL_MS) != 0 and self.absent.get(Metric.NCCL_MS) != NO_NCCL
 
 
+class Form(StrEnum):
+    """How a run was made; CUDA graphs take different times in different forms."""
+
+    ALONE = "alone"
+    """No other run was alive."""
+    PAIR = "pair"
+    """One after another with a run of another commit, each alone in its time."""
+    BLOCK = "block"
+    """Alive with a run of another commit, a few steps of each in turn."""
+    HELD = "held"
+    """Started with other runs of its workload, each measured while the others wait."""
+
+
 class Run(Record):
     """One run: one fresh start of the workload, with the processes in which steps were found."""
 
@@ -168,6 +182,8 @@ class Run(Record):
     wall_s: float
     processes: tuple[ProcessSample, ...]
     conditions: Conditions = Conditions()
+    form: Form | None = None
+    """None where it was not noted."""
     begins: bool | None = None
     """Of an interleaved duet: whether this side had the first bout; None of a run alone."""
     folder: str | None = None

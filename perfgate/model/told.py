@@ -11,6 +11,7 @@ from perfgate.model.machine import Machine
 from perfgate.model.merged import MergedGate
 from perfgate.model.metric import Metric
 from perfgate.model.record import Moment, Record
+from perfgate.model.sample import Form
 from perfgate.model.settings import Settings
 
 
@@ -19,6 +20,8 @@ class ToldRun(Record):
 
     started_at: Moment
     wall_s: float
+    form: Form | None = None
+    """None where it was not noted."""
     sm_clock_mhz: float | None = None
     absent: Mapping[Metric, str] = {}
     """Why a metric could not be measured."""

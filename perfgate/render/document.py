@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath, PureWindowsPath
-from typing import Final, Literal
+from typing import Final
 
 from pydantic import Field
 
@@ -13,15 +13,15 @@ from perfgate.model.machine import Machine
 from perfgate.model.merged import Placed, shown_names
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
-from perfgate.model.record import Record
+from perfgate.model.record import Format2, Record
 from perfgate.model.sample import Run
 from perfgate.model.shard import Shard
 from perfgate.model.told import ToldGate, ToldRun
 from perfgate.model.verdict import Verdict
 from perfgate.model.workload import Workload
 
-DOCUMENT_FORMAT: Final = 1
-"""History: 1, the first."""
+DOCUMENT_FORMAT: Final = 2
+"""History: 1, the first; 2 adds the commit's tree, the form of each run, the environment and held budgets."""
 
 
 class DocumentRun(ToldRun):
@@ -37,6 +37,7 @@ class DocumentRun(ToldRun):
         return cls(
             started_at=run.started_at,
             wall_s=run.wall_s,
+            form=run.form,
             values=values,
             absent={metric: reason for metric, reason in reasons.items() if reason is not None},
             sm_clock_mhz=run.conditions.sm_clock_mhz,
@@ -55,6 +56,10 @@ class DocumentWorkload(Record):
     """Of a duet: those of the commit that the candidate was compared with."""
     interleaved_runs: tuple[DocumentRun, ...] = ()
     """The candidate's of an interleaved duet."""
+    environment: Mapping[str, str] | None = None
+    """Environment variables of its processes that may change how fast they are; None where they were not noted."""
+    held: Mapping[Metric, float] = {}
+    """Budgets, as fractions, that its baseline holds in place of smaller ones."""
     baseline: str | None = None
     """The baseline's file, relative to the project's root."""
     files: str | None = None
@@ -81,7 +86,7 @@ class DocumentShard(Shard):
 class GateDocument(ToldGate):
     """All that one gate found, or several gates that were merged."""
 
-    format: Literal[1] = DOCUMENT_FORMAT
+    format: Format2 = DOCUMENT_FORMAT
     shard: DocumentShard | None = None
     """Which part of the workloads it measured; None where it was not one of several."""
     workloads: tuple[DocumentWorkload, ...] = ()

@@ -17,7 +17,7 @@ from perfgate.model.errors import StepsNotFound, WorkloadFailed
 from perfgate.model.machine import Conditions
 from perfgate.model.order import RUN_COOKIE, Account, Bouts, Ending
 from perfgate.model.reports import Reports
-from perfgate.model.sample import ProcessSample, Run
+from perfgate.model.sample import Form, ProcessSample, Run
 from perfgate.model.workload import Workload
 from perfgate.nsys.profile import ProfileOutcome, ProfileSpec, profile
 from perfgate.running.bench import Bench
@@ -187,6 +187,7 @@ class Ordered:
             wall_s=ran.outcome.wall_s,
             processes=processes,
             conditions=conditions,
+            form=Form.ALONE if self.bouts is None else Form.BLOCK,
             begins=None if self.bouts is None else self.bouts.begins,
             folder=self.folder.name,
             remarks=self._remarks(processes, ran.account),

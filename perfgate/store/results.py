@@ -137,7 +137,7 @@ class Results:
                 raise ResultUnreadable(
                     subject=told,
                     fact=f"the kept result has format {number}",
-                    expectation=f"This perfgate reads format {RESULT_FORMAT}",
+                    expectation=f"This perfgate reads formats 1 to {RESULT_FORMAT}",
                     next_step="Upgrade perfgate, or measure again with this one: pytest --perfgate",
                 )
             return Result.model_validate(content)

@@ -118,12 +118,12 @@ def opened(raw: bytes, *, told: str, workload: str | None) -> Baseline:
             expectation="A baseline is a JSON object with a format number",
             next_step=restore,
         )
-    if number != BASELINE_FORMAT:
+    if not 1 <= number <= BASELINE_FORMAT:
         newer = number > BASELINE_FORMAT
         raise BaselineUnreadable(
             subject=told,
             fact=f"the baseline has format {number}",
-            expectation=f"This perfgate reads format {BASELINE_FORMAT}",
+            expectation=f"This perfgate reads formats 1 to {BASELINE_FORMAT}",
             next_step=f"Upgrade perfgate, or delete the file, {_anew(workload)}" if newer else restore,
         )
     seal = content.pop(SEAL, None)

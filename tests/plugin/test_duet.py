@@ -119,6 +119,8 @@ def test_a_loss_is_shown_by_a_duet_with_the_baselines_commit(
     assert left(repository) == ([], "")
     (workload,) = json.loads((repository.root / "verdicts.json").read_text())["workloads"]
     assert (len(workload["runs"]), len(workload["reference_runs"])) == (6, 3)
+    assert [run["form"] for run in workload["runs"]] == ["alone"] * 3 + ["pair"] * 3
+    assert [run["form"] for run in workload["reference_runs"]] == ["pair"] * 3
     assert workload["verdict"]["duet"] == {
         "revision": f"the baseline's commit {sha[:12]}",
         "commit": sha,
@@ -273,6 +275,7 @@ def test_what_was_measured_is_what_was_checked_out_when_the_gate_began(
         sha=git(repository.root, "rev-parse", "HEAD"),
         dirty=False,
         branch=git(repository.root, "branch", "--show-current"),
+        tree=git(repository.root, "rev-parse", "HEAD^{tree}"),
     )
     ran(reference=0.0, candidate=0.0)
     repository.gate()

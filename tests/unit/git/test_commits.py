@@ -15,7 +15,8 @@ from perfgate.model.errors import RepositoryUnreadable, RevisionMissing
 
 def test_a_clean_checkout_is_its_commit_and_branch(root: Path, env: Env) -> None:
     sha = run(root, env, "rev-parse", "HEAD")
-    assert git.read_commit(root, env=env) == Commit(sha=sha, dirty=False, branch="main")
+    tree = run(root, env, "rev-parse", "HEAD^{tree}")
+    assert git.read_commit(root, env=env) == Commit(sha=sha, dirty=False, branch="main", tree=tree)
 
 
 def test_a_detached_head_has_no_branch(root: Path, env: Env) -> None:

@@ -519,8 +519,20 @@ def nested(depth: int) -> str:
         (zipped({"perfgate.json": "{}", **{str(n): "" for n in range(100)}}), "it has more than 100 members"),
         (changed(commit=None), "perfgate.json does not say which commit it is of"),
         (changed(commit={"sha": OTHER}), "perfgate.json is of another commit"),
-        (changed(commit={"sha": SHA[:12]}), "perfgate.json is of another commit"),
-        (changed(commit={"sha": SHA.upper()}), "perfgate.json is of another commit"),
+        (
+            changed(commit={"sha": SHA[:12]}),
+            (
+                "perfgate.json is not what its schema says: commit.sha: String should match pattern "
+                "'^(?:[0-9a-f]{40}|[0-9a-f]{64})$'"
+            ),
+        ),
+        (
+            changed(commit={"sha": SHA.upper()}),
+            (
+                "perfgate.json is not what its schema says: commit.sha: String should match pattern "
+                "'^(?:[0-9a-f]{40}|[0-9a-f]{64})$'"
+            ),
+        ),
         (changed(workloads=[]), "perfgate.json says that the gate is open, and holds no workload"),
         (changed(exit_status=1), "perfgate.json says that the gate is open, and what keeps it shut"),
         (changed(shut_by=["x"]), "perfgate.json says that the gate is open, and what keeps it shut"),
@@ -556,7 +568,7 @@ def test_what_is_no_document_is_refused_in_words(text: str) -> None:
 @pytest.mark.parametrize(
     "changes",
     [
-        {"format": 2},
+        {"format": 3},
         {"format": "1"},
         {"format": True},
         {"novelty": 1},

@@ -45,8 +45,8 @@ def test_a_record_of_file_is_the_same_after_a_way_through_json(kept: Baseline | 
 
 @pytest.mark.parametrize("kept", [records.baseline(), records.result()])
 def test_a_record_of_file_of_a_newer_format_is_refused(kept: Baseline | Result) -> None:
-    newer = {**json.loads(kept.model_dump_json()), "format": 2}
-    with pytest.raises(ValidationError, match="Input should be 1"):
+    newer = {**json.loads(kept.model_dump_json()), "format": 3}
+    with pytest.raises(ValidationError, match="Input should be 2"):
         type(kept).model_validate(newer)
 
 

@@ -65,7 +65,7 @@ def test_document_is_plain_json() -> None:
     assert list(content)[:6] == ["format", "perfgate", "started_at", "ended_at", "opens_gate", "exit_status"]
     assert content["started_at"] == "2026-03-02T12:00:00Z"
     workload = content["workloads"][0]
-    assert content["commit"] == {"sha": "1a2b3c4d" * 5, "dirty": False, "branch": "main"}
+    assert content["commit"] == {"sha": "1a2b3c4d" * 5, "dirty": False, "branch": "main", "tree": None}
     assert content["label"] == "h200 1/2"
     assert (workload["source"], workload["line"]) == ("workloads/mlp.py", 7)
     assert (workload["machine"], workload["gate"]) == (None, "")
@@ -98,7 +98,7 @@ def test_a_file_outside_the_project_is_not_told(source: str) -> None:
     assert declared_at(declared(source, line=3)) == (None, None)
 
 
-@pytest.mark.parametrize("change", [{"format": 2}, {"novelty": 1}])
+@pytest.mark.parametrize("change", [{"format": 3}, {"novelty": 1}])
 def test_other_formats_are_refused(change: dict[str, int]) -> None:
     content = json.loads(document_text(document())) | change
     with pytest.raises(ValidationError):
@@ -140,7 +140,7 @@ def test_documents_are_valid_by_it_and_others_are_not() -> None:
     validator = jsonschema.Draft202012Validator(published())
     content = json.loads(document_text(document()))
     validator.validate(content)
-    for change in ({"format": 2}, {"novelty": 1}, {"opens_gate": "yes"}, {"exit_status": -1}):
+    for change in ({"format": 3}, {"novelty": 1}, {"opens_gate": "yes"}, {"exit_status": -1}):
         assert not validator.is_valid({**content, **change}), change
     del content["workloads"][0]["verdict"]["outcome"]
     assert not validator.is_valid(content)

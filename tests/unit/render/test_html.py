@@ -290,13 +290,13 @@ def test_gate_says_why_it_is_shut(told: Read) -> None:
 def test_data_of_a_page_is_read_again_and_bears_its_format() -> None:
     data = pages.every_outcome()
     text = page_data_text(data)
-    assert text.startswith('{"format":1,"perfgate":')
+    assert text.startswith('{"format":2,"perfgate":')
     assert text.endswith("}\n")
     assert text.count("\n") == 1
     assert read_page_data(text) == data
 
 
-@pytest.mark.parametrize("change", [{"format": 2}, {"novelty": 1}])
+@pytest.mark.parametrize("change", [{"format": 3}, {"novelty": 1}])
 def test_data_of_another_format_is_refused(change: dict[str, int]) -> None:
     with pytest.raises(ValidationError):
         read_page_data(json.dumps(json.loads(page_data_text(pages.every_outcome())) | change))

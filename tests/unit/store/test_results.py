@@ -130,11 +130,11 @@ def test_broken_newest_result_is_not_passed_over(store: Store) -> None:
 
 
 def test_result_of_a_newer_format_wants_an_upgrade(store: Store, tmp_path: Path) -> None:
-    (tmp_path / "result.json").write_text('{"format": 2}')
+    (tmp_path / "result.json").write_text('{"format": 3}')
     with pytest.raises(ResultUnreadable) as caught:
         store.results.load(tmp_path)
     assert str(caught.value) == (
-        "result.json: the kept result has format 2. This perfgate reads format 1.\n"
+        "result.json: the kept result has format 3. This perfgate reads formats 1 to 2.\n"
         "Upgrade perfgate, or measure again with this one: pytest --perfgate"
     )
 

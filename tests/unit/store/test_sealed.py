@@ -143,9 +143,9 @@ def test_foreign_json_is_no_baseline(store: Store) -> None:
 
 
 def test_newer_format_wants_an_upgrade(store: Store) -> None:
-    written(store, edited(lambda content: content.update(format=2, novelty=1), sealed=True))
+    written(store, edited(lambda content: content.update(format=3, novelty=1), sealed=True))
     assert refusal(store) == (
-        "baselines/nvidia-h200/mlp.json: the baseline has format 2. This perfgate reads format 1.\n"
+        "baselines/nvidia-h200/mlp.json: the baseline has format 3. This perfgate reads formats 1 to 2.\n"
         'Upgrade perfgate, or delete the file, gate once more and bless anew: perfgate bless mlp --reason "..."'
     )
 
@@ -153,7 +153,7 @@ def test_newer_format_wants_an_upgrade(store: Store) -> None:
 def test_format_0_never_existed(store: Store) -> None:
     written(store, edited(lambda content: content.update(format=0), sealed=True))
     assert refusal(store) == (
-        "baselines/nvidia-h200/mlp.json: the baseline has format 0. This perfgate reads format 1.\n" + RESTORE
+        "baselines/nvidia-h200/mlp.json: the baseline has format 0. This perfgate reads formats 1 to 2.\n" + RESTORE
     )
 
 
