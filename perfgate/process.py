@@ -60,7 +60,8 @@ def run_process(
 ) -> Finished:
     """Run a program in a session of its own until it ends or its time is up; afterwards nothing of it runs.
 
-    But for what has left its session and cleared its environment, by which its processes are known.
+    But for what has left its session and cleared its environment, by which its processes are known. The mark there says
+    which process started them, so that what it leaves behind when it is killed is found by `end_abandoned`.
 
     Its stdout and stderr become one stream of lines, ended by newline or carriage return (progress bars), undecodable
     bytes replaced; each goes to `log` and then to `on_line`. Its stdin is empty. `on_tick` is called at least every
@@ -70,7 +71,7 @@ def run_process(
         OSError: the program cannot be started, or the log cannot be written.
         KeyboardInterrupt: and whatever `on_line` raises, after everything that was started has been ended.
     """
-    mark = uuid.uuid4().hex
+    mark = f"{uuid.uuid4().hex}-{_owner(os.getpid())}"
     inherited = env.get(RUN_COOKIE)
     marked = {**env, RUN_COOKIE: f"{inherited}:{mark}" if inherited else mark}
     started = time.monotonic()
@@ -127,6 +128,94 @@ def processes_of(mark: str, *, session: int | None = None) -> list[psutil.Proces
 def end_marked(mark: str) -> tuple[str, ...]:
     """End every living process that bears a cookie, and name those that were found."""
     return _sweep(None, lambda: processes_of(mark))
+
+
+def end_abandoned() -> tuple[str, ...]:
+    """End what `run_process` has left running, in whichever project, where its own process was killed; name it."""
+    return _sweep(None, abandoned)
+
+
+def abandoned() -> list[psutil.Process]:
+    """Find this user's living processes that were started by a `run_process` whose own process is gone.
+
+    With their descendants and what shares a session with them: those bear no mark where they cleared their environment.
+    What bears the mark of a living process is its own affair, and what is of another process namespace cannot be known.
+    """
+    inherited = os.environ.get(RUN_COOKIE, "").split(":")
+    found: dict[int, psutil.Process] = {}
+    for pid in _pids_of_this_user():
+        with contextlib.suppress(psutil.Error, OSError):
+            if RUN_COOKIE.encode() not in Path(f"/proc/{pid}/environ").read_bytes():
+                continue  # what nearly all are, and psutil takes its time for each
+            process = psutil.Process(pid)
+            marks = process.environ().get(RUN_COOKIE, "").split(":")
+            if _lives(process) and any(_is_orphaned(mark) for mark in marks if mark not in inherited):
+                found[pid] = process
+    if found:
+        sessions = set(map(_session, found)) - {None, os.getsid(0)}
+        beside = [pid for pid in _pids_of_this_user() if pid not in found and _session(pid) in sessions]
+        for more in (*map(_process, beside), *(below for one in tuple(found.values()) for below in _below(one))):
+            if more is not None and _lives(more):
+                found.setdefault(more.pid, more)
+        for pid in (os.getpid(), *(parent.pid for parent in psutil.Process().parents())):
+            found.pop(pid, None)
+    return list(found.values())
+
+
+def _pids_of_this_user() -> list[int]:
+    found = []
+    for pid in psutil.pids():
+        with contextlib.suppress(OSError):
+            if Path(f"/proc/{pid}").stat().st_uid == os.geteuid():
+                found.append(pid)
+    return found
+
+
+def _process(pid: int) -> psutil.Process | None:
+    try:
+        return psutil.Process(pid)
+    except psutil.Error:
+        return None
+
+
+def _below(process: psutil.Process) -> list[psutil.Process]:
+    try:
+        return process.children(recursive=True)
+    except psutil.Error:
+        return []
+
+
+_OWNED: Final = re.compile(r"[0-9a-f]{32}-(?P<owner>(?P<pid>\d+)-\d+-\d+-\d+)")
+
+
+def _is_orphaned(mark: str) -> bool:
+    """Whether the process that a mark is of is gone; not known of another user's or another process namespace's."""
+    told = _OWNED.fullmatch(mark)
+    if told is None or told["owner"].split("-")[2:] != _owner(os.getpid()).split("-")[2:]:
+        return False
+    return _owner(int(told["pid"])) != told["owner"]
+
+
+def _owner(pid: int) -> str:
+    """A process as no other was or will be until the machine starts anew: id, start, process namespace, user.
+
+    Only the id where there is no such process, or it has ended and is still to be reaped.
+    """
+    try:
+        _, _, fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")
+        state, started = fields.split()[0], fields.split()[19]
+        if state in "ZXx":
+            return str(pid)
+        return f"{pid}-{started}-{Path('/proc/self/ns/pid').stat().st_ino}-{os.getuid()}"
+    except (OSError, IndexError):
+        return str(pid)
+
+
+def _session(pid: int) -> int | None:
+    try:
+        return os.getsid(pid)
+    except OSError:
+        return None
 
 
 @contextlib.contextmanager

@@ -57,7 +57,7 @@ from perfgate.render.measurement import measurement_text
 from perfgate.render.page import Column, Page, Row, inert
 from perfgate.render.records import baseline_text, comparison_text
 from perfgate.render.samples import sample_text
-from perfgate.running import Bench
+from perfgate.running import Bench, end_killed_gates
 from perfgate.store import KeptResult, Kind, ListedBaseline, Store, kind_of
 
 TAKEN: Final = "It takes a baseline's file, a kept result, a capture, WORKLOAD or WORKLOAD:kept"
@@ -293,6 +293,7 @@ def _probed(here: Project, name: str, a: Subject, b: Subject, *, most: int, full
     baseline = here.store.baselines.load(kept.result.machine.slug, name)
     found = Candidates(a=a, b=b, result=kept.result, baseline=baseline)
     with gpu_lock(machine.gpus, timeout_s=here.settings.lock_timeout_s, on_wait=_say, workload=name):
+        end_killed_gates(_say)
         probes = probe(bench, tool, workload, found, most=most, tell=_say)
     width, colour = screen()
     return kernels_text(probes, named=str if full else short, limited=limited_by, width=width, colour=colour)

@@ -74,6 +74,7 @@ class Gate:
         self._bench: running.Bench | PerfgateError | None = None
         self._checked: dict[str, Checked] = {}
         self._folders: dict[str, Path] = {}
+        self._is_clear = False
 
     def tidy(self) -> None:
         """Take away what was checked out beside the project."""
@@ -172,6 +173,7 @@ class Gate:
                         workload=workload.id,
                     )
                 )
+                self._clear_up()
             except PerfgateError as taken:
                 _remove_if_empty(folder)
                 is_late = isinstance(taken, GpuTaken) and left_s < self.settings.lock_timeout_s
@@ -183,6 +185,18 @@ class Gate:
         except PerfgateError as refused:
             return as_not_measured(workload.id, refused)
         return checked.verdict
+
+    def _clear_up(self) -> None:
+        """End what killed gates have left running, and remove what they have left half done.
+
+        Raises:
+            GpuTaken: it cannot be ended.
+        """
+        running.end_killed_gates(self._listener.say)
+        if not self._is_clear:
+            self._is_clear = True
+            running.remove_killed_runs(self.store.results.folder, self._listener.say)
+            self.store.baselines.remove_torn()
 
     def _too_late(self, workload: Workload) -> Verdict:
         return Verdict(

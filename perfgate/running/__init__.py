@@ -10,13 +10,14 @@ tries.py        again, where nsys broke down
 command.py      what nsys is to start                environment.py  the variables of its processes
 exchange.py     order, account, turns                code.py         which code it was of
 captures.py     what its captures show               failures.py     why it came to nothing
-kept.py         log and exports
+kept.py         log and exports                      leftovers.py    what a killed gate has left
 ```
 """
 
 from perfgate.running.bench import Bench, at_commit
 from perfgate.running.code import code_now
 from perfgate.running.environment import told_withheld
+from perfgate.running.leftovers import end_killed_gates, remove_killed_runs
 from perfgate.running.pair import ReferenceFailed, Side, measure_pair
 from perfgate.running.prepare import Prepared, prepared
 from perfgate.running.run import Measured, measure_run
@@ -31,9 +32,11 @@ __all__ = [
     "Side",
     "at_commit",
     "code_now",
+    "end_killed_gates",
     "measure_pair",
     "measure_run",
     "outlasting_crashes",
     "prepared",
+    "remove_killed_runs",
     "told_withheld",
 ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -28,6 +27,7 @@ from perfgate.running.environment import as_activated, in_checkout, in_project, 
 from perfgate.running.exchange import ACCOUNT, FIFO, ORDER, WITNESSES, make_folder, order_of, read_account
 from perfgate.running.failures import of_command_without_steps, refuse_failed, refuse_missing, refuse_uncaptured
 from perfgate.running.kept import keep_exports, keep_log
+from perfgate.running.leftovers import RAW, clear, underway
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -236,7 +236,7 @@ def ordered(
         RevisionMissing: the commit that the bench is of did not have the workload yet.
         WorktreeFailed: that commit declares it in a way that cannot be compared.
     """
-    raw, witnesses = folder / "nsys", folder / WITNESSES
+    raw, witnesses = folder / RAW, folder / WITNESSES
     if bench.tree is not None:
         workload = declared_there(workload, bench.tree, bench.settings)
     given = as_activated(bench, workload)
@@ -265,11 +265,11 @@ def ordered(
         trace_osrt=bench.settings.trace_osrt,
         graph_trace=bench.settings.cuda_graph_trace,
     )
-    try:
-        yield Ordered(bench=bench, workload=workload, folder=folder, spec=spec, withheld=withheld, bouts=bouts)
-    finally:
-        (folder / FIFO).unlink(missing_ok=True)
-        # What nsys wrote holds every variable of the workload's environment.
-        if not bench.keep_captures:
-            shutil.rmtree(raw, ignore_errors=True)
-            shutil.rmtree(witnesses, ignore_errors=True)
+    with underway(folder):
+        try:
+            yield Ordered(bench=bench, workload=workload, folder=folder, spec=spec, withheld=withheld, bouts=bouts)
+        finally:
+            if bench.keep_captures:
+                (folder / FIFO).unlink(missing_ok=True)
+            else:
+                clear(folder)

@@ -27,7 +27,7 @@ from perfgate.pytest_door import gate_command, run_to_end
 from perfgate.render.document import read_document
 from perfgate.render.selftest import SelftestRow, selftest_text
 from perfgate.render.text import verdict_table
-from perfgate.running import code_now
+from perfgate.running import code_now, end_killed_gates
 from perfgate.store import Store
 
 WORKLOAD: Final = "loop"
@@ -201,6 +201,7 @@ class _Play:
         command = (self.runner.python, "-m", "perfgate.selftest.probe", str(found))
         # Another gate's runs would be INVALID if this were to compute beside them.
         with gpu_lock(self.runner.machine.gpus, timeout_s=LOCK_TIMEOUT_S, on_wait=self.say, workload="selftest"):
+            end_killed_gates(self.say)
             status = self.runner.run(command, cwd=self.folder, env=self._env(), log=log)
         if status != 0 or not found.is_file():
             raise WorkloadFailed(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -132,6 +133,12 @@ class Baselines:
                 )
             self._disk.write(path, baseline_text(baseline))
         return path
+
+    def remove_torn(self) -> None:
+        """Remove what writers that were killed have left half written."""
+        with suppress(BaselineUnreadable):
+            for folder in self._slug_folders():
+                self._disk.remove_torn(folder)
 
     def ready_for(self, baseline: Baseline) -> Path:
         """Return where a baseline is written, with its folder made; to be asked of several before one is.

@@ -101,6 +101,17 @@ class Disk:
                 temporary.unlink(missing_ok=True)
         _sync_folder(path.parent)
 
+    def remove_torn(self, folder: Path) -> None:
+        """Remove what was left half written in a folder that is written to by `alone_in` only, if nobody writes now."""
+        with suppress(OSError):
+            handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                for torn in folder.glob(".perfgate-*.tmp"):
+                    torn.unlink()
+            finally:
+                os.close(handle)
+
     def failed(self, path: Path, error: OSError) -> StoreFailed:
         """What to say of a path that the disk did not take."""
         fact, next_step = _CAUSES.get(

@@ -58,6 +58,8 @@ class Results:
         """Take the project's disk and the folder that git is told to leave alone."""
         self._disk = disk
         self._kept = folder
+        self.folder = folder / "results"
+        """Where they lie, by machine and workload."""
 
     def new_folder(self, workload: str, slug: str, *, at: datetime) -> Path:
         """Make and return a fresh folder for one gate's captures and its result; `at` is aware and becomes its name.
@@ -185,10 +187,10 @@ class Results:
             return ListedResult(folder=folder, found=gone)
 
     def _folder_of(self, slug: str, workload: str) -> Path:
-        return self._kept / "results" / file_name(slug) / file_name(workload)
+        return self.folder / file_name(slug) / file_name(workload)
 
     def _machines(self, slug: str | None) -> tuple[Path, ...]:
-        results = self._kept / "results"
+        results = self.folder
         return _folders(results) if slug is None else (results / file_name(slug),)
 
     def _folders_of(self, workload: str, slug: str | None) -> list[Path]:

@@ -177,7 +177,7 @@ def test_a_run_inside_a_run_bears_the_cookies_of_both(tmp_path: Path) -> None:
     _, lines = run(f"import os; print(os.environ[{RUN_COOKIE!r}])", tmp_path, env={RUN_COOKIE: "outer"})
     outer, inner = lines[0].split(":")
     assert outer == "outer"
-    assert len(inner) == 32
+    assert inner
 
 
 def test_other_processes_are_left_alone(tmp_path: Path) -> None:
@@ -321,3 +321,25 @@ def test_orphans_are_those_of_init_again_afterwards(tmp_path: Path) -> None:
         assert orphan.ppid() != os.getpid()
     finally:
         orphan.kill()
+
+
+def test_what_a_killed_process_left_is_known_by_more_than_its_id(tmp_path: Path) -> None:
+    marks = {
+        "this process": module._owner(os.getpid()),
+        "one before it with the same id": module._owner(os.getpid()).replace("-", "-1", 1),
+        "one of another namespace": f"{os.getpid()}-1-1-{os.getuid()}",
+        "one of another user": module._owner(os.getpid()).rpartition("-")[0] + "-1" + str(os.getuid()),
+    }
+    started = {
+        whose: subprocess.Popen(
+            [sys.executable, "-c", "import time; time.sleep(60)"], env={**ENV, RUN_COOKIE: f"outer:{'0' * 32}-{owner}"}
+        )
+        for whose, owner in marks.items()
+    }
+    try:
+        found = {process.pid for process in module.abandoned()}
+        assert {whose for whose, one in started.items() if one.pid in found} == {"one before it with the same id"}
+    finally:
+        for one in started.values():
+            one.kill()
+            one.wait()

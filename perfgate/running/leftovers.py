@@ -1,0 +1,100 @@
+"""What a gate that was killed has left, found and taken away by the next: processes, and files that hold too much.
+
+A gate's processes bear its own in their environment (`process.py`), so that they are found wherever they went. A run's
+folder holds a file, locked for as long as the run lasts: where nobody holds the lock, nobody will clear up.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+from perfgate.model.errors import GpuTaken
+from perfgate.model.spelling import spelled
+from perfgate.nsys.profile import LOG
+from perfgate.process import abandoned, end_abandoned
+from perfgate.running.exchange import FIFO, WITNESSES
+from perfgate.running.kept import keep_log
+
+RAW: Final = "nsys"
+"""Folder of all that nsys writes for a run."""
+UNDERWAY: Final = ".underway"
+
+
+def end_killed_gates(say: Callable[[str], None]) -> None:
+    """End what killed gates of this user have left running on this machine, and say so.
+
+    To be called with the turn in hand: a gate may be killed while others wait for it.
+
+    Raises:
+        GpuTaken: it cannot be ended, and would be measured too.
+    """
+    ended = end_abandoned()
+    if not ended:
+        return
+    if left := abandoned():
+        named = ", ".join(f"{spelled(one.name())} ({one.pid})" for one in left)
+        raise GpuTaken(
+            subject="this machine",
+            fact=f"a gate that was killed left processes that cannot be ended: {named}",
+            expectation="What runs beside a measurement is measured too",
+            next_step="End them, or wait until they have ended; then run again.",
+        )
+    say(f"Ended what a killed gate had left running: {', '.join(map(spelled, ended))}")
+
+
+def remove_killed_runs(results: Path, say: Callable[[str], None]) -> None:
+    """Remove what runs of killed gates have left below the kept results, but for their logs, and say so."""
+    removed = sum(_remove_if_left(folder) for folder in _runs_underway(results))
+    if removed:
+        say(f"Removed the unfinished captures of {removed} run{'s' if removed > 1 else ''} of a killed gate")
+
+
+@contextmanager
+def underway(folder: Path) -> Iterator[None]:
+    """Let the next gate know for the length of a run that somebody clears its folder up."""
+    mark = folder / UNDERWAY
+    descriptor = os.open(mark, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        with suppress(OSError):  # some network file systems lock nothing; there nothing is found left either
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        mark.unlink(missing_ok=True)
+        os.close(descriptor)
+
+
+def clear(folder: Path) -> None:
+    """Remove from a run's folder what holds every variable of its environment, or is of no use any more."""
+    (folder / FIFO).unlink(missing_ok=True)
+    shutil.rmtree(folder / RAW, ignore_errors=True)
+    shutil.rmtree(folder / WITNESSES, ignore_errors=True)
+
+
+def _runs_underway(results: Path) -> Iterator[Path]:
+    """Folders of runs with a mark; a gate that came to its end has left its result, and no such run below it."""
+    for folder in results.glob("*/*/*"):
+        if not folder.is_symlink() and not (folder / "result.json").exists():
+            yield from (mark.parent for mark in folder.rglob(UNDERWAY))
+
+
+def _remove_if_left(folder: Path) -> bool:
+    try:
+        descriptor = os.open(folder / UNDERWAY, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        keep_log(folder / RAW / LOG, folder)
+        clear(folder)
+        (folder / UNDERWAY).unlink(missing_ok=True)
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+    return True
