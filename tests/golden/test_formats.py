@@ -42,11 +42,8 @@ def test_a_baseline_of_format_1_is_read_and_written_as_format_2(tmp_path: Path) 
     assert {key: new[key] for key in old if key not in ("format", "seal", "occasions", "blessing", "anchor")} == {
         key: value for key, value in old.items() if key not in ("format", "seal", "occasions", "blessing", "anchor")
     }
-    assert [run.values for run in baseline.runs] == [
-        run["values"]
-        for occasion in old["occasions"]
-        for run in occasion["runs"]  # type: ignore[attr-defined]
-    ]
+    old_runs = [run for occasion in json.loads(text_of("baseline.json"))["occasions"] for run in occasion["runs"]]
+    assert [run.values for run in baseline.runs] == [run["values"] for run in old_runs]
     assert {run.form for run in baseline.runs} == {None}
     assert (baseline.held, baseline.step_value) == ({}, "median")
     assert baseline.occasions[0].environment is None
