@@ -168,7 +168,11 @@ class _Probing:
                     log=run.log,
                     timeout_s=run.timeout_s,
                     on_line=lambda line: tail.append(line) if line.strip() else None,
+                    clean=run.cleaner.clean,
                 )
+                for printed in (log, run.log):
+                    with suppress(OSError):
+                        running.clean_log(printed, run.cleaner)
                 # What ncu says from within the workload's process goes where that prints.
                 said = f"{_text(log)}\n{_text(run.log)}"
                 if not finished.timed_out and (failed := trouble(said, subject=moved_as(moved), where=str(log))):
@@ -177,7 +181,7 @@ class _Probing:
                     exit_status=_status(run, finished.returncode, said),
                     timed_out=finished.timed_out,
                     wall_s=finished.wall_s,
-                    tail=tail,
+                    tail=run.cleaner.lines(tail),
                 )
             return self._read(report, moved, symbol) if report.is_file() else NOT_SEEN
         except OSError as refused:

@@ -57,6 +57,7 @@ def run_process(
     timeout_s: float,
     on_line: Callable[[str], None] | None = None,
     on_tick: Callable[[], None] | None = None,
+    clean: Callable[[str], str] = str,
 ) -> Finished:
     """Run a program in a session of its own until it ends or its time is up; afterwards nothing of it runs.
 
@@ -64,8 +65,8 @@ def run_process(
     which process started them, so that what it leaves behind when it is killed is found by `end_abandoned`.
 
     Its stdout and stderr become one stream of lines, ended by newline or carriage return (progress bars), undecodable
-    bytes replaced; each goes to `log` and then to `on_line`. Its stdin is empty. `on_tick` is called at least every
-    0.1 s while it runs.
+    bytes replaced; `clean` gets those that come together, and what it leaves goes to `log` and then to `on_line`. Its
+    stdin is empty. `on_tick` is called at least every 0.1 s while it runs.
 
     Raises:
         OSError: the program cannot be started, or the log cannot be written.
@@ -90,7 +91,7 @@ def run_process(
             )
             returncode = None
             with contextlib.suppress(_OutOfTime):
-                for line in _lines(process, deadline=started + timeout_s, on_tick=on_tick):
+                for line in _lines(process, deadline=started + timeout_s, on_tick=on_tick, clean=clean):
                     record.write(line + "\n")
                     record.flush()
                     if on_line is not None:
@@ -254,7 +255,13 @@ def _subreaper(*, on: bool) -> bool:
     return bool(was.value)
 
 
-def _lines(process: subprocess.Popen[bytes], *, deadline: float, on_tick: Callable[[], None] | None) -> Iterator[str]:
+def _lines(
+    process: subprocess.Popen[bytes],
+    *,
+    deadline: float,
+    on_tick: Callable[[], None] | None,
+    clean: Callable[[str], str],
+) -> Iterator[str]:
     """Yield the output line by line, until the program has ended.
 
     Raises:
@@ -291,9 +298,10 @@ def _lines(process: subprocess.Popen[bytes], *, deadline: float, on_tick: Callab
             while len(pending) > LONGEST_LINE:
                 whole.append(pending[:LONGEST_LINE])
                 pending = pending[LONGEST_LINE:]
-            yield from (line.decode(errors="replace") for line in whole)
+            if whole:
+                yield from clean("\n".join(line.decode(errors="replace") for line in whole)).split("\n")
     if pending:
-        yield pending.rstrip(b"\r").decode(errors="replace")
+        yield clean(pending.rstrip(b"\r").decode(errors="replace"))
 
 
 def _end(process: subprocess.Popen[bytes] | None, mark: str) -> tuple[str, ...]:

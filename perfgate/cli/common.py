@@ -17,6 +17,7 @@ from perfgate.model.baseline import Baseline, Result
 from perfgate.model.errors import (
     ResultMissing,
 )
+from perfgate.model.secrets import Cleaner
 from perfgate.model.settings import Settings
 from perfgate.model.spelling import is_invisible
 from perfgate.nsys.tool import NsysTool, find_nsys
@@ -80,13 +81,18 @@ def kept_results(store: Store, baseline: Baseline) -> tuple[list[Result], int]:
 def printable(text: str) -> str:
     """A text as the encoding of what is printed to can hold it; what it cannot is spelled out."""
     encoding = _encoding()
-    return text.encode(encoding, errors="backslashreplace").decode(encoding)
+    return cleaned(text).encode(encoding, errors="backslashreplace").decode(encoding)
+
+
+def cleaned(text: str) -> str:
+    """A text without the secrets of this environment, and without what looks like one."""
+    return Cleaner(os.environ).clean(text)
 
 
 def printable_json(text: str) -> str:
     """The same JSON as what is printed to can hold it, with nothing in it that steers a terminal."""
     encoding = _encoding()
-    return _PERHAPS_ESCAPED.sub(lambda found: _escaped(found[0], encoding), text)
+    return _PERHAPS_ESCAPED.sub(lambda found: _escaped(found[0], encoding), cleaned(text))
 
 
 def _escaped(character: str, encoding: str) -> str:

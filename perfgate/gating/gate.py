@@ -26,6 +26,7 @@ from perfgate.model.errors import BaselineUnreadable, GpuTaken, PerfgateError
 from perfgate.model.machine import Machine
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
+from perfgate.model.secrets import Cleaner
 from perfgate.model.settings import Settings
 from perfgate.model.verdict import Verdict
 from perfgate.model.workload import Workload
@@ -61,6 +62,8 @@ class Gate:
         self.workloads: dict[str, Workload] = {}
         """Those that came to be checked, by id."""
         self._env, self._worker_env = env, worker_env
+        self.cleaner = Cleaner({**env, **worker_env}, settings.pass_env)
+        """Takes secrets out of all that is kept and told of this gate."""
         self._nsys = nsys
         self._pytest_options = pytest_options
         self._runs_given = runs_given
@@ -85,7 +88,14 @@ class Gate:
     def expect(self, workloads: Sequence[Workload], *, elsewhere: frozenset[str] = frozenset()) -> None:
         """Take what is to be measured here, and what other shards of the same gate measure `elsewhere`."""
         self._expected = max(len(workloads), 1)
+        for workload in workloads:
+            self.know(workload)
         self._elsewhere = elsewhere
+
+    def know(self, workload: Workload) -> None:
+        """Know the secrets that a workload is given."""
+        if workload.env or workload.pass_env:
+            self.cleaner = self.cleaner.knowing(workload.env, workload.pass_env)
 
     @property
     def sharing(self) -> int:
@@ -127,6 +137,7 @@ class Gate:
             verdict = as_not_measured(workload.id, bench)
         else:
             verdict = self._measured(bench, workload)
+        verdict = self.cleaner.record(verdict)
         self.verdicts[workload.id] = verdict
         return verdict
 
@@ -195,7 +206,7 @@ class Gate:
         running.end_killed_gates(self._listener.say)
         if not self._is_clear:
             self._is_clear = True
-            running.remove_killed_runs(self.store.results.folder, self._listener.say)
+            running.remove_killed_runs(self.store.results.folder, self._listener.say, self.cleaner)
             self.store.baselines.remove_torn()
 
     def _too_late(self, workload: Workload) -> Verdict:
@@ -253,7 +264,7 @@ class Gate:
             interleaved_runs=checked.interleaved_runs,
             verdict=checked.verdict,
         )
-        self.store.results.save(result, folder)
+        self.store.results.save(self.cleaner.record(result), folder)
 
     # What it takes
 

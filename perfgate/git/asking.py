@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from perfgate.model.errors import RepositoryUnreadable
+from perfgate.model.secrets import Cleaner
 
 TIME_LIMIT_S: Final = 30.0
 HISTORY_LIMIT_S: Final = 300.0
@@ -103,7 +104,7 @@ def refused(root: Path, verb: str, complaint: str, status: int) -> RepositoryUnr
         )
     if "not a git repository" in complaint:
         return unreadable(root, "it is not in a git repository", "Run perfgate in a checkout of the project.")
-    lines = complaint.strip().splitlines()
+    lines = Cleaner(os.environ).clean(complaint).strip().splitlines()  # it may quote a URL with a password
     fact = f"git {verb} failed: {lines[0].rstrip('.')}" if lines else f"git {verb} exited with {status}"
     return unreadable(root, fact, f"See what git says: git -C {root} {verb}")
 

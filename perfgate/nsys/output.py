@@ -8,6 +8,8 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Final
 
+from perfgate.model.secrets import Cleaner
+
 TAIL_LINES: Final = 20
 
 _LINES_KEPT: Final = 400
@@ -75,8 +77,8 @@ _ROOT_CAUSE: Final = re.compile(r"Root Cause \(first observed failure\):.*?\n\s*
 class Output:
     """The merged output of nsys and workload, told apart line by line."""
 
-    def __init__(self, on_line: Callable[[str], None] | None) -> None:
-        self._on_line = on_line
+    def __init__(self, on_line: Callable[[str], None] | None, cleaner: Cleaner | None = None) -> None:
+        self._on_line, self._cleaner = on_line, cleaner or Cleaner()
         self._indented_is_own = False
         self.is_telling = False
         """Whether `on_line` was called and has not come back: what was raised since is its own."""
@@ -89,7 +91,7 @@ class Output:
 
         What failed is told by the rank itself, before, and by each that lost it.
         """
-        said = list(self.said)
+        said = self._cleaner.lines(self.said)  # together: a secret may go over several
         failed = next((place for place, line in enumerate(said) if TORCHRUN_FAILED.match(line)), len(said))
         root = _ROOT_CAUSE.search("\n".join(said[failed:]))
         its = [] if root is None else [line for line in said[:failed] if line.startswith(f"[rank{root[1]}]: ")]

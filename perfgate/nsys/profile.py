@@ -10,17 +10,19 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
 from perfgate.model.errors import CaptureUnreadable, StoreFailed
 from perfgate.model.reports import ReportName, Reports
+from perfgate.model.secrets import Cleaner
 from perfgate.model.settings import GraphTrace
 from perfgate.model.workload import CaptureMode, CaptureWindow
 from perfgate.nsys import importer
 from perfgate.nsys.command import OUTPUT, export_command, profile_command, report_names, stats_command, target_command
 from perfgate.nsys.environment import for_profile, for_reports
+from perfgate.nsys.export.cleaning import clean_export
 from perfgate.nsys.files import fault_of_rep, fault_of_sqlite, literal, tables_of, workshop
 from perfgate.nsys.output import PROGRESS, Output, crash, ended, never_started, signal_name
 from perfgate.nsys.reports import read_reports
@@ -54,6 +56,8 @@ class ProfileSpec:
     capture: CaptureMode | CaptureWindow
     trace_osrt: bool = False
     graph_trace: GraphTrace = GraphTrace.GRAPH
+    cleaner: Cleaner = field(default_factory=Cleaner)
+    """Takes secrets out of what is printed, before it is kept."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -106,7 +110,7 @@ def profile(
     Raises:
         ValueError: the folder holds captures already; they would be taken for this run's.
     """
-    lines = Output(on_line)
+    lines = Output(on_line, spec.cleaner)
     finished: Finished | None = None
     free = 0
     refused: str | None = None
@@ -130,6 +134,7 @@ def profile(
     for rep in reps:
         try:
             sqlite = _exported_with(rep) or export(tool, rep, spec.folder, on_tick=on_tick)
+            clean_export(sqlite, spec.cleaner)
             captures.append(Captured(rep=rep, sqlite=sqlite))
         except (CaptureUnreadable, StoreFailed) as error:
             problems.append(str(error))
@@ -286,6 +291,7 @@ def _run(tool: NsysTool, spec: ProfileSpec, lines: Output, on_tick: Callable[[],
                 timeout_s=spec.timeout_s,
                 on_line=lines.take,
                 on_tick=tick,
+                clean=spec.cleaner.clean,
             )
             return finished, free
     finally:
@@ -568,6 +574,7 @@ def run_quietly(
             timeout_s=timeout_s,
             on_line=lambda line: told.append(line) if not PROGRESS.match(line) else None,
             on_tick=on_tick,
+            clean=Cleaner(tool.env).clean,
         )
     except OSError as error:
         raise StoreFailed(

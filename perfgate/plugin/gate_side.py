@@ -12,6 +12,7 @@ from contextlib import nullcontext
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from typing import TextIO, cast
 
 import pytest
 
@@ -19,13 +20,14 @@ from perfgate import git
 from perfgate.gate import Closing
 from perfgate.gating import Against, Gate
 from perfgate.model.errors import PerfgateError
+from perfgate.model.secrets import Cleaner
 from perfgate.model.shard import Shard
 from perfgate.model.workload import Workload
 from perfgate.pages import page_of
 from perfgate.plugin import OPTIONS
 from perfgate.plugin.collect import may_declare, spared_by_timeouts
 from perfgate.plugin.handed_on import environment_before, given_starting_options, own_options, restore_process
-from perfgate.plugin.items import CommandCollector, CommandItem, GatedModule, GateShut, ScriptFile, WorkloadItem
+from perfgate.plugin.items import CommandCollector, CommandItem, GatedModule, GateShut, Lines, ScriptFile, WorkloadItem
 from perfgate.plugin.outputs import Outputs
 from perfgate.plugin.progress import Progress
 from perfgate.plugin.sharding import label_of, refuse_empty, shard_of
@@ -95,6 +97,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     config.stash[ELSEWHERE], config.stash[DIVIDED] = frozenset(), None
     end_as_on_ctrl_c(config)
     writer = config.get_terminal_writer()
+    writer._file = cast("TextIO", CleanedStream(writer._file, config))
     config.stash[HIDDEN] = []
     config.stash[COLLECTED] = {}
     config.stash[SKIPPED], config.stash[SKIPPED_FILES] = {}, {}
@@ -121,6 +124,20 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         colour=writer.hasmarkup,
     )
     config.add_cleanup(config.stash[GATE].tidy)
+
+
+class CleanedStream:
+    """What pytest's terminal is written to, without secrets: also of warnings, which are no one's report."""
+
+    def __init__(self, stream: TextIO, config: pytest.Config) -> None:
+        self._stream, self._config = stream, config
+
+    def write(self, text: str) -> int:
+        """Write what is left of a text."""
+        return self._stream.write(self._config.stash[GATE].cleaner.clean(text))
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._stream, name)
 
 
 def against_of(config: pytest.Config) -> Against | None:
@@ -369,11 +386,25 @@ def pytest_make_collect_report(
 ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
     """Note files that skip themselves, and those that cannot be collected."""
     report = yield
+    clean_report(report, collector.config.stash[GATE].cleaner)
     if report.failed:
         collector.config.stash[BROKEN].append(collector.nodeid.encode(errors="replace").decode())
     if report.skipped:
         collector.config.stash[SKIPPED_FILES][collector.nodeid] = why_skipped(report)
     return report
+
+
+def clean_report(report: pytest.CollectReport | pytest.TestReport, cleaner: Cleaner) -> None:
+    """Take secrets out of what pytest, and plugins that write files, are to show of a failure or skip."""
+    if isinstance(report.longrepr, tuple):
+        report.longrepr = cleaner.record(report.longrepr)
+    elif report.longrepr is not None and cleaner.clean(told := str(report.longrepr)) != told:
+        report.longrepr = Lines(cleaner.clean(told))
+    report.sections = [(title, cleaner.clean(text)) for title, text in report.sections]
+    if isinstance(report, pytest.TestReport):
+        report.user_properties = list(cleaner.record(tuple(report.user_properties)))
+        if hasattr(report, "wasxfail"):
+            report.wasxfail = cleaner.clean(report.wasxfail)
 
 
 def why_skipped(report: pytest.CollectReport | pytest.TestReport) -> str:
@@ -472,6 +503,7 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Note failures that an xfail mark hides, and what is skipped."""
     report = yield
+    clean_report(report, item.config.stash[GATE].cleaner)
     if report.skipped and isinstance(item, WorkloadItem | CommandItem):
         item.config.stash[SKIPPED][item.workload.id] = why_skipped(report)
     if hasattr(report, "wasxfail") and call.excinfo is not None and isinstance(call.excinfo.value, GateShut):

@@ -14,6 +14,7 @@ from pydantic import ValidationError
 
 from perfgate.model.errors import ConfigInvalid, PerfgateError
 from perfgate.model.metric import Metric
+from perfgate.model.secrets import Cleaner
 from perfgate.model.verdict import Verdict
 from perfgate.model.workload import Workload
 from perfgate.plugin.collect import WorkloadModule, without_watch
@@ -58,7 +59,7 @@ class _Gated(pytest.Item):
     ) -> str | TerminalRepr:
         """Show a shut gate as its table, and nothing of how it came about."""
         if isinstance(excinfo.value, GateShut):
-            return _Lines(self.config.stash[TELLING].table(excinfo.value.verdict))
+            return Lines(self.config.stash[TELLING].table(excinfo.value.verdict))
         # Without the style: pytest.Function chooses its own, and takes none.
         return super().repr_failure(excinfo)
 
@@ -67,7 +68,7 @@ class _Gated(pytest.Item):
         return self.path, self.workload.line, self.workload.id
 
 
-class _Lines(str):
+class Lines(str):
     """Text that pytest writes line by line: in one piece, it escapes line ends with what the terminal cannot show."""
 
     __slots__ = ()
@@ -135,7 +136,9 @@ class GatedModule(WorkloadModule):
         subject = f"{source}: @workload of {function.name}"
         try:
             refuse_no_parameters(function, source=source)
-            parameters = parameters_of(function)
+            cleaner = self.config.stash[GATE].cleaner.knowing({}, declared.pass_env)
+            refuse_secret_id(function, cleaner, source=source)
+            parameters = parameters_of(function, cleaner)
             workload = Workload(
                 id=function.name,
                 source=source,
@@ -226,6 +229,21 @@ def _bears_mark(held: object) -> bool:
     with suppress(AttributeError, TypeError):
         return MARK in object.__getattribute__(held, "__dict__")
     return False
+
+
+def refuse_secret_id(function: pytest.Function, cleaner: Cleaner, *, source: str) -> None:
+    """Refuse a workload that is named by a secret: its name is that of its baseline, and is published.
+
+    Raises:
+        ConfigInvalid: says what to do.
+    """
+    if (cleaned := cleaner.clean(function.name)) != function.name:
+        raise ConfigInvalid(
+            subject=f"{source}: @workload on {function.originalname}",
+            fact=f"its name holds a secret: {cleaned}",
+            expectation="Names of workloads stand in baselines and verdicts, which are published",
+            next_step="Give the parameter a name: pytest.param(..., id=NAME)",
+        )
 
 
 def refuse_no_parameters(function: pytest.Function, *, source: str) -> None:

@@ -22,7 +22,7 @@ from typing import Any, Final
 import pytest
 from pydantic import BaseModel
 
-from perfgate.nsys.environment import looks_secret
+from perfgate.model.secrets import Cleaner, looks_secret
 from perfgate.plugin.handed_on import digest
 
 PLAIN: Final = (str, bytes, bool, int, float, complex)
@@ -54,8 +54,9 @@ class Parameters:
     """Names of those of which nothing is told but their type, and the id of the parameter set."""
 
 
-def parameters_of(function: pytest.Function) -> Parameters:
-    """Tell a parametrised function's arguments: what looks like a secret by its digest, a path without where it lies.
+def parameters_of(function: pytest.Function, cleaner: Cleaner | None = None) -> Parameters:
+    """Tell a parametrised function's arguments: what looks like a secret by its digest, others that `cleaner` knows by
+    their names, a path without where it lies.
 
     A path below the project's root is relative to it, and of any other its last part is told: where files lie on this
     machine is no part of what is measured. Fields that take no part in their class's comparison (`compare=False`, of
@@ -67,7 +68,7 @@ def parameters_of(function: pytest.Function) -> Parameters:
     told: dict[str, str] = {}
     untold: list[str] = []
     for name, value in callspec.params.items():
-        teller = _Teller(root=function.config.rootpath)
+        teller = _Teller(root=function.config.rootpath, cleaner=cleaner or Cleaner())
         try:
             parts = list(itertools.islice(teller.parts(name, value), MOST_PARTS + 1))
         except Exception:  # noqa: BLE001 - whatever a user's object raises, or is too deep or too much
@@ -90,6 +91,7 @@ class _Teller:
     """Tells one argument."""
 
     root: Path
+    cleaner: Cleaner
     values: int = 0
 
     def parts(
@@ -111,6 +113,7 @@ class _Teller:
         for root in {str(self.root), str(self.root.resolve())} - {os.path.sep}:
             text = text.replace(f"{root}{os.path.sep}", "")
         is_secret = looks_secret(name, text[:LONGEST].strip("'\""))
+        text = text if is_secret else self.cleaner.clean(text)
         if not is_secret and len(text) <= LONGEST:
             return text
         return digest(text)

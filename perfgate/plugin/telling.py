@@ -85,7 +85,7 @@ class Telling:
     def document(self, closing: Closing, *, exit_status: int, shard: DocumentShard | None = None) -> GateDocument:
         """Everything found."""
         gate = self.gate
-        return GateDocument(
+        document = GateDocument(
             perfgate=__version__,
             started_at=gate.started_at,
             ended_at=datetime.now(UTC),
@@ -99,6 +99,7 @@ class Telling:
             settings=gate.settings,
             workloads=tuple(self._documented(name, verdict) for name, verdict in gate.verdicts.items()),
         )
+        return gate.cleaner.record(document)
 
     def _documented(self, name: str, verdict: Verdict) -> DocumentWorkload:
         checked = self.gate.checked(name)

@@ -17,6 +17,7 @@ kept.py         log and exports                      leftovers.py    what a kill
 from perfgate.running.bench import Bench, at_commit
 from perfgate.running.code import code_now
 from perfgate.running.environment import told_withheld
+from perfgate.running.kept import clean_log
 from perfgate.running.leftovers import end_killed_gates, remove_killed_runs
 from perfgate.running.pair import ReferenceFailed, Side, measure_pair
 from perfgate.running.prepare import Prepared, prepared
@@ -31,6 +32,7 @@ __all__ = [
     "ReferenceFailed",
     "Side",
     "at_commit",
+    "clean_log",
     "code_now",
     "end_killed_gates",
     "measure_pair",

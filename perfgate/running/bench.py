@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from pathlib import Path
 
 from perfgate.duet.environment import interpreter, options_there, pin
 from perfgate.duet.worktree import Worktree, worktree
 from perfgate.model.machine import Machine
+from perfgate.model.secrets import Cleaner
 from perfgate.model.settings import Settings
 from perfgate.nsys.tool import NsysTool
 from perfgate.process import run_process
@@ -36,6 +39,11 @@ class Bench:
     began_at: float = field(default_factory=time.time)
     """What is younger was written by the runs, or beside them."""
 
+    @cached_property
+    def cleaner(self) -> Cleaner:
+        """Takes secrets out of what its runs print and write; also those that a conftest put into this process."""
+        return Cleaner({**os.environ, **self.env}, self.settings.pass_env)
+
 
 @contextmanager
 def at_commit(
@@ -55,7 +63,7 @@ def at_commit(
         revision,
         folder=bench.root / ".perfgate" / "worktrees",
         env=bench.env,
-        run=run_process,
+        run=partial(run_process, clean=bench.cleaner.clean),
         setup=bench.settings.duet_setup,
         on_line=on_line,
         time_left_s=time_left_s,

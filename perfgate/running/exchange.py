@@ -21,6 +21,7 @@ from perfgate import git
 from perfgate.duet.environment import PACKAGE
 from perfgate.model.errors import RepositoryUnreadable, StoreFailed
 from perfgate.model.order import Account, Bouts, Order
+from perfgate.model.secrets import Cleaner
 from perfgate.model.workload import Workload
 from perfgate.running.bench import Bench
 
@@ -74,10 +75,14 @@ def make_folder(folder: Path, order: Order) -> None:
         ) from refused
 
 
-def read_account(file: Path) -> Account | None:
-    """Read what the worker has told of itself by now; None where that is nothing, or half of it."""
+def read_account(file: Path, cleaner: Cleaner) -> Account | None:
+    """Read what the worker has told of itself by now, and clean the file; None where that is nothing, or half of it."""
     try:
-        return Account.model_validate(json.loads(file.read_text(encoding="utf-8")))
+        told = Account.model_validate(json.loads(file.read_text(encoding="utf-8")))
+        cleaned = cleaner.record(told)
+        if cleaned is not told:
+            file.write_text(cleaned.model_dump_json(indent=2), encoding="utf-8")
+        return cleaned
     except (OSError, ValueError):
         # A worker that was killed leaves none, or half of one: both say the same.
         return None

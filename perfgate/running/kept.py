@@ -9,18 +9,32 @@ from pathlib import Path
 from typing import Final
 
 from perfgate.model.errors import StoreFailed
+from perfgate.model.secrets import Cleaner
 from perfgate.nsys.export.scrub import scrub
 from perfgate.nsys.profile import Captured
 
 LOG: Final = "workload.log"
 
 
-def keep_log(log: Path, folder: Path) -> Path:
-    """Move what the workload printed into the run's folder; where that is refused, it stays where it is."""
+def keep_log(log: Path, folder: Path, cleaner: Cleaner) -> Path:
+    """Move what the workload printed into the run's folder, cleaned; where that is refused, it stays where it is."""
     kept = folder / LOG
     with suppress(OSError):
+        clean_log(log, cleaner)
         return Path(shutil.move(log, kept))
     return log
+
+
+def clean_log(log: Path, cleaner: Cleaner) -> None:
+    """Take out of a log what its lines hold only together.
+
+    Raises:
+        OSError: it cannot be read or written.
+    """
+    told = log.read_text(encoding="utf-8", errors="replace")
+    cleaned = cleaner.clean(told)
+    if cleaned != told:
+        log.write_text(cleaned, encoding="utf-8")
 
 
 def reports_folder(raw: Path, captured: Captured) -> Path:

@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Final
 
 from perfgate.model.errors import GpuTaken
+from perfgate.model.secrets import Cleaner
 from perfgate.model.spelling import spelled
 from perfgate.nsys.profile import LOG
 from perfgate.process import abandoned, end_abandoned
-from perfgate.running.exchange import FIFO, WITNESSES
+from perfgate.running.exchange import ACCOUNT, FIFO, WITNESSES, read_account
 from perfgate.running.kept import keep_log
 
 RAW: Final = "nsys"
@@ -48,9 +49,9 @@ def end_killed_gates(say: Callable[[str], None]) -> None:
     say(f"Ended what a killed gate had left running: {', '.join(map(spelled, ended))}")
 
 
-def remove_killed_runs(results: Path, say: Callable[[str], None]) -> None:
+def remove_killed_runs(results: Path, say: Callable[[str], None], cleaner: Cleaner) -> None:
     """Remove what runs of killed gates have left below the kept results, but for their logs, and say so."""
-    removed = sum(_remove_if_left(folder) for folder in _runs_underway(results))
+    removed = sum(_remove_if_left(folder, cleaner) for folder in _runs_underway(results))
     if removed:
         say(f"Removed the unfinished captures of {removed} run{'s' if removed > 1 else ''} of a killed gate")
 
@@ -83,14 +84,15 @@ def _runs_underway(results: Path) -> Iterator[Path]:
             yield from (mark.parent for mark in folder.rglob(UNDERWAY))
 
 
-def _remove_if_left(folder: Path) -> bool:
+def _remove_if_left(folder: Path, cleaner: Cleaner) -> bool:
     try:
         descriptor = os.open(folder / UNDERWAY, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
         return False
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        keep_log(folder / RAW / LOG, folder)
+        keep_log(folder / RAW / LOG, folder, cleaner)
+        read_account(folder / ACCOUNT, cleaner)
         clear(folder)
         (folder / UNDERWAY).unlink(missing_ok=True)
     except OSError:

@@ -9,6 +9,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from perfgate.model.order import Account
+from perfgate.model.secrets import Cleaner
 from perfgate.model.workload import CaptureMode, CaptureWindow, Workload
 from perfgate.nsys.environment import without_profiler
 from perfgate.nsys.output import signal_name
@@ -30,6 +31,11 @@ class Prepared:
     log: Path
     """Where what the workload prints is to go."""
     _one: Ordered
+
+    @property
+    def cleaner(self) -> Cleaner:
+        """Takes secrets out of what it prints."""
+        return self._one.cleaner
 
     @property
     def account(self) -> Account | None:

@@ -17,6 +17,7 @@ from perfgate.model.machine import Conditions
 from perfgate.model.order import RUN_COOKIE, Account, Bouts, Ending
 from perfgate.model.reports import Reports
 from perfgate.model.sample import Form, ProcessSample, Run
+from perfgate.model.secrets import Cleaner
 from perfgate.model.workload import Workload
 from perfgate.nsys.profile import ProfileOutcome, ProfileSpec, profile
 from perfgate.running.bench import Bench
@@ -116,9 +117,14 @@ class Ordered:
     bouts: Bouts | None
 
     @property
+    def cleaner(self) -> Cleaner:
+        """Takes secrets out of what it prints and writes."""
+        return self.spec.cleaner
+
+    @property
     def account(self) -> Account | None:
         """What the worker has told of itself by now."""
-        return read_account(self.folder / ACCOUNT)
+        return read_account(self.folder / ACCOUNT, self.cleaner)
 
     @property
     def witnesses(self) -> tuple[Witness, ...]:
@@ -141,7 +147,7 @@ class Ordered:
                 on_tick()
 
         outcome = profile(self.bench.tool, self.spec, on_tick=tick)
-        log = keep_log(outcome.log, self.folder)
+        log = keep_log(outcome.log, self.folder, self.cleaner)
         account = self.account
         try:
             self.refuse_failed(outcome, log)
@@ -264,6 +270,7 @@ def ordered(
         capture=capture_window(workload, bench.machine),
         trace_osrt=bench.settings.trace_osrt,
         graph_trace=bench.settings.cuda_graph_trace,
+        cleaner=bench.cleaner.knowing(given, (*workload.pass_env,)),
     )
     with underway(folder):
         try:

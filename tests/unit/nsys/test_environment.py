@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from perfgate.nsys.environment import for_profile, for_reports, looks_secret, withhold_secrets, without_profiler
+from perfgate.model.secrets import looks_secret
+from perfgate.nsys.environment import for_profile, for_reports, withhold_secrets, without_profiler
 
 
 @pytest.mark.parametrize(

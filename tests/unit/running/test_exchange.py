@@ -10,6 +10,7 @@ from support import records
 from support.runs import bench_of
 
 from perfgate.model.order import Account, Ending, Order
+from perfgate.model.secrets import Cleaner
 from perfgate.running.exchange import order_of, read_account
 
 
@@ -29,10 +30,10 @@ def test_an_account_that_is_none_or_half_is_none(tmp_path: Path, text: str | Non
     file = tmp_path / "account.json"
     if text is not None:
         file.write_bytes(text.encode(errors="surrogateescape"))
-    assert read_account(file) is None
+    assert read_account(file, Cleaner()) is None
 
 
 def test_a_whole_account_is_read(tmp_path: Path) -> None:
     file = tmp_path / "account.json"
     file.write_text(json.dumps({"ending": "wrong steps", "message": "ü", "pid": 3}), encoding="utf-8")
-    assert read_account(file) == Account(ending=Ending.WRONG_STEPS, message="ü", pid=3)
+    assert read_account(file, Cleaner()) == Account(ending=Ending.WRONG_STEPS, message="ü", pid=3)

@@ -1,0 +1,156 @@
+"""Secrets that a workload is given, or comes by, stand in nothing that a gate keeps or prints."""
+
+from __future__ import annotations
+
+import base64
+import json
+import shutil
+import urllib.parse
+from pathlib import Path
+
+import pytest
+from support.project import Project, Seen
+
+pytestmark = pytest.mark.behaviour
+
+TOKEN = 'tok3n+Aa1Bb2/Cc3Dd4Ee5Ff6Gg7="Hh8'
+"""Given by pass_env."""
+PASSWORD = "Sw0rd-Fish-22"
+"""Withheld, and come by in another way."""
+PATTERN = "ghp_" + "Zz9Yy8Xx7Ww6Vv5Uu4Tt3"
+"""Of no variable."""
+HOST_PASSWORD = "hushhush1"
+
+LEAKING = """
+import base64, json, os, pathlib, sys, urllib.parse
+import nvtx
+from perfgate import workload
+
+TOKEN = os.environ["SERVICE_TOKEN"]
+PASSWORD = pathlib.Path(__file__).with_name("hidden.bin").read_text()[::-1]
+PATTERN = "ghp_" + "Zz9Yy8Xx7Ww6Vv5Uu4Tt3"
+
+def tell():
+    print(TOKEN, repr(TOKEN), json.dumps({"token": TOKEN}), urllib.parse.quote(TOKEN, safe=""))
+    print(base64.b64encode(f"user:{TOKEN}".encode()).decode(), TOKEN.encode().hex())
+    print("E   no access with " + TOKEN[:15] + "\\nE     " + TOKEN[15:])
+    print(f"cut: '{TOKEN[:20]}...'")
+    print(PASSWORD, PATTERN, f"https://me:{'hush' * 2}1@example.org/x", file=sys.stderr)
+
+@workload(steps=3, warmup=1)
+def names(steps):
+    tell()
+    for _ in steps:
+        with nvtx.annotate(f"load {TOKEN}"):
+            with nvtx.annotate(PATTERN):
+                sum(range(1000))
+
+@workload(steps=3, warmup=1)
+def raises(steps):
+    for _ in steps:
+        tell()
+        raise RuntimeError(f"401 for {TOKEN} and {PASSWORD} and {PATTERN}")
+"""
+
+
+def forms() -> list[str]:
+    """What must be found nowhere."""
+    whole = base64.b64encode(f"user:{TOKEN}".encode()).decode()
+    return [
+        *(
+            TOKEN,
+            TOKEN[:15],
+            TOKEN[15:],
+            repr(TOKEN)[1:-1],
+            json.dumps(TOKEN)[1:-1],
+            urllib.parse.quote(TOKEN, safe=""),
+        ),
+        *(whole[8:-4], TOKEN.encode().hex(), PASSWORD, PATTERN, HOST_PASSWORD),
+    ]
+
+
+def secrets_in(root: Path, seen: Seen) -> list[str]:
+    """Where any of them is: in files that the project did not have before, or on the screen."""
+    own = [path for path in root.rglob("*") if path.is_file() and "workloads" not in path.relative_to(root).parts]
+    texts = {str(path.relative_to(root)): path.read_bytes() for path in own}
+    texts |= {"stdout": seen.out.encode(), "stderr": seen.err.encode()}
+    return [f"{name}: {form}" for name, held in texts.items() for form in forms() if form.encode() in held]
+
+
+@pytest.fixture
+def given(project: Project) -> Project:
+    project.write(
+        "pyproject.toml",
+        '[project]\nname = "scratch"\nversion = "1"\n[tool.perfgate]\nruns = 2\npass_env = ["SERVICE_TOKEN"]\n',
+    )
+    project.write("workloads/hidden.bin", PASSWORD[::-1])
+    project.patch.setenv("SERVICE_TOKEN", TOKEN)
+    project.patch.setenv("DB_PASSWORD", PASSWORD)
+    return project
+
+
+OUTPUTS = ("--perfgate-json=g.json", "--perfgate-html=g.html", "--perfgate-markdown=g.md")
+
+
+@pytest.mark.usefixtures("real_nsys")
+def test_what_a_workload_says_and_names_is_kept_without_its_secrets(given: Project) -> None:
+    given.workload(LEAKING)
+    seen = given.run("--perfgate", *OUTPUTS, "--junitxml=pytest.xml", "-rA")
+    assert seen.status == 1
+    document = json.loads((given.root / "g.json").read_text())
+    outcomes = {one["verdict"]["workload"]: one["verdict"]["outcome"] for one in document["workloads"]}
+    assert outcomes == {"names": "NO_BASELINE", "raises": "NOT_MEASURED"}
+    assert "SERVICE_TOKEN" in json.dumps(document)  # whose secret it was is said
+    kept = [path.name for path in (given.root / ".perfgate").rglob("*") if path.is_file()]
+    assert {"workload.log", "result.json", "account.json", "capture-0.sqlite"} <= set(kept)
+    assert secrets_in(given.root, seen) == []
+
+
+def test_what_collection_says_is_without_secrets(given: Project) -> None:
+    given.nsys("sys.exit(1)")
+    given.write("workloads/conftest.py", "import os, warnings\nwarnings.warn('with ' + os.environ['SERVICE_TOKEN'])\n")
+    given.workload("import os\nraise OSError('no ' + os.environ['SERVICE_TOKEN'])\nfrom perfgate import workload\n")
+    given.workload(
+        "import os, pytest\nfrom perfgate import workload\n"
+        "pytest.skip('without ' + os.environ['DB_PASSWORD'], allow_module_level=True)\n",
+        file="left.py",
+    )
+    seen = given.run("--perfgate", *OUTPUTS, "--junitxml=pytest.xml", "-ra")
+    assert seen.status != 0
+    assert "SERVICE_TOKEN" in seen.out
+    assert secrets_in(given.root, seen) == []
+
+
+def test_a_workload_named_by_a_secret_is_refused(given: Project) -> None:
+    given.nsys("sys.exit(1)")
+    given.workload(
+        "import os, pytest\nfrom perfgate import workload\n"
+        "@pytest.mark.parametrize('token', [os.environ['SERVICE_TOKEN']])\n"
+        "@workload(steps=3)\ndef mlp(steps, token): ...\n"
+    )
+    seen = given.run("--perfgate", *OUTPUTS, "-v")
+    assert seen.status != 0
+    assert secrets_in(given.root, seen) == []
+
+
+def test_what_nsys_says_of_itself_is_without_secrets(given: Project) -> None:
+    given.nsys(
+        "print('FATAL ERROR: cannot serve', os.environ['SERVICE_TOKEN'])\nsys.exit(1)".replace(
+            "os.", "__import__('os')."
+        )
+    )
+    given.workload("from perfgate import workload\n@workload(steps=3)\ndef mlp(steps): ...\n")
+    seen = given.run("--perfgate", *OUTPUTS)
+    assert seen.status == 1
+    assert secrets_in(given.root, seen) == []
+
+
+def test_values_that_any_text_holds_stay(given: Project) -> None:
+    for name, value in {"ONE_TOKEN": "1", "A_PASSWORD": "true", "AWS_PROFILE": "default", "MY_KEY": "loop"}.items():
+        given.patch.setenv(name, value)
+    given.nsys("print('default true 1 loop')\nsys.exit(1)")
+    given.workload("from perfgate import workload\n@workload(steps=3)\ndef loop(steps): ...\n")
+    given.run("--perfgate", *OUTPUTS)
+    (log,) = given.root.rglob("workload.log")
+    assert log.read_text() == "default true 1 loop\n"
+    shutil.rmtree(given.root / ".perfgate")

@@ -1,0 +1,102 @@
+"""Texts without the secrets of an environment, in whatever form a text has them."""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+import urllib.parse
+
+import pytest
+
+from perfgate.model.outcome import Outcome
+from perfgate.model.secrets import Cleaner
+from perfgate.model.verdict import Verdict
+
+TOKEN = 'tok3n+Aa1Bb2/Cc3Dd4Ee5Ff6Gg7="Hh8'
+KEY = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASC\nBKcwggSjAgEA\n-----END PRIVATE KEY-----"
+CLEANER = Cleaner(
+    {
+        "MY_TOKEN": TOKEN,
+        "PLAIN": "opaque-value-77",
+        "DATABASE": "postgres://me:hush1234@db.example/x",
+        "SIGNING_KEY": KEY,
+        "DB_PASSWORD": "hunter2",
+        "CLOUD_CREDENTIALS": json.dumps({"client": "ada", "private_key": "0a1b2c3d4e5f6a7b"}),
+    },
+    ["PLAIN"],
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "cleaned"),
+    [
+        (f"no {TOKEN}!", "no [hidden: MY_TOKEN]!"),
+        (f"no {TOKEN!r}", "no '[hidden: MY_TOKEN]'"),
+        (json.dumps({"a": TOKEN}), '{"a": "[hidden: MY_TOKEN]"}'),
+        (f"/x?q={urllib.parse.quote(TOKEN, safe='')}&y", "/x?q=[hidden: MY_TOKEN]&y"),
+        (TOKEN.encode().hex(), "[hidden: MY_TOKEN]"),
+        (f"E   no {TOKEN[:9]}\nE     {TOKEN[9:]} there", "E   no [hidden: MY_TOKEN] there"),
+        (f"│ {TOKEN[:9]} │\n│ {TOKEN[9:]} │", "│ [hidden: MY_TOKEN] │"),
+        (f"\x1b[31m{TOKEN[:9]}\x1b[0m{TOKEN[9:]}", "\x1b[31m[hidden: MY_TOKEN]"),
+        (f"'{TOKEN[:20]}...'", "'[hidden: MY_TOKEN]...'"),
+        (f"'...{TOKEN[-20:]}'", "'...[hidden: MY_TOKEN]'"),
+        ("an opaque-value-77", "an [hidden: PLAIN]"),
+        ("me and hush1234", "me and [hidden: DATABASE]"),
+        ("hunter2, ghunter22", "[hidden: DB_PASSWORD], ghunter22"),
+        ("0a1b2c3d4e5f6a7b of ada", "[hidden: CLOUD_CREDENTIALS] of ada"),
+        ("| MIIEvQIBADANBgkqhkiG9w0BAQEFAASC |", "| [hidden: SIGNING_KEY] |"),
+        (f"{KEY}.", "[hidden: SIGNING_KEY]."),
+        ("a\\nghp_" + "b" * 36, "a\\n[hidden: secret]"),
+        ("'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abc-_d'", "'[hidden: secret]'"),
+        ("https://me:x@example.org/a https://example.org:80/b", "https://[hidden: secret]@example.org/a https://example.org:80/b"),
+        ("{'Authorization': 'Bearer abc123'}", "{'Authorization': 'Bearer [hidden: secret]'}"),
+        ('connect(password="abc def", api_key="abcdef")', 'connect(password="abc def", api_key="[hidden: secret]")'),
+    ],
+)  # fmt: skip
+def test_a_secret_is_hidden_in_every_form_and_only_once(text: str, cleaned: str) -> None:
+    assert CLEANER.clean(text) == cleaned
+    assert CLEANER.clean(cleaned) == cleaned
+
+
+@pytest.mark.parametrize("before", range(3))
+def test_base64_is_found_wherever_a_value_begins_in_it(before: int) -> None:
+    told = base64.b64encode(b"x" * before + TOKEN.encode() + b"yz").decode()
+    assert TOKEN[4:-4] not in base64.b64decode(CLEANER.clean(told).split("[")[0] + "====").decode(errors="replace")
+    assert "[hidden: MY_TOKEN]" in CLEANER.clean(told)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        ("FLAG_TOKEN", "1", "step 1 of 10"),
+        ("USE_AUTH", "true", "true"),
+        ("AWS_PROFILE", "default", "stream default"),
+        ("MY_KEY", "training", "training"),
+        ("PIN_PASSWORD", "12345678", "12345678 bytes"),
+        ("KEY_FILE", "/etc/hostname", "/etc/hostname"),
+        ("MAX_TOKENS", "4096", "max_tokens=4096"),
+    ],
+)
+def test_what_any_text_holds_stays(name: str, value: str, text: str) -> None:
+    assert Cleaner({name: value}).clean(text) == text
+
+
+def test_a_record_is_cleaned_all_through_and_its_outcome_stays() -> None:
+    verdict = Verdict(workload="mlp", outcome=Outcome.REGRESSED, reason=f"no {TOKEN}", remarks=(TOKEN, "plain"))
+    cleaned = Cleaner({"MY_TOKEN": TOKEN, "A_PASSWORD": "REGRESSED"}).record(verdict)
+    assert (cleaned.outcome, cleaned.reason) == (Outcome.REGRESSED, "no [hidden: MY_TOKEN]")
+    assert cleaned.remarks == ("[hidden: MY_TOKEN]", "plain")
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        *("sk-", "eyJ-", "eyJaaaaaaaa.", "a://:", " ", "\n", "-----BEGIN PRIVATE KEY-----", "authorization: ", "\x1b["),
+        *("password= '", "?a-a_", "bearer ", TOKEN[:12], TOKEN, "step 12 loss 0.1\n"),
+    ],
+)
+def test_no_text_takes_long(unit: str) -> None:
+    started = time.process_time()
+    CLEANER.clean(unit * (500_000 // len(unit)))
+    assert time.process_time() - started < 3
