@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import importlib.util
 import os
@@ -14,24 +15,50 @@ from perfgate import __version__
 from perfgate.cli.common import printable
 from perfgate.model.errors import EXIT_OPEN, EXIT_SHUT
 from perfgate.scaffold.facts import Tool, find_facts
-from perfgate.scaffold.plan import plan
+from perfgate.scaffold.plan import plan, plan_lock
 from perfgate.scaffold.telling import check_text, init_text, is_up_to_date
 from perfgate.scaffold.writing import to_write, write
 
 
 @click.command()
 @click.option("--check", is_flag=True, help="Write nothing; say what is missing, older or lacking. Exits 1 if any is.")
-@click.option("--force", is_flag=True, help="Overwrite workflows and the action where they differ, and nothing else.")
+@click.option(
+    "--force", is_flag=True, help="Overwrite what differs below .github, the lock file resolved anew, and nothing else."
+)
 @click.option("--no-github", is_flag=True, help="Leave .github alone.")
-def init(*, check: bool, force: bool, no_github: bool) -> None:
+@click.option(
+    "--install-from",
+    metavar="URL",
+    help="Where a runner gets perfgate from: git+https://HOST/REPO@COMMIT, or https://HOST/NAME.whl#sha256=HASH. "
+    "By default where this perfgate was installed from.",
+)
+@click.option("--renew-lock", is_flag=True, help="Write the lock file alone, resolved anew.")
+def init(*, check: bool, force: bool, no_github: bool, install_from: str | None, renew_lock: bool) -> None:
     """Write the first files: a workload, [tool.perfgate], workflows for GitHub Actions.
 
     What is there is never overwritten without --force: the difference is shown.
     """
-    if check and force:
-        raise click.UsageError("--check writes nothing, so it does not go with --force.")
-    facts = find_facts(Path.cwd(), tool=_tool(), github=not no_github, env=os.environ)
-    files = plan(facts)
+    if check and (force or renew_lock):
+        raise click.UsageError(
+            f"--check writes nothing, so it does not go with --{'force' if force else 'renew-lock'}."
+        )
+    if no_github and (install_from is not None or renew_lock):
+        raise click.UsageError("--no-github leaves the workflows alone, of which --install-from and --renew-lock are.")
+    facts = find_facts(
+        Path.cwd(),
+        tool=_tool(),
+        github=not no_github,
+        env=os.environ,
+        install_from=install_from,
+        renew=force or renew_lock,
+    )
+    if renew_lock:
+        lock = plan_lock(facts, resolve=True, renew=True)
+        writing = to_write((lock,), force=True)
+        write(writing)
+        click.echo(printable(f"{'written' if writing else 'up to date'}  {lock.path}"))
+        return
+    files = plan(facts, resolve=not check, renew=force)
     if check:
         click.echo(printable(check_text(facts, files)), nl=False)
         sys.exit(EXIT_OPEN if all(map(is_up_to_date, files)) else EXIT_SHUT)
@@ -42,13 +69,15 @@ def init(*, check: bool, force: bool, no_github: bool) -> None:
 
 def _tool() -> Tool:
     """The perfgate that runs."""
-    try:
-        direct_url = importlib.metadata.distribution("perfgate").read_text("direct_url.json")
-    except importlib.metadata.PackageNotFoundError:  # run from its folder, not installed
-        direct_url = "{}"
+    direct_url: str | None = "{}"
+    requires: list[str] = []
+    with contextlib.suppress(importlib.metadata.PackageNotFoundError):  # run from its folder, not installed
+        distribution = importlib.metadata.distribution("perfgate")
+        direct_url, requires = distribution.read_text("direct_url.json"), distribution.requires or []
     return Tool(
         version=__version__,
         direct_url=direct_url,
         python=sys.version_info[:2],
         has_torch=importlib.util.find_spec("torch") is not None,
+        requires=tuple(requires),
     )

@@ -9,12 +9,14 @@ from __future__ import annotations
 from perfgate.git.asking import ABOUT_ANOTHER_REPOSITORY, without_repository
 from perfgate.git.changed import changed_since, changes, differs_from_head
 from perfgate.git.commits import (
+    Pushed,
     author,
     checked_out,
     default_branch,
     fetch_branch,
     is_branch,
     read_commit,
+    read_pushed,
     require_commit,
     resolve,
 )
@@ -37,6 +39,7 @@ __all__ = [
     "PROJECT_FILES",
     "Blob",
     "FileChange",
+    "Pushed",
     "add_worktree",
     "author",
     "changed_since",
@@ -58,6 +61,7 @@ __all__ = [
     "project_folders",
     "read_blobs",
     "read_commit",
+    "read_pushed",
     "remove_worktree",
     "require_commit",
     "resolve",

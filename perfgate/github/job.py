@@ -55,6 +55,7 @@ NOT_FOR_WORKLOADS: Final = frozenset(
 """By these files a step speaks to the runner and to later steps. What is measured has nothing to say to them."""
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_MACHINE: Final = re.compile(r"[a-z0-9][a-z0-9.-]{0,99}")
 _SHARD: Final = re.compile(r"[0-9]{1,4}/[0-9]{1,4}")
 
 
@@ -75,6 +76,8 @@ class Inputs:
     workloads: tuple[str, ...] = ()
     """Paths and node ids, as pytest takes them."""
     shard: str | None = None
+    machine: str | None = None
+    """What the runner must be, by the folder of its baselines."""
     runs: str | None = None
     max_runs: str | None = None
     time_budget: str | None = None
@@ -116,6 +119,7 @@ class Inputs:
             or "perfgate",
             workloads=workloads,
             shard=fitting("SHARD", _SHARD.fullmatch, "It should be a part of the workloads, such as 1/2"),
+            machine=fitting("MACHINE", _MACHINE.fullmatch, "It should be a folder of baselines, such as nvidia-h200"),
             runs=given("RUNS"),
             max_runs=given("MAX_RUNS"),
             time_budget=given("TIME_BUDGET"),
@@ -217,6 +221,7 @@ def gate_options(inputs: Inputs, files: Files, *, summary: Path | None) -> tuple
         "new": inputs.new,
         "against": inputs.against,
         "shard": inputs.shard,
+        "machine": inputs.machine,
         "nsys": inputs.nsys,
         "label": inputs.name,
         "json": files.json,
@@ -525,14 +530,17 @@ def blessed_markdown(branch: str, changed: Mapping[str, bool]) -> tuple[str, ...
 
 
 def _base_branch(env: Mapping[str, str]) -> str | None:
-    """The branch that a pull request is for, else the repository's default branch; None where neither is known."""
+    """The branch that a pull request or a merge queue is for, else the default one; None where none is known."""
     told: object = env.get("GITHUB_BASE_REF")
     if not told:
         try:
-            repository = Context.from_env(env).event().get("repository")
+            event = Context.from_env(env).event()
         except ActionsContextMissing:
             return None
-        told = repository.get("default_branch") if isinstance(repository, dict) else None
+        group, repository = event.get("merge_group"), event.get("repository")
+        queued = group.get("base_ref") if isinstance(group, dict) else None
+        default = repository.get("default_branch") if isinstance(repository, dict) else None
+        told = queued.removeprefix("refs/heads/") if isinstance(queued, str) else default
     return told if isinstance(told, str) and git.is_branch(told) else None
 
 

@@ -8,9 +8,19 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from perfgate import git
-from perfgate.model.errors import ConfigInvalid
+from perfgate.model.errors import ConfigInvalid, RepositoryUnreadable
 from perfgate.model.settings import Settings
-from perfgate.scaffold import install, table
+from perfgate.scaffold import install, lock, table
+from perfgate.scaffold.origin import (
+    EXAMPLE,
+    OPTION,
+    Origin,
+    asked_for,
+    checked_origin,
+    command,
+    folder_of,
+    origin_of,
+)
 from perfgate.settings import find_root, load_settings
 
 PYPROJECT: Final = "pyproject.toml"
@@ -31,6 +41,8 @@ class Tool:
     python: tuple[int, int]
     """The interpreter's version."""
     has_torch: bool
+    requires: tuple[str, ...] = ()
+    """What its metadata says that it needs; empty where it is run from its folder, not installed."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -54,15 +66,37 @@ class Facts:
     """The shell's lines that install the project and perfgate."""
     install_perfgate: str
     """The shell's lines that install perfgate alone."""
+    origin: Origin
+    """Where a runner gets perfgate from."""
+    lock: lock.Wanted
+    """What the lock file is to be of."""
     remarks: tuple[str, ...]
     version: str
 
 
-def find_facts(start: Path, *, tool: Tool, github: bool, env: Mapping[str, str] | None = None) -> Facts:
+def find_facts(
+    start: Path,
+    *,
+    tool: Tool,
+    github: bool,
+    env: Mapping[str, str] | None = None,
+    install_from: str | None = None,
+    renew: bool = False,
+) -> Facts:
     """Find out about the project around a folder; without `github`, git is not asked.
 
+    Args:
+        start: that folder.
+        tool: the perfgate at work.
+        github: whether there is to be anything for GitHub.
+        env: the environment in which git is asked.
+        install_from: where a runner gets perfgate from, as somebody says; else what is known of its installation,
+            else what the lock file says that was said before.
+        renew: whether the lock file is to be of the Python that runs, whatever it is of now.
+
     Raises:
-        ConfigInvalid: a pyproject.toml that is no TOML, or settings that are not accepted.
+        ConfigInvalid: a pyproject.toml that is no TOML, settings that are not accepted, or an `install_from` that no
+            runner reaches.
         RepositoryUnreadable: there is a repository, but git cannot say what is asked of it.
     """
     root = find_root(start)
@@ -84,10 +118,18 @@ def find_facts(start: Path, *, tool: Tool, github: bool, env: Mapping[str, str] 
     words, of_project = install.install_words(root, document)
     torch, of_torch = install.torch_words(root, words, document)
     words += torch
-    perfgate = install.perfgate_requirement(tool.version, tool.direct_url)
     python = install.python_version(root, document, running=tool.python)
+    head = None if top is None else lock.head_of(_text_of(top / ".github" / lock.NAME) or "")
+    origin = _origin(tool, install_from, head)
+    wanted = lock.Wanted(
+        python=install.shown(max(tool.python, install.OLDEST_PYTHON)) if head is None or renew else head.python,
+        requirements=lock.requirements_of(tool.requires),
+        origin=origin.url,
+    )
     if top is not None:
-        remarks += [*of_project, *of_torch, *perfgate.remarks, *python.remarks]
+        remarks += [*of_project, *of_torch, *origin.remarks, *python.remarks]
+        if origin.url is None:
+            remarks += [f"{asked_for(origin.why_not)}", *_suggestion(folder_of(tool.direct_url), env)]
     if not tool.has_torch:
         remarks.append("There is no torch here, which the example needs: install the CUDA build for your driver.")
     return Facts(
@@ -100,11 +142,54 @@ def find_facts(start: Path, *, tool: Tool, github: bool, env: Mapping[str, str] 
         settings=settings,
         branch=branch,
         python=python.value,
-        install=install.script(*words, perfgate.value),
-        install_perfgate=install.script(perfgate.value),
+        install=install.script(*words, *install.perfgate_words(origin.url))
+        if origin.url is not None
+        else install.failing_script(origin.why_not),
+        install_perfgate=install.locked_script(origin.url)
+        if origin.url is not None
+        else install.failing_script(origin.why_not),
+        origin=origin,
+        lock=wanted,
         remarks=tuple(remarks),
         version=tool.version,
     )
+
+
+def _origin(tool: Tool, install_from: str | None, head: lock.Head | None) -> Origin:
+    if install_from is not None:
+        said = checked_origin(install_from)
+        if said.url is None:
+            raise ConfigInvalid(
+                subject=OPTION,
+                fact=said.why_not,
+                expectation=f"A git URL at a commit, such as {EXAMPLE}, or https://HOST/NAME.whl#sha256=HASH",
+                next_step="Name the address of a perfgate that a runner reaches.",
+            )
+        return said
+    found = origin_of(tool.direct_url)
+    if found.url is None and head is not None and head.origin is not None and head.version == tool.version:
+        before = checked_origin(head.origin)
+        return found if before.url is None else before
+    return found
+
+
+def _suggestion(folder: Path | None, env: Mapping[str, str] | None) -> tuple[str, ...]:
+    """What may be said instead of a folder of this machine: its commit, where that is in a remote."""
+    if folder is None:
+        return ()
+    try:
+        at = git.read_pushed(folder, env=env)
+    except RepositoryUnreadable:
+        return ()
+    if at is None:
+        return ()
+    below = "" if at.prefix == "." else f"#subdirectory={at.prefix}"
+    named = checked_origin(f"git+{at.url}@{at.sha}{below}")
+    if named.url is None:
+        return ()
+    if at.not_there:
+        return (f"It was installed from {folder}, of which {at.not_there}: push what is installed, then name that.",)
+    return (f"It was installed from {folder}. If that is still this commit: {command(named.url)}",)
 
 
 def _text_of(file: Path) -> str | None:

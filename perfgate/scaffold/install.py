@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
-from urllib.parse import SplitResult, urlsplit, urlunsplit
+
+from perfgate.scaffold import lock, origin
 
 OLDEST_PYTHON: Final = (3, 11)
 """That perfgate runs on."""
@@ -17,7 +17,8 @@ OLDEST_PYTHON: Final = (3, 11)
 _CLAUSE: Final = re.compile(r"\s*(===|~=|==|!=|<=|>=|<|>)\s*(\d+)(?:\.(\d+))?([\w.*+!-]*)\s*")
 _PINNED: Final = re.compile(r"(?:cpython-)?(3)\.(\d+)(?:\.\d+\w*)?")
 _TORCH: Final = re.compile(r"\s*torch\s*($|[\[<>=!~;@#])", re.IGNORECASE)
-_COMMIT: Final = re.compile(r"[0-9a-f]{7,64}")
+_VENV: Final = 'python -m venv "$RUNNER_TEMP/venv"\n'
+_PIP: Final = '"$RUNNER_TEMP/venv/bin/pip"'
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -86,61 +87,50 @@ def _names_torch(root: Path, words: Sequence[str], pyproject: Mapping[str, objec
     return any(_TORCH.match(line) for line in lines)
 
 
-def perfgate_requirement(version: str, direct_url: str | None) -> Found:
-    """Return the requirement that brings this very perfgate; `direct_url` is PEP 610's, None from an index."""
-    released = f"perfgate[github]=={version}"
-    if direct_url is None:
-        return Found(value=released)
-    look = f"look at the install lines, which ask an index for {released}."
-    try:
-        told = json.loads(direct_url)
-        url, vcs, folder = str(told["url"]), told.get("vcs_info"), told.get("subdirectory")
-        parts = urlsplit(url)
-        if isinstance(vcs, dict):
-            system, commit = str(vcs["vcs"]), str(vcs["commit_id"])
-        else:
-            system = commit = ""
-    except (ValueError, KeyError, TypeError, AttributeError):
-        return Found(value=released, remarks=(f"How perfgate was installed here cannot be read: {look}",))
-    if parts.scheme == "file" or not parts.hostname or re.search(r"\s", url):
-        return Found(value=released, remarks=(f"This perfgate comes from a folder of this machine: {look}",))
-    bare, remarks = _without_credentials(parts)
-    fragment = f"#subdirectory={folder}" if isinstance(folder, str) and folder else ""
-    if not system:
-        return Found(value=f"perfgate[github] @ {bare}{fragment}", remarks=remarks)
-    if not re.fullmatch(r"[a-z]+", system) or not _COMMIT.fullmatch(commit):
-        return Found(value=released, remarks=(f"How perfgate was installed here cannot be read: {look}",))
-    if parts.scheme == "ssh":
-        remarks = (*remarks, f"perfgate is installed from {bare}: the runners need access to it.")
-    return Found(value=f"perfgate[github] @ {system}+{bare}@{commit}{fragment}", remarks=remarks)
-
-
 def script(*words: str) -> str:
     """Return the shell's lines that install some words into an environment in the runner's temporary folder."""
-    return f'python -m venv "$RUNNER_TEMP/venv"\n"$RUNNER_TEMP/venv/bin/pip" install -q {shlex.join(words)}\n'
+    return f"{_VENV}{_PIP} install -q {shlex.join(words)}\n"
+
+
+def perfgate_words(url: str) -> tuple[str, ...]:
+    """Return what pip is told beside a project's own words, so that perfgate comes from its address and no index."""
+    return (f"perfgate[github] @ {url}",)
+
+
+def locked_script(url: str) -> str:
+    """Return the shell's lines that install perfgate alone: what it needs by the lock file, itself by its address."""
+    return (
+        f"{_VENV}{_PIP} install -q --require-hashes -r .github/{lock.NAME}\n"
+        f"{_PIP} install -q --no-deps --no-build-isolation {shlex.quote(f'perfgate @ {url}')}\n"
+    )
+
+
+def failing_script(why_not: str) -> str:
+    """Return the shell's lines of an install step that cannot be written: they fail, and say what to do."""
+    return f"echo {shlex.quote('::error::' + origin.asked_for(why_not))}\nexit 1\n"
 
 
 def python_version(root: Path, pyproject: Mapping[str, object], *, running: tuple[int, int]) -> Found:
     """Return the Python for the runners, as `3.12`: the pinned one, else the running one if the project takes it."""
     if (pinned := _pinned(root / ".python-version")) is not None:
         if pinned >= OLDEST_PYTHON:
-            return Found(value=_shown(pinned))
+            return Found(value=shown(pinned))
         return Found(
-            value=_shown(OLDEST_PYTHON),
-            remarks=(f".python-version says {_shown(pinned)}, but perfgate needs {_shown(OLDEST_PYTHON)} or newer.",),
+            value=shown(OLDEST_PYTHON),
+            remarks=(f".python-version says {shown(pinned)}, but perfgate needs {shown(OLDEST_PYTHON)} or newer.",),
         )
     project = pyproject.get("project")
     asked = project.get("requires-python") if isinstance(project, dict) else None
     if not isinstance(asked, str):
-        return Found(value=_shown(max(running, OLDEST_PYTHON)))
+        return Found(value=shown(max(running, OLDEST_PYTHON)))
     lowest, highest = _bounds(asked)
     if highest is not None and highest < OLDEST_PYTHON:
         return Found(
-            value=_shown(OLDEST_PYTHON),
-            remarks=(f"requires-python is {asked!r}, but perfgate needs {_shown(OLDEST_PYTHON)} or newer.",),
+            value=shown(OLDEST_PYTHON),
+            remarks=(f"requires-python is {asked!r}, but perfgate needs {shown(OLDEST_PYTHON)} or newer.",),
         )
     chosen = max(running, lowest, OLDEST_PYTHON)
-    return Found(value=_shown(chosen if highest is None else min(chosen, highest)))
+    return Found(value=shown(chosen if highest is None else min(chosen, highest)))
 
 
 def _leaves_egg_info(root: Path, pyproject: Mapping[str, object]) -> bool:
@@ -152,17 +142,6 @@ def _leaves_egg_info(root: Path, pyproject: Mapping[str, object]) -> bool:
     except OSError:
         ignored = ""
     return str(backend).startswith("setuptools") and "egg-info" not in ignored
-
-
-def _without_credentials(parts: SplitResult) -> tuple[str, tuple[str, ...]]:
-    """A URL without a password, and without the user of an https one, which may be a token."""
-    if "@" not in parts.netloc:
-        return urlunsplit(parts), ()
-    user, _, host = parts.netloc.rpartition("@")
-    if parts.scheme == "ssh" and ":" not in user:
-        return urlunsplit(parts), ()
-    kept = f"{user.partition(':')[0]}@{host}" if parts.scheme == "ssh" else host
-    return urlunsplit(parts._replace(netloc=kept)), ("perfgate's URL held a password here, which was left out.",)
 
 
 def _pinned(file: Path) -> tuple[int, int] | None:
@@ -194,5 +173,6 @@ def _bounds(specifiers: str) -> tuple[tuple[int, int], tuple[int, int] | None]:
     return lowest, highest
 
 
-def _shown(version: tuple[int, int]) -> str:
+def shown(version: tuple[int, int]) -> str:
+    """Return a version of Python as `3.12`."""
     return ".".join(map(str, version))

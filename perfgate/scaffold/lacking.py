@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import re
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 import yaml
 
 from perfgate.model.workflows import APPROVAL, ARTIFACT
+from perfgate.scaffold.origin import OPTION, UNKNOWN
 
 _FROM_PULL_REQUESTS: Final = frozenset({"pull_request", "workflow_call"})
 """Events by which a job runs for pull requests: of a workflow that is called, the caller says which."""
@@ -17,6 +20,9 @@ _HOSTED: Final = ("ubuntu-", "windows-", "macos-")
 _PINNED: Final = re.compile(r"[^@]+@[0-9a-f]{40}|docker://[^@]+@sha256:[0-9a-f]{64}")
 _HARMLESS: Final = re.compile(r"\s*(?:'[^']*'|(?:matrix|runner)\.[\w.-]+|github\.action_path|hashFiles\(.*\))\s*")
 """Expressions whose value nobody outside the repository chooses."""
+_BY_NAME: Final = re.compile(r"perfgate(?:\[[^\]]*\])?\s*(?:[=<>!~;].*)?", re.IGNORECASE)
+"""A requirement that only an index can answer."""
+_INSTALLER: Final = re.compile(r"(?:.*/)?(?:pip[\d.x]*|tool)")
 _EXPRESSION: Final = re.compile(r"\$\{\{(.*?)\}\}", re.DOTALL)
 
 
@@ -78,8 +84,11 @@ def _of_workflow(document: Mapping[str, object]) -> Iterator[str]:
                 yield f"{subject}: runs the code of forks without the label {APPROVAL}"
             if "pull_request_target" in triggers:
                 yield f"{subject}: pull_request_target on a runner of your own"
+        may_write = _may_write(job.get("permissions", document.get("permissions")))
         for step_name, step in _steps(job):
             yield from (f"{subject}, {told}" for told in _of_step(step_name, step))
+            told = _of_installation(str(step.get("run", "")), may_write=may_write)
+            yield from (f"{subject}, {step_name}: {one}" for one in told)
             if not str(step.get("uses", "")).startswith("actions/checkout@"):
                 continue
             given = _mapping(step.get("with"))
@@ -136,6 +145,50 @@ def _of_step(name: str, step: Mapping[str, object]) -> Iterator[str]:
     for expression in _EXPRESSION.findall(str(step.get("run", ""))):
         if not _HARMLESS.fullmatch(expression):
             yield f"{name}: the expression{expression.rstrip()} is in its script; hand it over by env"
+
+
+def _of_installation(script: str, *, may_write: bool) -> Iterator[str]:
+    """What is wrong with how a step installs perfgate, and in a job whose token may write with all that it installs."""
+    if UNKNOWN in script:
+        yield f"it fails, since {UNKNOWN}"
+    for words in _pip_installs(script):
+        if any(_BY_NAME.fullmatch(word) for word in words):
+            yield (
+                "it asks an index for perfgate, a name that anybody may take: say where it comes from "
+                f"(perfgate init {OPTION})"
+            )
+        locked = "--require-hashes" in words or ("--no-deps" in words and not any(map(_is_by_name, words)))
+        if may_write and not locked:
+            yield "it installs what no hash locks, in a job whose token may write"
+
+
+def _pip_installs(script: str) -> Iterator[Sequence[str]]:
+    """The words behind `pip install` and its like, of each command of a script."""
+    for line in re.sub(r"\\\n", " ", script).splitlines():
+        lexer = shlex.shlex(line, posix=True, punctuation_chars="();<>|&")
+        lexer.whitespace_split, lexer.commenters = True, ""
+        try:
+            words = list(lexer)
+        except ValueError:  # a quotation over several lines
+            words = line.split()
+        for at, word in enumerate(words):
+            if at and word == "install" and _INSTALLER.fullmatch(words[at - 1]):
+                yield list(
+                    itertools.takewhile(
+                        lambda one: not one.startswith("#") and not set(one) <= set(";&|()"), words[at + 1 :]
+                    )
+                )
+
+
+def _is_by_name(word: str) -> bool:
+    """Whether a word asks an index: no option, no path, and no address that holds a commit or a hash."""
+    if word.startswith(("-", ".", "/", "$")) or word == "install":
+        return False
+    return not re.search(r"@[0-9a-f]{40}|sha256=[0-9a-f]{64}", word)
+
+
+def _may_write(permissions: object) -> bool:
+    return permissions == "write-all" or "write" in _mapping(permissions).values()
 
 
 def _is_pinned(uses: str) -> bool:

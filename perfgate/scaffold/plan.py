@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path, PurePosixPath
 from typing import Final
@@ -12,6 +12,7 @@ from typing import Final
 from packaging.version import InvalidVersion, Version
 
 from perfgate.model.errors import ScaffoldRefused
+from perfgate.scaffold import lock as locking
 from perfgate.scaffold import table, templates
 from perfgate.scaffold.facts import PYPROJECT, Facts
 from perfgate.scaffold.lacking import gated_folders, lacking
@@ -33,6 +34,8 @@ class Kind(StrEnum):
     WORKLOAD = "workload"
     GITHUB = "github"
     """A workflow, or the action: perfgate's, until someone edits it."""
+    LOCK = "lock"
+    """The lock file: renewed unless someone has edited it."""
 
 
 class State(StrEnum):
@@ -71,14 +74,59 @@ class Planned:
     """The version of the perfgate that wrote what is there; empty where that is not known."""
 
 
-def plan(facts: Facts) -> tuple[Planned, ...]:
+def plan(facts: Facts, *, resolve: bool = True, renew: bool = False) -> tuple[Planned, ...]:
     """Compare the scaffold with the project, in the order in which it is told.
 
+    Args:
+        facts: the project.
+        resolve: whether an index is asked for a lock file that is missing or of other requirements.
+        renew: whether it is asked for one that is neither.
+
     Raises:
-        ScaffoldRefused: a file, or a folder of it, must not be written to or cannot be read.
+        ScaffoldRefused: a file, or a folder of it, must not be written to or cannot be read; or the lock file cannot
+            be made.
         ConfigInvalid: pyproject.toml takes no table.
     """
-    return (_settings(facts), *_workloads(facts), *_github(facts))
+    github = tuple(_github(facts))
+    gates_this = any(file.state is not State.ANOTHERS for file in github)
+    lock = [plan_lock(facts, resolve=resolve, renew=renew)] if gates_this and facts.origin.url is not None else []
+    return (_settings(facts), *_workloads(facts), *github, *lock)
+
+
+def plan_lock(facts: Facts, *, resolve: bool, renew: bool) -> Planned:
+    """Compare the lock file with what it is to be of.
+
+    Raises:
+        ScaffoldRefused: there is no repository; its place must not be written to; or it cannot be made.
+    """
+    if facts.top is None:
+        raise ScaffoldRefused(
+            subject=f".github/{locking.NAME}",
+            fact="this is no git repository",
+            expectation=f"The lock file is for its workflows. {_NOTHING}",
+            next_step="Run it in the repository.",
+        )
+    target = facts.top / ".github" / locking.NAME
+    _check_place(facts, target)
+    there = _read(target)
+    seal = None if there is None else templates.seal_of(there)
+    is_current = there is not None and locking.is_current(there, facts.lock)
+    if there is None:
+        state = State.MISSING
+    elif seal is None or not seal.intact:
+        state = State.EDITED
+    else:
+        state = State.SAME if is_current else State.OTHER
+    text = there or ""
+    if resolve and (renew or state in {State.MISSING, State.OTHER}):
+        text = locking.locked(facts.lock, version=facts.version)
+        if there is not None:
+            state = State.SAME if templates.same(text, there) else State.OTHER
+    planned = _of(facts, target, kind=Kind.LOCK, text=text, there=there, state=state)
+    lacks = () if there is None else locking.faults(there)
+    if there is not None and not is_current:
+        lacks = (*lacks, "it is not of what this perfgate needs. Resolve it anew: perfgate init --renew-lock")
+    return replace(planned, lacks=lacks)
 
 
 def _settings(facts: Facts) -> Planned:
@@ -136,6 +184,7 @@ def _values(facts: Facts) -> Mapping[str, str | Sequence[str]]:
         "folder": templates.verbatim(facts.folder.as_posix()),
         "branch_folder": templates.verbatim((PurePosixPath("branch") / facts.folder).as_posix()),
         "install": templates.verbatim(facts.install),
+        "lock_python": facts.lock.python,
         "install_perfgate": templates.verbatim(facts.install_perfgate),
     }
 
@@ -178,7 +227,7 @@ def _of(facts: Facts, target: Path, *, kind: Kind, text: str, there: str | None,
         text=text,
         there=there,
         state=state,
-        lacks=lacking(there) if kind is Kind.GITHUB and there is not None and state is not State.SAME else (),
+        lacks=lacking(there) if kind is Kind.GITHUB and there is not None else (),
         writer="" if seal is None else seal.version,
     )
 

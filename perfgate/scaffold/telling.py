@@ -9,6 +9,7 @@ from typing import assert_never
 
 from perfgate.model.words import inflected
 from perfgate.scaffold.facts import Facts
+from perfgate.scaffold.origin import asked_for
 from perfgate.scaffold.plan import GPU, Kind, Planned, State
 
 _ONE_PROJECT = (
@@ -45,6 +46,8 @@ def check_text(facts: Facts, files: Sequence[Planned]) -> str:
         lines += [f"  {'':<{wide}}    lacks: {one}" for one in file.lacks]
     told = sum(not is_up_to_date(file) for file in files)
     lines.append("")
+    if told and facts.origin.url is None and facts.top is not None:
+        lines += [asked_for(facts.origin.why_not), ""]
     if not told:
         lines.append("Nothing is lacking.")
     else:
@@ -56,11 +59,9 @@ def check_text(facts: Facts, files: Sequence[Planned]) -> str:
 def is_up_to_date(file: Planned) -> bool:
     """Whether a file is as safe and as able as the one that perfgate init writes today, as far as it can tell."""
     match file.state:
-        case State.SAME:
-            return True
         case State.MISSING | State.OLDER:
             return False
-        case State.NEWER | State.OTHER | State.ANOTHERS | State.EDITED:
+        case State.SAME | State.NEWER | State.OTHER | State.ANOTHERS | State.EDITED:
             return not file.lacks
         case _:
             assert_never(file.state)
@@ -77,7 +78,7 @@ def _differs(file: Planned) -> bool:
     match file.kind:
         case Kind.GITHUB:
             return file.state in {State.OLDER, State.NEWER, State.OTHER, State.EDITED}
-        case Kind.SETTINGS | Kind.WORKLOAD:
+        case Kind.SETTINGS | Kind.WORKLOAD | Kind.LOCK:
             return False
         case _:
             assert_never(file.kind)
@@ -87,10 +88,15 @@ def _done(file: Planned, *, is_written: bool) -> tuple[str, str]:
     """The word of a file's row, and the remark behind its path."""
     if is_written:
         appended = file.kind is Kind.SETTINGS and file.there is not None
-        word = "written" if file.there is None or appended else "overwritten"
+        word = "written" if file.there is None or appended else "renewed" if file.kind is Kind.LOCK else "overwritten"
         return word, ": [tool.perfgate] at its end" if appended else ""
     if file.kind is Kind.WORKLOAD:
         return "there already", "" if file.state is State.SAME else ": no workload of perfgate; it is left"
+    if file.kind is Kind.LOCK:
+        return (
+            "there already",
+            "" if file.state is State.SAME else f": {_why(file)}; perfgate init --renew-lock resolves it anew",
+        )
     if file.state is State.ANOTHERS:
         return "there already", f": {_why(file)}"
     return ("there already", "") if file.state is State.SAME else ("differs", f": {_why(file)}")

@@ -13,11 +13,13 @@ from perfgate.scaffold.plan import Kind, Planned, State
 
 
 def to_write(files: Sequence[Planned], *, force: bool) -> tuple[Planned, ...]:
-    """Return the files that are to be written: the missing ones and, forced, what is GitHub's and differs."""
+    """Return the files that are to be written: the missing ones, a lock file that is not current and,
+    forced, what is GitHub's and differs."""
     return tuple(
         file
         for file in files
         if file.state is State.MISSING
+        or (file.kind is Kind.LOCK and file.state is State.OTHER)
         or (force and file.kind is Kind.GITHUB and file.state in {State.OLDER, State.NEWER, State.OTHER, State.EDITED})
     )
 

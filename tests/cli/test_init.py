@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -17,10 +18,15 @@ from support.workflow_rules import broken
 
 from perfgate import __version__
 from perfgate.cli import starting
+from perfgate.scaffold import lock
 from perfgate.scaffold.facts import Tool
 from perfgate.scaffold.templates import seal_of
 
-TOOL = Tool(version="1.2.3", direct_url=None, python=(3, 12), has_torch=True)
+COMMIT = "a" * 40
+GIT = f'{{"url": "https://git.example.org/perfgate.git", "vcs_info": {{"vcs": "git", "commit_id": "{COMMIT}"}}}}'
+URL = f"git+https://git.example.org/perfgate.git@{COMMIT}"
+TOOL = Tool(version="1.2.3", direct_url=GIT, python=(3, 12), has_torch=True, requires=("click>=8.1",))
+LOCKED = f"click==8.1.8 --hash=sha256:{'b' * 64}"
 
 NEXT = """\
 Next, in /project, all this committed, on a machine with a GPU (perfgate doctor says what is missing there):
@@ -28,6 +34,7 @@ Next, in /project, all this committed, on a machine with a GPU (perfgate doctor 
   perfgate bless --reason "first baseline"
 """
 ALONE = NEXT.replace(" all this committed,", "")
+DISK = "so the token stays on the disk"
 ON_GITHUB = """\
 On GitHub, once all this is committed:
   a runner with the labels self-hosted and gpu, and nsys and the GPU's driver on it;
@@ -44,18 +51,20 @@ GITHUB = (
     ".github/workflows/perfgate-bless.yml",
     ".github/workflows/perfgate-occasions.yml",
     ".github/actions/perfgate/action.yml",
+    ".github/perfgate-lock.txt",
 )
 
 
 @pytest.fixture
 def empty(project: Project, tmp_path: Path) -> Project:
-    """An empty folder in no repository; perfgate 1.2.3 from an index, on Python 3.12."""
+    """An empty folder in no repository; perfgate 1.2.3 from a git URL, on Python 3.12."""
     (project.root / "pyproject.toml").unlink()
     (project.root / "workloads").rmdir()
     (tmp_path / "home").mkdir()
     project.patch.setenv("HOME", str(tmp_path / "home"))
     project.patch.setenv("GIT_CONFIG_NOSYSTEM", "1")
     project.patch.setattr(starting, "_tool", lambda: TOOL)
+    project.patch.setattr(lock, "_resolved", lambda _: iter((LOCKED,)))
     return project
 
 
@@ -117,6 +126,7 @@ perfgate init in /project (branch main, Python 3.12)
   written  .github/workflows/perfgate-bless.yml
   written  .github/workflows/perfgate-occasions.yml
   written  .github/actions/perfgate/action.yml
+  written  .github/perfgate-lock.txt
 
 {NEXT}{ON_GITHUB}"""
     )
@@ -159,7 +169,7 @@ def test_an_edited_file_is_shown_and_left_until_it_is_forced(repository: Project
     seen = repository.perfgate("init")
     assert seen.status == 0
     assert (
-        seen.out
+        re.sub(r"(?m)^@@ .* @@$", "@@", seen.out)
         == f"""\
 perfgate init in /project (branch main, Python 3.12)
 
@@ -172,10 +182,11 @@ perfgate init in /project (branch main, Python 3.12)
   there already  .github/workflows/perfgate-bless.yml
   there already  .github/workflows/perfgate-occasions.yml
   there already  .github/actions/perfgate/action.yml
+  there already  .github/perfgate-lock.txt
 
 --- .github/workflows/perfgate-gate.yml
 +++ .github/workflows/perfgate-gate.yml of perfgate init 1.2.3
-@@ -29,3 +29,3 @@
+@@
          # A GPU more: its runners' label, in gpu. Two shards of the workloads: shard: [1, 2] and shards: [2].
 -        gpu: ["gpu", "h100"]
 +        gpu: ["gpu"]
@@ -221,23 +232,28 @@ def test_check_says_what_is_there_what_is_missing_and_what_is_lacking(repository
     assert (seen.status, seen.err) == (1, "")
     assert (
         seen.out
-        == """\
+        == f"""\
 perfgate init in /project (branch main, Python 3.12)
 
   up to date  pyproject.toml
   up to date  workloads/example.py
   older       .github/workflows/perfgate.yml: of perfgate 1.0.0, not edited since
   edited      .github/workflows/perfgate-gate.yml: edited by hand
-                lacks: no `permissions: {}` at the top: jobs that name none get the repository's default token
+                lacks: no `permissions: {{}}` at the top: jobs that name none get the repository's default token
+                lacks: job changes, step actions/checkout: the action is not pinned by its full SHA
+                lacks: job changes, step actions/checkout: no `persist-credentials: false`, {DISK}
                 lacks: job gate, step actions/checkout: the action is not pinned by its full SHA
-                lacks: job gate, step actions/checkout: no `persist-credentials: false`, so the token stays on the disk
+                lacks: job gate, step actions/checkout: no `persist-credentials: false`, {DISK}
+                lacks: job verdict, step actions/checkout: the action is not pinned by its full SHA
+                lacks: job verdict, step actions/checkout: no `persist-credentials: false`, {DISK}
   older       .github/workflows/perfgate-approved.yml: of perfgate 1.0.0, not edited since
   missing     .github/workflows/perfgate-comment.yml
   older       .github/workflows/perfgate-bless.yml: of perfgate 1.0.0, not edited since
   older       .github/workflows/perfgate-occasions.yml: of perfgate 1.0.0, not edited since
   older       .github/actions/perfgate/action.yml: of perfgate 1.0.0, not edited since
+  up to date  .github/perfgate-lock.txt
 
-7 of 9 lack something.
+7 of 10 lack something.
 perfgate init writes what is missing and shows what differs; --force overwrites what differs.
 """
     )
@@ -275,7 +291,7 @@ def test_check_in_an_untouched_repository_finds_all_missing_and_writes_nothing(r
     seen = repository.perfgate("init", "--check")
     assert seen.status == 1
     assert rows(seen)[:2] == ["  missing  pyproject.toml: [tool.perfgate]", "  missing  workloads/example.py"]
-    assert "9 of 9 lack something." in seen.out
+    assert "10 of 10 lack something." in seen.out
     assert files(repository) == before
 
 
@@ -307,7 +323,7 @@ def test_from_a_folder_of_a_src_layout_the_project_is_found(repository: Project)
     repository.patch.chdir(repository.root / "src" / "x")
     seen = repository.perfgate("init")
     assert seen.out.startswith("perfgate init in /project (branch main, Python 3.12)\n")
-    assert "'perfgate[github]==1.2.3'" in files(repository)[GITHUB[1]].decode()
+    assert f"'perfgate[github] @ {URL}'" in files(repository)[GITHUB[1]].decode()
 
 
 def test_a_project_in_a_monorepo_gets_its_workflows_at_the_top(repository: Project) -> None:
@@ -381,7 +397,7 @@ def test_the_perfgate_that_runs_signs_with_its_version(repository: Project) -> N
         check=False,
         timeout=60,
     )
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, done.stderr) == (0, "")  # installed in place: without a lock file, so without an index
     seal = seal_of(files(repository)[GITHUB[0]].decode())
     assert seal is not None
     assert (seal.version, seal.intact) == (__version__, True)
@@ -409,21 +425,21 @@ def test_the_install_steps_install_what_is_meant(repository: Project, tmp_path: 
     (bin_ / "python").write_text(STUB, encoding="utf-8")
     (bin_ / "python").chmod(0o755)
     env = {"PATH": f"{bin_}:/usr/bin:/bin", "RUNNER_TEMP": str(temp), "WORDS": str(tmp_path / "words")}
-    perfgate = "perfgate[github]==1.2.3"
-    project = ["-r", "requirements-it's $HOME.txt", "-e", ".", perfgate]
+    perfgate = ["--no-deps", "--no-build-isolation", f"perfgate @ {URL}"]
+    project = ["-r", "requirements-it's $HOME.txt", "-e", ".", f"perfgate[github] @ {URL}"]
     installed = []
     for name in GITHUB[:6]:
         jobs = yaml.safe_load((repository.root / name).read_text(encoding="utf-8"))["jobs"]
         for step in (step for job in jobs.values() for step in job.get("steps", []) if step.get("name") == "Install"):
             subprocess.run(["bash", "-eo", "pipefail", "-c", step["run"]], cwd=repository.root, env=env, check=True)
             installed.append((tmp_path / "words").read_text(encoding="utf-8").splitlines())
-    meant = (project, [perfgate], [perfgate], [perfgate], project, [perfgate])
+    meant = (project, perfgate, perfgate, perfgate, project, perfgate)
     assert installed == [["install", "-q", *words] for words in meant]
 
 
 def test_githubs_schemas_accept_what_it_writes(repository: Project) -> None:
     repository.perfgate("init")
-    for schema, names in (("vendor.github-workflows", GITHUB[:6]), ("vendor.github-actions", GITHUB[6:])):
+    for schema, names in (("vendor.github-workflows", GITHUB[:6]), ("vendor.github-actions", GITHUB[6:7])):
         check(repository, "check-jsonschema", "--builtin-schema", schema, *names)
 
 

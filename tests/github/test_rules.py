@@ -71,8 +71,8 @@ BREAKS: Sequence[tuple[str, str, str, str]] = (
     ("tests", " # v6.0.2", "", "does not say its version in a comment"),
     (
         "perfgate-gate",
-        "install -q .\n",
-        'install -q "${{ github.head_ref }}"\n',
+        "--no-build-isolation .\n",
+        '--no-build-isolation "${{ github.head_ref }}"\n',
         "an expression is written into a command",
     ),
     (
@@ -87,7 +87,7 @@ BREAKS: Sequence[tuple[str, str, str, str]] = (
         "(",
         "another label of a pull request of the repository itself: it runs",
     ),
-    ("perfgate-gate", " == github.repository)", " != '')", "a push to a fork's pull request: it runs"),
+    ("perfgate-gate", " == github.repository))", " != ''))", "a push to a fork's pull request: it runs"),
     ("perfgate-gate", "github.event_name != 'pull_request' ||", "true ||", "a fork's new pull request: it runs"),
     (
         "perfgate-gate",
@@ -126,7 +126,9 @@ BREAKS: Sequence[tuple[str, str, str, str]] = (
         "${{ github.event.workflow_run.head_sha }}",
         "what it checks out lies where the job runs",
     ),
-    ("perfgate-bless", "./trusted[github]", "./branch[github]", "it names a checkout that is only data"),
+    ("perfgate-bless", "isolation ./trusted", "isolation ./branch", "it names a checkout that is only data"),
+    ("perfgate-bless", "--require-hashes", "--upgrade", "it installs what no hash locks"),
+    ("perfgate-occasions", "--no-deps", "", "it installs what no hash locks"),
     (
         "perfgate-bless",
         "          exec ",

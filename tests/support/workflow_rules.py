@@ -126,7 +126,11 @@ def _of_pull_requests(workflows: Mapping[str, Yaml]) -> Iterator[str]:
     if gates and len(verdicts) != 1:
         yield f"verdicts have not one name: {sorted(verdicts)}"
     for told, github, runs in PULL_REQUESTS if gates else ():
-        known = {"github": github, "inputs": {}, "needs": {"gate": {"result": "success" if runs else "skipped"}}}
+        known = {
+            "github": github,
+            "inputs": {},
+            "needs": {"gate": {"result": "success" if runs else "skipped"}, "changes": {"result": "skipped"}},
+        }
         gated, told_of = [], []
         for name, document in gates.items():
             if github["event"]["action"] not in _types(_events(document["on"])["pull_request"]):
@@ -153,14 +157,14 @@ def _of_verdict(job: Yaml) -> Iterator[str]:
     """Of the job whose check is required: GitHub takes one that was skipped for passed."""
     for result in RESULTS:
         for state in ("success", "failure", "cancelled"):
-            known = {"needs": {"gate": {"result": result}}}
-            if not condition(str(job.get("if", "success()")), known, state=state):
+            needs: Mapping[str, Any] = {"needs": {"gate": {"result": result}}}
+            if not condition(str(job.get("if", "success()")), needs, state=state):
                 yield f"its verdict may be skipped: where the gate ended as {result} and the run as {state}"
     first, *_ = job["steps"]
     if "run" not in first or "if" in first or "needs.gate.result" not in str(first.get("env")):
         yield "its first step is not to see that a gate ran"
     for step in job["steps"][1:]:
-        known = {"steps": {"merge": {"outcome": "skipped"}}}
+        known: dict[str, Any] = {"steps": {"merge": {"outcome": "skipped"}, "seen": {"outputs": {}}}}
         if condition(str(step.get("if", "success()")), known, state="failure"):
             yield f"{_name(step)}: it runs although no gate did"
 
@@ -207,7 +211,7 @@ def _of_gpu_job(job: Yaml, events: Mapping[str, Any], permissions: Mapping[str, 
     if "pull_request" in events:
         asked = str(job.get("if", "true"))
         for told, github, runs in PULL_REQUESTS:
-            if condition(asked, {"github": github}) is not runs:
+            if condition(asked, {"github": github, "needs": {"changes": {"result": "skipped"}}}) is not runs:
                 yield f"{told}: it {'does not run' if runs else 'runs'}"
     if not any(str(step.get("uses", "")).endswith("/.github/actions/perfgate") for step in job["steps"]):
         yield "its gate is not the composite action, which leaves the runner clean"
@@ -246,6 +250,10 @@ def _of_writing_job(job: Yaml, events: Mapping[str, Any], jobs: Mapping[str, Yam
     if "pull_request" in events:
         yield "a token that may write is given to what a pull request starts"
     others = _others_checked_out(job, events)
+    for step in job["steps"]:
+        for line in re.findall(r'/bin/pip" install (.*)', str(step.get("run", ""))):
+            if "--require-hashes" not in line and not {"--no-deps", "--no-build-isolation"} <= set(line.split()):
+                yield f"{_name(step)}: it installs what no hash locks"
     for step in job["steps"]:
         uses, run = str(step.get("uses", "")), str(step.get("run", ""))
         if uses.startswith(("./", "$/")):

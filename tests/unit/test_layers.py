@@ -100,7 +100,7 @@ HOMES: Mapping[str, frozenset[str]] = {
     "rich": frozenset({"render", "plugin"}),
     "scipy": frozenset({"judge"}),
     "sqlite3": frozenset({"nsys"}),
-    "subprocess": frozenset({"nsight", "process", "git", "doctor", "pytest_door"}),
+    "subprocess": frozenset({"nsight", "process", "git", "doctor", "pytest_door", "scaffold"}),
     "torch": frozenset({"worker", "selftest", "scaffold"}),
     "urllib3": frozenset({"github"}),
     "yaml": frozenset({"workload_file", "scaffold"}),

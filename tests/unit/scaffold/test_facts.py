@@ -9,8 +9,11 @@ from support.repository import Repository
 
 from perfgate.model.errors import ConfigInvalid, RepositoryUnreadable
 from perfgate.scaffold.facts import Facts, Tool, find_facts
+from perfgate.scaffold.origin import asked_for
 
-TOOL = Tool(version="1.2.3", direct_url=None, python=(3, 12), has_torch=True)
+GIT = f'{{"url": "https://example.org/perfgate.git", "vcs_info": {{"vcs": "git", "commit_id": "{"a" * 40}"}}}}'
+URL = f"git+https://example.org/perfgate.git@{'a' * 40}"
+TOOL = Tool(version="1.2.3", direct_url=GIT, python=(3, 12), has_torch=True)
 
 HATCH = """\
 [project]
@@ -39,10 +42,12 @@ def test_a_project_at_the_top_of_its_repository(tmp_path: Path) -> None:
     assert (found.branch, found.python, found.remarks) == ("main", "3.12", (NO_TORCH,))
     assert found.install == (
         'python -m venv "$RUNNER_TEMP/venv"\n'
-        "\"$RUNNER_TEMP/venv/bin/pip\" install -q -e . torch 'perfgate[github]==1.2.3'\n"
+        f"\"$RUNNER_TEMP/venv/bin/pip\" install -q -e . torch 'perfgate[github] @ {URL}'\n"
     )
     assert found.install_perfgate == (
-        'python -m venv "$RUNNER_TEMP/venv"\n"$RUNNER_TEMP/venv/bin/pip" install -q \'perfgate[github]==1.2.3\'\n'
+        'python -m venv "$RUNNER_TEMP/venv"\n'
+        '"$RUNNER_TEMP/venv/bin/pip" install -q --require-hashes -r .github/perfgate-lock.txt\n'
+        f"\"$RUNNER_TEMP/venv/bin/pip\" install -q --no-deps --no-build-isolation 'perfgate @ {URL}'\n"
     )
 
 
@@ -100,10 +105,7 @@ def test_what_the_user_should_look_at_is_told_together(tmp_path: Path) -> None:
     assert facts(repository, tool=tool).remarks == (
         "No file says how the project is installed: add that to the install step of perfgate-gate.yml.",
         NO_TORCH,
-        (
-            "This perfgate comes from a folder of this machine: "
-            "look at the install lines, which ask an index for perfgate[github]==1."
-        ),
+        asked_for("this perfgate was installed from a folder or file of this machine"),
         "There is no torch here, which the example needs: install the CUDA build for your driver.",
     )
 

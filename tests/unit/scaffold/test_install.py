@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,8 +9,6 @@ from pathlib import Path
 import pytest
 
 from perfgate.scaffold import install
-
-RELEASED = "perfgate[github]==1.2.3"
 
 
 def touch(root: Path, *names: str) -> None:
@@ -72,75 +69,6 @@ def test_what_pip_installs_is_what_the_files_say(
 def test_a_setuptools_project_that_ignores_egg_info_gets_no_remark(tmp_path: Path) -> None:
     (tmp_path / ".gitignore").write_text("*.egg-info/\n", encoding="utf-8")
     assert install.install_words(tmp_path, {"build-system": {"requires": ["setuptools"]}}) == (("-e", "."), ())
-
-
-@pytest.mark.parametrize(
-    ("told", "requirement", "remarks"),
-    [
-        (
-            {"url": "https://example.org/perfgate.git", "vcs_info": {"vcs": "git", "commit_id": "a" * 40}},
-            f"perfgate[github] @ git+https://example.org/perfgate.git@{'a' * 40}",
-            (),
-        ),
-        (
-            {
-                "url": "https://example.org/mono.git",
-                "vcs_info": {"vcs": "git", "commit_id": "a" * 40},
-                "subdirectory": "tools/perfgate",
-            },
-            f"perfgate[github] @ git+https://example.org/mono.git@{'a' * 40}#subdirectory=tools/perfgate",
-            (),
-        ),
-        (
-            {"url": "ssh://git@example.org/perfgate.git", "vcs_info": {"vcs": "git", "commit_id": "b" * 40}},
-            f"perfgate[github] @ git+ssh://git@example.org/perfgate.git@{'b' * 40}",
-            ("perfgate is installed from ssh://git@example.org/perfgate.git: the runners need access to it.",),
-        ),
-        (
-            {"url": "https://ada:secret@example.org/p.git", "vcs_info": {"vcs": "git", "commit_id": "a" * 40}},
-            f"perfgate[github] @ git+https://example.org/p.git@{'a' * 40}",
-            ("perfgate's URL held a password here, which was left out.",),
-        ),
-        (
-            {"url": "https://token@example.org/perfgate-1.whl", "archive_info": {}},
-            "perfgate[github] @ https://example.org/perfgate-1.whl",
-            ("perfgate's URL held a password here, which was left out.",),
-        ),
-        (
-            {"url": "file:///home/ada/perfgate", "dir_info": {"editable": True}},
-            RELEASED,
-            (
-                (
-                    "This perfgate comes from a folder of this machine: "
-                    f"look at the install lines, which ask an index for {RELEASED}."
-                ),
-            ),
-        ),
-        (
-            {"url": "https://example.org/p.git", "vcs_info": {"vcs": "git", "commit_id": "$(touch x)"}},
-            RELEASED,
-            (
-                (
-                    "How perfgate was installed here cannot be read: "
-                    f"look at the install lines, which ask an index for {RELEASED}."
-                ),
-            ),
-        ),
-    ],
-)
-def test_perfgate_is_installed_as_it_was_here(told: object, requirement: str, remarks: tuple[str, ...]) -> None:
-    assert install.perfgate_requirement("1.2.3", json.dumps(told)) == install.Found(value=requirement, remarks=remarks)
-
-
-def test_perfgate_from_an_index_is_installed_in_its_version() -> None:
-    assert install.perfgate_requirement("1.2.3", None) == install.Found(value=RELEASED)
-
-
-@pytest.mark.parametrize("told", ["", "{", "[]", "null", "{}", '{"url": 3}', '{"url": "x", "vcs_info": {}}'])
-def test_an_origin_that_cannot_be_read_asks_for_the_version_and_says_so(told: str) -> None:
-    found = install.perfgate_requirement("1.2.3", told)
-    assert found.value == RELEASED
-    assert [f"which ask an index for {RELEASED}." in remark for remark in found.remarks] == [True]
 
 
 @pytest.mark.parametrize(

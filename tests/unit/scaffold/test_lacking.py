@@ -46,6 +46,7 @@ VALUES: Mapping[str, str | Sequence[str]] = {
     "python": "3.12",
     "folder": ".",
     "branch_folder": "branch",
+    "lock_python": "3.12",
     "install": "i\n",
     "install_perfgate": "j\n",
 }

@@ -14,6 +14,8 @@ from perfgate.model.errors import ConfigInvalid, ScaffoldRefused, StoreFailed
 from perfgate.model.settings import Settings
 from perfgate.scaffold import writing
 from perfgate.scaffold.facts import Facts
+from perfgate.scaffold.lock import Wanted
+from perfgate.scaffold.origin import Origin
 from perfgate.scaffold.plan import Planned, State, plan
 from perfgate.scaffold.templates import EXAMPLE, seal_of
 from perfgate.scaffold.writing import to_write, write
@@ -47,6 +49,8 @@ def facts_of(top: Path, folder: str = ".", **changes: object) -> Facts:
         python="3.12",
         install="install\n",
         install_perfgate="install perfgate\n",
+        origin=Origin(url=None, why_not="nothing is"),
+        lock=Wanted(python="3.12", requirements=(), origin=None),
         remarks=(),
         version="1.2.3",
     )

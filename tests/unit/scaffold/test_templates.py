@@ -120,7 +120,7 @@ def test_github_evaluates_nothing_in_a_value() -> None:
 @pytest.mark.parametrize("name", templates.WORKFLOWS)
 def test_every_place_of_a_template_is_a_whole_value(name: str) -> None:
     text = templates.template(name)
-    values = {"branches": ["b"], "gpus": ["r"], "python": "p", "folder": "f", "branch_folder": "g"}
+    values = {"branches": ["b"], "gpus": ["r"], "python": "p", "folder": "f", "branch_folder": "g", "lock_python": "3.1"}
     filled = templates.filled(text, {**values, "install": "i\nj\n", "install_perfgate": "k\nl\n"})
     assert ("__" in text) is (name != "perfgate-approved.yml")
     assert "__" not in filled
@@ -155,7 +155,7 @@ def ours(name: str) -> dict[str, Any]:
 
 def theirs(name: str) -> dict[str, Any]:
     values = {"branches": ["main"], "gpus": ["gpu"], "python": "3.12", "folder": "."}
-    more = {"branch_folder": "branch", "install": "i\n", "install_perfgate": "j\n"}
+    more = {"branch_folder": "branch", "lock_python": "3.11", "install": "i\n", "install_perfgate": "j\n"}
     return read(templates.filled(templates.template(name), {**values, **more}))
 
 
@@ -179,13 +179,14 @@ def test_their_gates_are_a_matrix_of_one_that_is_made_larger_by_its_lines(name: 
     assert gate["runs-on"] == ["self-hosted", "${{ matrix.gpu }}"]
     matrix = gate["strategy"]["matrix"]
     assert matrix == {"gpu": ["gpu"], **({"shard": ["1"], "shards": ["1"]} if name == "perfgate-gate.yml" else {})}
-    assert matrix.keys() == model["strategy"]["matrix"].keys()
+    assert {*matrix, "include"} == model["strategy"]["matrix"].keys()
     assert gate["strategy"]["fail-fast"] == "false"
     (given,), (meant,) = (
         [step["with"] for step in job["steps"] if step.get("uses") == "./.github/actions/perfgate"]
         for job in (gate, model)
     )
     assert {**meant, "working-directory": "."} == given
+    assert given["machine"] == "${{ matrix.machine }}"
 
 
 def test_their_verdict_is_made_and_published_as_ours_is() -> None:
