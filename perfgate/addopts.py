@@ -6,6 +6,7 @@ Light by design: a worker imports it.
 from __future__ import annotations
 
 import argparse
+import re
 import shlex
 import tomllib
 from collections.abc import Sequence
@@ -62,6 +63,19 @@ def starting_options(words: Sequence[str], *, folder: Path) -> tuple[str, ...]:
     options += [] if told.import_mode is None else [f"--import-mode={told.import_mode}"]
     options += [] if told.confcutdir is None else [f"--confcutdir={(folder / told.confcutdir).resolve()}"]
     return (*options, *(word for plugin in told.plugins for word in ("-p", plugin)))
+
+
+def distribution_of(words: Sequence[str]) -> str | None:
+    """Return the last of some words by which pytest-xdist distributes tests, with its value; None where none does."""
+    told = None
+    for word, value in pairwise([*words, ""]):
+        if found := _DISTRIBUTES.fullmatch(word):
+            number = found["joined"] or value
+            told = None if number == "0" else f"{found['option']} {number}".rstrip()
+    return told
+
+
+_DISTRIBUTES = re.compile(r"(?P<option>-n|--numprocesses)=?(?P<joined>(?<==).*|(?<=-n)\w+)?")
 
 
 def _is_known(word: str) -> bool:

@@ -109,6 +109,7 @@ def examine(
     env: Mapping[str, str],
     kept: Path,
     orphans: Sequence[str] | PerfgateError = (),
+    others: Sequence[Finding] = (),
     locks: Path | None = None,
     library: NvmlLibrary = NVML,
     python: str = sys.executable,
@@ -122,6 +123,7 @@ def examine(
         kept: the folder of kept results; need not exist.
         orphans: baselines whose workload is no longer there, as paths relative to the root; what keeps that from being
             known, where something does.
+        others: what was found beside that, told last.
         locks: the lock folder; by default this machine's.
         library: NVML.
         python: the interpreter that workloads run in.
@@ -140,7 +142,7 @@ def examine(
     found.append(check_repository(root, env=env, baselines=settings.baselines))
     found.append(check_workloads(root, settings.workloads))
     found.append(check_orphans(orphans))
-    return tuple(found)
+    return (*found, *others)
 
 
 def check_gpu(env: Mapping[str, str], *, library: NvmlLibrary = NVML) -> tuple[Finding, tuple[Gpu, ...]]:
@@ -386,6 +388,32 @@ def check_orphans(orphans: Sequence[str] | PerfgateError) -> Finding:
         fact=f"{len(orphans)} without a workload: {named}",
         advice=f"Bring the workload back under its name or, if it is gone for good: git rm {named}",
     )
+
+
+def check_distribution(told: str | None) -> tuple[Finding, ...]:
+    """Say that a standing option of pytest-xdist is none of a gate's."""
+    if told is None:
+        return ()
+    fact = f"pytest is told to distribute its tests ({told}). A gate does not: it measures one workload after another"
+    return (Finding(check="pytest-xdist", ok=None, fact=fact),)
+
+
+def check_workflows(faults: Sequence[str], *, written: bool, asked_for: str | None) -> tuple[Finding, ...]:
+    """Say whether runners can install perfgate.
+
+    Args:
+        faults: what is wrong with the install steps of the workflows, a clause each.
+        written: whether there are workflows.
+        asked_for: where no runner reaches what is installed here, how to name what it reaches.
+    """
+    check = "workflows"
+    if faults:
+        more = f" (and {len(faults) - 1} more)" if faults[1:] else ""
+        advice = asked_for or "Write them anew: perfgate init --force"
+        return (Finding(check=check, ok=False, fact=f"{faults[0]}{more}", advice=advice),)
+    if written:
+        return (Finding(check=check, ok=True, fact="runners can install perfgate"),)
+    return () if asked_for is None else (Finding(check=check, ok=None, fact="none yet", advice=asked_for),)
 
 
 def _no_capture(tool: NsysTool, outcome: ProfileOutcome) -> Finding:

@@ -46,7 +46,7 @@ def init(*, check: bool, force: bool, no_github: bool, install_from: str | None,
         raise click.UsageError("--no-github leaves the workflows alone, of which --install-from and --renew-lock are.")
     facts = find_facts(
         Path.cwd(),
-        tool=_tool(),
+        tool=this_perfgate(),
         github=not no_github,
         env=os.environ,
         install_from=install_from,
@@ -67,7 +67,7 @@ def init(*, check: bool, force: bool, no_github: bool, install_from: str | None,
     click.echo(printable(init_text(facts, files, writing)), nl=False)
 
 
-def _tool() -> Tool:
+def this_perfgate() -> Tool:
     """The perfgate that runs."""
     direct_url: str | None = "{}"
     requires: list[str] = []

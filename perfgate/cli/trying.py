@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from pathlib import Path
 
 import click
 
+from perfgate.addopts import addopts_of, distribution_of
 from perfgate.cli.arguments import PATH
 from perfgate.cli.common import screen
+from perfgate.cli.starting import this_perfgate
 from perfgate.demo.replay import play
-from perfgate.doctor import examine
+from perfgate.doctor import Finding, check_distribution, check_workflows, examine
 from perfgate.machine import read_machine
 from perfgate.model.errors import (
     EXIT_OPEN,
     EXIT_SHUT,
     BaselineUnreadable,
     ConfigInvalid,
+    PerfgateError,
 )
 from perfgate.model.settings import Settings
 from perfgate.nsys.tool import find_nsys
 from perfgate.plugin.listing import Collected, collect
 from perfgate.render.findings import findings_text
+from perfgate.scaffold.facts import find_facts
+from perfgate.scaffold.origin import asked_for
+from perfgate.scaffold.plan import installing_faults
 from perfgate.selftest.play import Runner
 from perfgate.selftest.play import play as play_selftest
 from perfgate.settings import find_root, load_settings
@@ -35,26 +42,57 @@ def doctor() -> None:
     root = find_root(Path.cwd())
     settings = load_settings(root, {})
     width, colour = screen()
+    collected: Collected | None = None
     orphans: list[str] | ConfigInvalid
     try:
-        orphans = _orphans(root, settings)
+        collected = collect(root) if (root / settings.workloads).is_dir() else Collected()
+        orphans = _orphans(root, settings, collected)
     except ConfigInvalid as uncollected:
         orphans = uncollected
-    findings = examine(root=root, settings=settings, env=os.environ, kept=root / ".perfgate", orphans=orphans)
+    findings = examine(
+        root=root,
+        settings=settings,
+        env=os.environ,
+        kept=root / ".perfgate",
+        orphans=orphans,
+        others=(*_distribution(collected), *_workflows(root)),
+    )
     told = [(f.check, f.ok, f.fact, f.advice) for f in findings]
     click.echo(findings_text(told, width=width, colour=colour), nl=False)
     sys.exit(EXIT_SHUT if any(ok is False for _, ok, _, _ in told) else EXIT_OPEN)
 
 
-def _orphans(root: Path, settings: Settings) -> list[str]:
+def _distribution(collected: Collected | None) -> tuple[Finding, ...]:
+    """Whether a standing option asks pytest-xdist to distribute."""
+    if collected is None:
+        return ()
+    words = [*addopts_of(collected.configuration), *shlex.split(os.environ.get("PYTEST_ADDOPTS", ""))]
+    return check_distribution(distribution_of(words))
+
+
+def _workflows(root: Path) -> tuple[Finding, ...]:
+    """How runners get perfgate."""
+    top = next((folder for folder in (root, *root.parents) if (folder / ".git").exists()), None)
+    if top is None:
+        return ()
+    try:
+        faults = installing_faults(top)
+        facts = find_facts(root, tool=this_perfgate(), github=True, env=os.environ)
+    except PerfgateError as unknown:
+        return (Finding(check="workflows", ok=None, fact=unknown.fact, advice=unknown.next_step),)
+    unknown_origin = facts.origin.url is None
+    return check_workflows(
+        faults or (), written=faults is not None, asked_for=asked_for(facts.origin.why_not) if unknown_origin else None
+    )
+
+
+def _orphans(root: Path, settings: Settings, collected: Collected) -> list[str]:
     """Files of baselines without a workload.
 
     Raises:
-        ConfigInvalid: the workloads cannot be collected, or not all of them, so that nobody knows which are gone; or
-            a baseline cannot be read.
+        ConfigInvalid: not all workloads can be collected, so that nobody knows which are gone; or a baseline cannot be
+            read.
     """
-    there = (root / settings.workloads).is_dir()
-    collected = collect(root) if there else Collected()
     known = {workload.id for workload in collected.workloads}
     listed = Store(root, settings.baselines).baselines.listed(at_home=True)
     orphans = sorted(os.path.relpath(one.path, root) for one in listed if one.workload not in known)

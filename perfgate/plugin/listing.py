@@ -26,6 +26,8 @@ class Collected:
     """What the pytest of a worker would share with the gate's."""
     skipped_files: Mapping[str, str] = field(default_factory=dict)
     """Files that skipped themselves, and why: nobody knows which workloads they hold."""
+    configuration: Path | None = None
+    """The file in which pytest has found its configuration."""
 
 
 class _Listener:
@@ -39,7 +41,10 @@ class _Listener:
         expected = session.config.stash.get(EXPECTED, ())
         skipped = session.config.stash.get(SKIPPED_FILES, {})
         self.collected = Collected(
-            workloads=expected, worker_options=worker_options(session.config), skipped_files=skipped
+            workloads=expected,
+            worker_options=worker_options(session.config),
+            skipped_files=skipped,
+            configuration=session.config.inipath,
         )
 
 

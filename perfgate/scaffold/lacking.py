@@ -41,6 +41,15 @@ def lacking(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(told))
 
 
+def installing(text: str) -> tuple[str, ...]:
+    """Return what is wrong with how a workflow installs perfgate, a clause each."""
+    try:
+        document = _mapping(yaml.load(text, Loader=yaml.BaseLoader))
+    except (yaml.YAMLError, RecursionError):
+        return ()
+    return tuple(dict.fromkeys(_of_installations(document)))
+
+
 def gated_folders(text: str) -> frozenset[str]:
     """Return the projects that a workflow gates: what the action's working-directory is, `.` by default."""
     try:
@@ -71,6 +80,7 @@ def _of_workflow(document: Mapping[str, object]) -> Iterator[str]:
         yield "no `permissions: {}` at the top: jobs that name none get the repository's default token"
     yield from _of_artifacts(triggers, jobs)
     yield from _of_labels(document, jobs)
+    yield from _of_installations(document)
     for name, job in jobs.items():
         subject = f"job {name}"
         if "uses" not in job and "timeout-minutes" not in job:
@@ -84,11 +94,8 @@ def _of_workflow(document: Mapping[str, object]) -> Iterator[str]:
                 yield f"{subject}: runs the code of forks without the label {APPROVAL}"
             if "pull_request_target" in triggers:
                 yield f"{subject}: pull_request_target on a runner of your own"
-        may_write = _may_write(job.get("permissions", document.get("permissions")))
         for step_name, step in _steps(job):
             yield from (f"{subject}, {told}" for told in _of_step(step_name, step))
-            told = _of_installation(str(step.get("run", "")), may_write=may_write)
-            yield from (f"{subject}, {step_name}: {one}" for one in told)
             if not str(step.get("uses", "")).startswith("actions/checkout@"):
                 continue
             given = _mapping(step.get("with"))
@@ -145,6 +152,15 @@ def _of_step(name: str, step: Mapping[str, object]) -> Iterator[str]:
     for expression in _EXPRESSION.findall(str(step.get("run", ""))):
         if not _HARMLESS.fullmatch(expression):
             yield f"{name}: the expression{expression.rstrip()} is in its script; hand it over by env"
+
+
+def _of_installations(document: Mapping[str, object]) -> Iterator[str]:
+    for name, told in _mapping(document.get("jobs")).items():
+        job = _mapping(told)
+        may_write = _may_write(job.get("permissions", document.get("permissions")))
+        for step_name, step in _steps(job):
+            faults = _of_installation(str(step.get("run", "")), may_write=may_write)
+            yield from (f"job {name}, {step_name}: {fault}" for fault in faults)
 
 
 def _of_installation(script: str, *, may_write: bool) -> Iterator[str]:

@@ -15,7 +15,7 @@ from perfgate.model.errors import ScaffoldRefused
 from perfgate.scaffold import lock as locking
 from perfgate.scaffold import table, templates
 from perfgate.scaffold.facts import PYPROJECT, Facts
-from perfgate.scaffold.lacking import gated_folders, lacking
+from perfgate.scaffold.lacking import gated_folders, installing, lacking
 from perfgate.workload import holds_workloads, workload_files
 
 GPU: Final = "gpu"
@@ -127,6 +127,14 @@ def plan_lock(facts: Facts, *, resolve: bool, renew: bool) -> Planned:
     if there is not None and not is_current:
         lacks = (*lacks, "it is not of what this perfgate needs. Resolve it anew: perfgate init --renew-lock")
     return replace(planned, lacks=lacks)
+
+
+def installing_faults(top: Path) -> tuple[str, ...] | None:
+    """Return what is wrong with how the workflows below a repository's top install perfgate; None without any."""
+    files = [top / ".github" / "workflows" / name for name in templates.WORKFLOWS]
+    there = {file.name: text for file in files if file.is_file() and (text := _read(file)) is not None}
+    faults = [f"{name}, {fault}" for name, text in there.items() for fault in installing(text)]
+    return tuple(faults) if there else None
 
 
 def _settings(facts: Facts) -> Planned:

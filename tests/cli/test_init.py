@@ -63,7 +63,7 @@ def empty(project: Project, tmp_path: Path) -> Project:
     (tmp_path / "home").mkdir()
     project.patch.setenv("HOME", str(tmp_path / "home"))
     project.patch.setenv("GIT_CONFIG_NOSYSTEM", "1")
-    project.patch.setattr(starting, "_tool", lambda: TOOL)
+    project.patch.setattr(starting, "this_perfgate", lambda: TOOL)
     project.patch.setattr(lock, "_resolved", lambda _: iter((LOCKED,)))
     return project
 
@@ -213,9 +213,9 @@ def test_a_foreign_workflow_of_that_name_is_shown_and_left(repository: Project) 
 
 
 def test_check_says_what_is_there_what_is_missing_and_what_is_lacking(repository: Project) -> None:
-    repository.patch.setattr(starting, "_tool", lambda: replace(TOOL, version="1.0.0"))
+    repository.patch.setattr(starting, "this_perfgate", lambda: replace(TOOL, version="1.0.0"))
     repository.perfgate("init")
-    repository.patch.setattr(starting, "_tool", lambda: TOOL)
+    repository.patch.setattr(starting, "this_perfgate", lambda: TOOL)
     gate = repository.root / GITHUB[1]
     text = gate.read_text(encoding="utf-8")
     for old, new in (
@@ -268,7 +268,7 @@ def test_check_lets_an_edit_be_that_takes_nothing_away(repository: Project) -> N
     repository.perfgate("init")
     gate = repository.root / GITHUB[1]
     gate.write_text(gate.read_text(encoding="utf-8").replace("minutes: 90", "minutes: 30"), encoding="utf-8")
-    repository.patch.setattr(starting, "_tool", lambda: replace(TOOL, python=(3, 13)))
+    repository.patch.setattr(starting, "this_perfgate", lambda: replace(TOOL, python=(3, 13)))
     seen = repository.perfgate("init", "--check")
     assert seen.status == 0
     assert rows(seen)[3] == "  edited             .github/workflows/perfgate-gate.yml: edited by hand"
@@ -278,9 +278,9 @@ def test_check_lets_an_edit_be_that_takes_nothing_away(repository: Project) -> N
 
 
 def test_check_says_of_newer_files_that_they_are(repository: Project) -> None:
-    repository.patch.setattr(starting, "_tool", lambda: replace(TOOL, version="2.0"))
+    repository.patch.setattr(starting, "this_perfgate", lambda: replace(TOOL, version="2.0"))
     repository.perfgate("init")
-    repository.patch.setattr(starting, "_tool", lambda: TOOL)
+    repository.patch.setattr(starting, "this_perfgate", lambda: TOOL)
     seen = repository.perfgate("init", "--check")
     assert seen.status == 0
     assert rows(seen)[2] == "  newer       .github/workflows/perfgate.yml: of perfgate 2.0, not edited since"

@@ -120,7 +120,14 @@ def test_github_evaluates_nothing_in_a_value() -> None:
 @pytest.mark.parametrize("name", templates.WORKFLOWS)
 def test_every_place_of_a_template_is_a_whole_value(name: str) -> None:
     text = templates.template(name)
-    values = {"branches": ["b"], "gpus": ["r"], "python": "p", "folder": "f", "branch_folder": "g", "lock_python": "3.1"}
+    values = {
+        "branches": ["b"],
+        "gpus": ["r"],
+        "python": "p",
+        "folder": "f",
+        "branch_folder": "g",
+        "lock_python": "3.1",
+    }
     filled = templates.filled(text, {**values, "install": "i\nj\n", "install_perfgate": "k\nl\n"})
     assert ("__" in text) is (name != "perfgate-approved.yml")
     assert "__" not in filled

@@ -1,0 +1,97 @@
+"""What `perfgate doctor` says of a runner that could not install perfgate, and of standing options of pytest-xdist."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from support.project import Project, Seen
+
+from perfgate.cli import starting, trying
+from perfgate.scaffold import lock
+from perfgate.scaffold.facts import Tool
+
+pytestmark = pytest.mark.behaviour
+
+COMMIT = "5" * 40
+FOLDER = Tool(
+    version="1.2.3",
+    direct_url='{"url": "file:///home/ada/perfgate", "dir_info": {}}',
+    python=(3, 12),
+    has_torch=True,
+    requires=("click>=8.1",),
+)
+
+
+@pytest.fixture
+def repository(project: Project, tmp_path: Path) -> Project:
+    """A repository, in which perfgate was installed from a folder."""
+    (tmp_path / "home").mkdir()
+    project.patch.setenv("HOME", str(tmp_path / "home"))
+    project.patch.setattr(lock, "_resolved", lambda _: iter((f"click==8.1.8 --hash=sha256:{'b' * 64}",)))
+    subprocess.run(["git", "init", "--quiet", "--initial-branch=main"], cwd=project.root, check=True)
+    installed(project, FOLDER)
+    return project
+
+
+def installed(project: Project, tool: Tool) -> None:
+    project.patch.setattr(starting, "this_perfgate", lambda: tool)
+    project.patch.setattr(trying, "this_perfgate", lambda: tool)
+
+
+def told(seen: Seen, check: str) -> tuple[str, str] | None:
+    """The word of a check, and what is said of it."""
+    blocks = seen.out.split("\n\n")[0].splitlines()
+    for at, line in enumerate(blocks):
+        if line[6:].strip() == check:
+            more = blocks[at + 1 :]
+            end = next((n for n, one in enumerate(more) if not one.startswith("      ")), len(more))
+            return line[:4].strip(), " ".join(one.strip() for one in more[:end])
+    return None
+
+
+def test_doctor_says_whether_a_runner_can_install_perfgate(repository: Project) -> None:
+    before = told(repository.perfgate("doctor", columns=120), "workflows")
+    assert before is not None
+    assert (before[0], "--install-from" in before[1]) == ("note", True)
+    assert repository.perfgate("init").status == 0
+    failing = told(repository.perfgate("doctor", columns=120), "workflows")
+    assert failing is not None
+    assert (failing[0], "--install-from" in failing[1]) == ("FAIL", True)
+    url = f"git+https://git.example.org/perfgate.git@{COMMIT}"
+    assert repository.perfgate("init", "--force", "--install-from", url).status == 0
+    well = told(repository.perfgate("doctor", columns=120), "workflows")
+    assert well is not None
+    assert well[0] == "ok"
+    gate = repository.root / ".github/workflows/perfgate-gate.yml"
+    text = gate.read_text(encoding="utf-8")
+    gate.write_text(text.replace(f"perfgate[github] @ {url}", "perfgate[github]==0.1.0"), encoding="utf-8")
+    by_name = told(repository.perfgate("doctor", columns=120), "workflows")
+    assert by_name is not None
+    assert by_name[0] == "FAIL"
+
+
+@pytest.mark.parametrize(
+    ("addopts", "names"),
+    [
+        ("-n auto", True),
+        ("-nauto", True),
+        ("--numprocesses=4", True),
+        ("--numprocesses 4", True),
+        ("-ra -n 2", True),
+        ("-n 0", False),
+        ("-ra", False),
+        ("", False),
+    ],
+)
+def test_doctor_names_an_option_that_distributes(repository: Project, addopts: str, names: bool) -> None:
+    pytest.importorskip("xdist")
+    repository.patch.setattr("perfgate.cli.trying.examine", lambda *, others, **_: others)
+    repository.write("pyproject.toml", f'[tool.perfgate]\n[tool.pytest.ini_options]\naddopts = "{addopts}"\n')
+    seen = repository.perfgate("doctor", columns=120)
+    assert (told(seen, "pytest-xdist") is not None) is names
+    repository.write("pyproject.toml", "[tool.perfgate]\n[tool.pytest.ini_options]\n")
+    repository.patch.setenv("PYTEST_ADDOPTS", addopts)
+    seen = repository.perfgate("doctor", columns=120)
+    assert (told(seen, "pytest-xdist") is not None) is names
