@@ -27,6 +27,13 @@ Runner = Callable[..., Machine]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
+LOCKED = [
+    "pip install -q --require-hashes -r .github/perfgate-lock.txt",
+    "pip install -q --no-deps --no-build-isolation .",
+]
+"""What is asked of pip for perfgate alone."""
+
+
 @pytest.fixture
 def hub() -> Iterator[GitHub]:
     """A GitHub with one repository, octo/loops."""
@@ -93,8 +100,8 @@ def passed(machine: Machine, inputs: Mapping[str, str]) -> dict[str, str]:
         for name, told in load(WORKFLOWS / "perfgate-gate.yml")["on"]["workflow_call"]["inputs"].items()
     }
     given = job("perfgate", "perfgate")["with"]
-    assert given.keys() == defaults.keys()
-    return {name: filled(value, contexts(machine, inputs=inputs)) for name, value in given.items()}
+    assert given.keys() <= defaults.keys()
+    return defaults | {name: filled(value, contexts(machine, inputs=inputs)) for name, value in given.items()}
 
 
 def packed(paths: list[Path]) -> dict[str, bytes]:
@@ -157,7 +164,7 @@ def test_shards_are_merged_into_one_verdict(runner: Runner, gates: Gates, what: 
     names = {f"{kind}perfgate-h200-{shard}" for kind in ("", "kept-") for shard in (1, 2)}
     assert set(artifacts) == names
 
-    assert installed(machine, "perfgate-gate", "verdict") == ["pip install -q ."]
+    assert installed(machine, "perfgate-gate", "verdict") == LOCKED
     downloaded(artifacts, "perfgate-", machine.temp / "gates")
     done = merged(machine, 2)
     assert done.status == status, done.log
@@ -223,16 +230,16 @@ def judged(machine: Machine, *, result: str, gates: str) -> tuple[str, str, list
     known = contexts(machine, needs={"gate": {"result": result, "outputs": {"gates": gates}}}, steps={})
     state, log, published = "success", "", []
     for one in job("perfgate-gate", "verdict")["steps"]:
-        outcome = "skipped"
+        outcome, outputs = "skipped", dict[str, str]()
         if condition(one.get("if", "success()"), known, state=state):
             outcome = "success"
             if "run" in one:
                 done = machine.run(one, known)
                 log += done.log
-                outcome = "success" if done.status == 0 else "failure"
+                outcome, outputs = "success" if done.status == 0 else "failure", dict(done.outputs)
             elif one["uses"].startswith("actions/upload-artifact@"):
                 published.append(one["with"]["name"])
-        known["steps"][one.get("id", "")] = {"outcome": outcome}
+        known["steps"][one.get("id", "")] = {"outcome": outcome, "outputs": outputs}
         state = "failure" if outcome == "failure" else state
     return state, log, published
 
@@ -329,7 +336,7 @@ def test_a_new_workload_is_gated_commented_on_and_blessed(runner: Runner, hub: G
         hub.artifact(run, name, content)
 
     # The comment, by the workflow that has the token.
-    assert installed(machine, "perfgate-comment", "comment") == ["pip install -q .[github]"]
+    assert installed(machine, "perfgate-comment", "comment") == LOCKED
     machine.env |= hub.env_of("workflow_run", finished(run, sha), tmp_path)
     done = machine.run(step("perfgate-comment", "comment", "Comment on the pull request"), contexts(machine))
     assert done.status == 0, done.log
@@ -341,7 +348,10 @@ def test_a_new_workload_is_gated_commented_on_and_blessed(runner: Runner, hub: G
     branch = machine.workspace / "branch"
     subprocess.run(["git", "clone", "-q", "-b", "unblessed", str(machine.workspace), str(branch)], check=True)
     (branch / "workloads" / "conftest.py").unlink(missing_ok=True)
-    assert installed(machine, "perfgate-bless", "bless") == ["pip install -q ./trusted[github]"]
+    assert installed(machine, "perfgate-bless", "bless") == [
+        "pip install -q --require-hashes -r trusted/.github/perfgate-lock.txt",
+        "pip install -q --no-deps --no-build-isolation ./trusted",
+    ]
     inputs = {"workload": "mlp", "reason": "first H200 baseline; `touch x` $(touch y)", "accept-regression": False}
     event = {"inputs": inputs, "repository": {"full_name": hub.repository, "default_branch": "main"}}
     machine.env |= hub.env_of(
@@ -408,7 +418,7 @@ def test_a_scheduled_gate_adds_its_occasion_by_pull_request(runner: Runner, hub:
     run = hub.run(head_sha=sha, head_branch="main", workflow="perfgate-occasions.yml", event="schedule")
     event = {"schedule": "17 3 * * 1,4", "repository": {"full_name": hub.repository, "default_branch": "main"}}
     machine.env |= hub.env_of("schedule", event, tmp_path, GITHUB_SHA=sha, GITHUB_RUN_ID=str(run))
-    assert installed(machine, "perfgate-occasions", "occasions") == ["pip install -q .[github]"]
+    assert installed(machine, "perfgate-occasions", "occasions") == LOCKED
     machine.summary.unlink(missing_ok=True)
     title = "Add an occasion to each baseline, by pull request"
     done = machine.run(step("perfgate-occasions", "occasions", title), contexts(machine))
