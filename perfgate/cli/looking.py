@@ -54,7 +54,7 @@ from perfgate.render.history import BLOCKS, history_json, history_text
 from perfgate.render.html import page_html
 from perfgate.render.kernels import kernels_text
 from perfgate.render.measurement import measurement_text
-from perfgate.render.page import Column, Page, Row, inert
+from perfgate.render.page import Column, Page, Row, inert, inert_line
 from perfgate.render.records import baseline_text, comparison_text
 from perfgate.render.samples import sample_text
 from perfgate.running import Bench, end_killed_gates
@@ -300,7 +300,7 @@ def _probed(here: Project, name: str, a: Subject, b: Subject, *, most: int, full
 
 
 def _say(line: str) -> None:
-    click.echo(f"perfgate: {printable(line)}", err=True)
+    click.echo(f"perfgate: {printable(inert_line(line))}", err=True)
 
 
 def _print(text: str) -> None:

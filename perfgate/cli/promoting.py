@@ -13,10 +13,12 @@ import click
 from perfgate import blessing, git
 from perfgate.cli.arguments import workload_name
 from perfgate.cli.common import Project, latest, project, screen
+from perfgate.cli.complaint import complaint
 from perfgate.model.baseline import Baseline, Result
 from perfgate.model.errors import BlessRefused, ConfigInvalid, PerfgateError, ResultMissing, ResultUnreadable
 from perfgate.model.metric import Metric
 from perfgate.plugin.listing import collected_workloads
+from perfgate.render.page import inert, inert_line
 from perfgate.render.records import bless_text, occasion_text
 from perfgate.running import code_now
 from perfgate.store import Store
@@ -143,7 +145,7 @@ def _still_there(store: Store, gone: _Gone) -> tuple[str, ...]:
     for name in store.results.workloads():
         with suppress(ResultUnreadable):  # to be told as a refusal
             if (why := gone.why(latest(store, name).result)) is not None:
-                click.echo(f"{name}: left out, the workload is gone: {why}")
+                click.echo(f"{inert(name)}: left out, the workload is gone: {inert_line(why)}")
                 continue
         names.append(name)
     return tuple(names)
@@ -164,8 +166,8 @@ def _all_or_nothing(
             refusals.append(refused)
     if refusals and len(names) > 1:
         for refusal in refusals[:-1]:
-            click.echo(f"perfgate: {refusal}", err=True)
-        others = f", although {', '.join(able)} could be" if able else ""
+            click.echo(complaint(refusal), err=True)
+        others = f", although {', '.join(map(inert, able))} could be" if able else ""
         told = "Name what is to be blessed." if able else ""
         click.echo(f"Nothing is blessed{others}: all at once are, or none. {told}".rstrip(), err=True)
     if refusals:

@@ -13,6 +13,7 @@ import click
 from perfgate import calibration, git
 from perfgate.cli.arguments import workload_name
 from perfgate.cli.common import Project, kept_results, project, screen
+from perfgate.cli.complaint import complaint
 from perfgate.judge.stages import STORED_PLAN
 from perfgate.machine import read_machine
 from perfgate.model.baseline import Baseline
@@ -66,7 +67,7 @@ def calibrate(workloads: tuple[str, ...], *, runs: int | None, kept: bool) -> No
         except PerfgateError as refused:
             refusals.append(refused)
     for refusal in refusals[:-1]:
-        click.echo(f"perfgate: {refusal}", err=True)
+        click.echo(complaint(refusal), err=True)
     if refusals:
         raise refusals[-1]
     click.echo("Commit the baselines in a commit of their own.")

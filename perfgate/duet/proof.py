@@ -56,7 +56,7 @@ class Witness:
 def read_witnesses(folder: Path) -> tuple[Witness, ...]:
     """Read the accounts that the processes of a run left in a folder; half of one is none."""
     found = []
-    for file in sorted(folder.glob("*.json")):
+    for file in sorted(file for file in folder.glob("*.json") if file.is_file()):
         with suppress(OSError, ValueError, TypeError, KeyError):
             told = json.loads(file.read_text(encoding="utf-8"))
             found.append(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import getpass
 import json
@@ -19,6 +20,7 @@ from typing import Final
 
 from perfgate.model.errors import GpuTaken, StoreFailed
 from perfgate.model.machine import Gpu
+from perfgate.model.spelling import inert
 
 VARIABLE: Final = "PERFGATE_LOCKS"
 """Environment variable that names another folder than /tmp, for gates that share a GPU and no /tmp: containers."""
@@ -62,8 +64,9 @@ class Holder:
     user: str
 
     def __str__(self) -> str:
-        what = f" for {self.workload}" if self.workload else ""
-        return f"process {self.pid} of {self.user}{what} since {self.since}"
+        """What another user wrote, as a message may quote it."""
+        what = f" for {inert(self.workload)}" if self.workload else ""
+        return f"process {inert(str(self.pid))} of {inert(self.user)}{what} since {inert(self.since)}"
 
 
 @contextmanager
@@ -131,7 +134,8 @@ def _open(path: Path) -> int:
     First without O_CREAT: in a sticky folder, Linux refuses O_CREAT on another user's file even if it is there
     (fs.protected_regular). A file that may only be read can still be locked.
     """
-    flags = os.O_NOFOLLOW | os.O_CLOEXEC
+    # A pipe whose other end nobody has open would be waited for without end, and a terminal become this process's.
+    flags = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
     try:
         with suppress(FileNotFoundError):
             return _open_existing(path, flags)
@@ -146,10 +150,22 @@ def _open(path: Path) -> int:
 
 
 def _open_existing(path: Path, flags: int) -> int:
+    _refuse_other_kinds(path.lstat())  # to open a device may already do something
     try:
-        return os.open(path, os.O_RDWR | flags)
+        descriptor = os.open(path, os.O_RDWR | flags)
     except PermissionError:
-        return os.open(path, os.O_RDONLY | flags)
+        descriptor = os.open(path, os.O_RDONLY | flags)
+    try:
+        _refuse_other_kinds(os.fstat(descriptor))
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _refuse_other_kinds(found: os.stat_result) -> None:
+    if not stat.S_ISREG(found.st_mode):
+        raise OSError(errno.EINVAL, "It is no plain file")
 
 
 def _take(descriptor: int, name: str, *, deadline: float, timeout_s: float, tell: Callable[[str], None]) -> None:
@@ -201,7 +217,7 @@ def _read_holder(descriptor: int) -> Holder | None:
             workload=str(found["workload"]),
             user=str(found["user"]),
         )
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None  # just taken and not yet written, or written by hand
 
 

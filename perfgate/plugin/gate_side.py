@@ -30,9 +30,11 @@ from perfgate.plugin.handed_on import environment_before, given_starting_options
 from perfgate.plugin.items import CommandCollector, CommandItem, GatedModule, GateShut, Lines, ScriptFile, WorkloadItem
 from perfgate.plugin.outputs import Outputs
 from perfgate.plugin.progress import Progress
+from perfgate.plugin.refusals import usage_error
 from perfgate.plugin.sharding import label_of, refuse_empty, shard_of
 from perfgate.plugin.telling import GATE, TELLING, Telling
 from perfgate.render.document import DocumentShard, GateDocument
+from perfgate.render.page import uncommanding
 from perfgate.render.text import skipped_text
 from perfgate.settings import budgets_of_options, find_root, load_settings, project_around, project_within
 from perfgate.workload import holds_command, holds_workloads, workload_files
@@ -84,13 +86,13 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     refuse_unreadable_root(config)
     refuse_expanded_root(config)
     if not config.pluginmanager.hasplugin("terminalreporter"):
-        raise pytest.UsageError("-p no:terminal: a gate tells its verdicts there. Leave it out; -q says least.")
+        raise usage_error("-p no:terminal: a gate tells its verdicts there. Leave it out; -q says least.")
     try:
         settings = load_settings(config.rootpath, options_of(config))
         refuse_part_of_a_project(config)
         refuse_whole_around_a_project(config)
     except PerfgateError as invalid:
-        raise pytest.UsageError(str(invalid)) from None
+        raise usage_error(str(invalid)) from None
     choose_arguments(config, config.rootpath / settings.workloads)
     config.stash[OUTPUTS] = Outputs.of(config)
     config.stash[SHARD] = shard_of(config)
@@ -152,7 +154,7 @@ def against_of(config: pytest.Config) -> Against | None:
     try:
         return Against(revision=revision, commit=git.resolve(config.rootpath, revision))
     except PerfgateError as missing:
-        raise pytest.UsageError(f"--perfgate-against: {missing}") from None
+        raise usage_error(f"--perfgate-against: {missing}") from None
 
 
 def refuse_distribution(config: pytest.Config) -> None:
@@ -165,12 +167,12 @@ def refuse_distribution(config: pytest.Config) -> None:
     if config.option.collectonly:
         return
     if workers or config.getoption("tx", None) or hasattr(config, "workerinput"):
-        raise pytest.UsageError(
+        raise usage_error(
             "--perfgate: pytest-xdist was asked to run workloads side by side. They would measure one another.\n"
             "Leave -n out, or pass -n 0."
         )
     if config.getoption("forked", None):
-        raise pytest.UsageError(
+        raise usage_error(
             "--perfgate: pytest-forked was asked to run each workload in a process of its own, with which its verdict "
             "would be lost.\nLeave --forked out: a gate starts a fresh process for each run anyway."
         )
@@ -194,7 +196,7 @@ def refuse_misled_root(config: pytest.Config) -> None:
     root = find_root(here)
     if misleading and config.rootpath != root:
         flag, value = misleading[0]
-        raise pytest.UsageError(
+        raise usage_error(
             f"{flag} {value}: pytest took {value} for a test file, looked for the project from there, and found "
             f"{config.rootpath} instead of {root}.\nJoin option and value: {flag}={value}"
         )
@@ -218,7 +220,7 @@ def refuse_part_of_a_project(config: pytest.Config) -> None:
         return
     by = "" if config.inipath is None else f" for its {config.inipath.name}"
     other = "" if config.inipath is None else f", or do without {config.inipath}"
-    raise pytest.UsageError(
+    raise usage_error(
         f"--perfgate: pytest takes {config.rootpath} for the project{by}. It is a folder of the project {around}, "
         f"whose settings and baselines are meant.\nStart in {around} with --rootdir=.{other}."
     )
@@ -240,7 +242,7 @@ def refuse_whole_around_a_project(config: pytest.Config) -> None:
         within = project_within(config.rootpath, place)
         if within is not None:
             by = "" if config.inipath is None else f" for its {config.inipath.name}"
-            raise pytest.UsageError(
+            raise usage_error(
                 f"--perfgate: pytest takes {config.rootpath} for the project{by}, and would not read the "
                 f"[tool.perfgate] of {within}.\nPut a [tool.pytest.ini_options] beside it, so that pytest, and "
                 "perfgate's commands, find the project there."
@@ -257,12 +259,12 @@ def refuse_unreadable_root(config: pytest.Config) -> None:
         str(config.rootpath).encode()
     except UnicodeEncodeError:
         if _is_utf8(os.fsencode(config.rootpath)):
-            raise pytest.UsageError(
+            raise usage_error(
                 f"--perfgate: Python reads file names as {sys.getfilesystemencoding()} here, and the path of this "
                 f"project is UTF-8: {str(config.rootpath)!a}.\n"
                 "Set PYTHONUTF8=1, or LC_ALL to a locale of UTF-8 such as C.UTF-8."
             ) from None
-        raise pytest.UsageError(
+        raise usage_error(
             f"--perfgate: the path of this project is no UTF-8: {str(config.rootpath)!a}.\n"
             "Move it to a folder whose path is."
         ) from None
@@ -276,7 +278,7 @@ def refuse_expanded_root(config: pytest.Config) -> None:
     """
     root = str(config.rootpath)
     if (expanded := os.path.expandvars(root)) != root:
-        raise pytest.UsageError(
+        raise usage_error(
             f"--perfgate: the path of this project is {root}, and pytest reads {expanded} where it is told it, as a "
             "variable of that name is set.\nMove it to a folder without a dollar sign, or unset the variable."
         )
@@ -321,7 +323,7 @@ def choose_arguments(config: pytest.Config, workloads: Path) -> None:
     if named:
         return
     if not workloads.is_dir():
-        raise pytest.UsageError(
+        raise usage_error(
             f"--perfgate: there is no folder {workloads}. Workloads are collected from there.\n"
             f"Make one with a workload in it, or set workloads in [tool.perfgate].{_other_root(config)}"
         )
@@ -482,7 +484,7 @@ def refuse_twins(expected: Sequence[Workload]) -> None:
     for workload in expected:
         twins = [other.source for other in expected if other.id == workload.id]
         if len(twins) > 1:
-            raise pytest.UsageError(
+            raise usage_error(
                 f"{workload.id}: {len(twins)} workloads bear this name ({', '.join(twins)}). "
                 "Baselines are kept by name, so it must be unique.\nRename all but one."
             )
@@ -607,7 +609,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, exitstatu
     told = config.stash[TELLING].summary(closing, hidden=hidden, why=why_ended(exitstatus, broken=broken))
     told = skipped_text(unmeasured(config), width=terminalreporter._tw.fullwidth) + told
     for line in told.splitlines():
-        terminalreporter.write_line(line)
+        terminalreporter.write_line(uncommanding(line))
 
 
 def unmeasured(config: pytest.Config) -> dict[str, str]:

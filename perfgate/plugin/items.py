@@ -21,6 +21,7 @@ from perfgate.plugin.collect import WorkloadModule, without_watch
 from perfgate.plugin.handed_on import compared_options
 from perfgate.plugin.parameters import parameters_of
 from perfgate.plugin.telling import GATE, TELLING
+from perfgate.render.page import inert_message, uncommanding
 from perfgate.settings import check_budgets, invalid_value
 from perfgate.workload import MARK, declaration_of
 from perfgate.workload_file import read_workload_file
@@ -76,7 +77,7 @@ class Lines(str):
     def toterminal(self, out: TerminalWriter) -> None:
         """Write it."""
         for line in self.split("\n"):
-            out.line(line)
+            out.line(uncommanding(line))
 
 
 class WorkloadItem(_Gated, pytest.Function):
@@ -99,12 +100,13 @@ class GatedModule(WorkloadModule):
             refuse_uncollectable(self.obj, source=self._source)
         except SystemExit as left:
             called = f"sys.exit({'' if left.code is None else repr(left.code)})"
-            raise self.CollectError(
+            told = (
                 f"{self._source}: {called} ended it as it was imported, as a file of workloads is before anything is "
                 'measured. Put what it runs under if __name__ == "__main__":, or keep it in another folder.'
-            ) from None
+            )
+            raise self.CollectError(inert_message(told)) from None
         except PerfgateError as invalid:
-            raise self.CollectError(str(invalid)) from None
+            raise self.CollectError(inert_message(str(invalid))) from None
         return [self._gated(item) for item in super().collect() if isinstance(item, pytest.Function)]
 
     def _gated(self, function: pytest.Function) -> WorkloadItem:
@@ -155,11 +157,13 @@ class GatedModule(WorkloadModule):
             )
             check_budgets(workload.budgets, subject=f"{subject}: budgets")
         except ValidationError as invalid:
-            raise self.CollectError(str(invalid_value(invalid.errors()[0], subject=subject))) from None
+            told = str(invalid_value(invalid.errors()[0], subject=subject))
+            raise self.CollectError(inert_message(told)) from None
         except ValueError as unknown:
-            raise self.CollectError(f"{subject}: budgets: {unknown}. Known are {', '.join(Metric)}.") from None
+            told = f"{subject}: budgets: {unknown}. Known are {', '.join(Metric)}."
+            raise self.CollectError(inert_message(told)) from None
         except PerfgateError as invalid:
-            raise self.CollectError(str(invalid)) from None
+            raise self.CollectError(inert_message(str(invalid))) from None
         return workload
 
 
@@ -180,7 +184,7 @@ class CommandCollector(pytest.File):
         try:
             workload = read_workload_file(self.path, root=self.config.rootpath, settings=gate.settings)
         except PerfgateError as invalid:
-            raise self.CollectError(str(invalid)) from None
+            raise self.CollectError(inert_message(str(invalid))) from None
         item: CommandItem = CommandItem.from_parent(self, name=workload.id)
         item.workload = workload
         return [item]

@@ -19,6 +19,7 @@ import pytest
 from perfgate.gate import Closing
 from perfgate.model.errors import PerfgateError, StoreFailed
 from perfgate.model.pagedata import PageData
+from perfgate.plugin.refusals import usage_error
 from perfgate.render.document import GateDocument, document_text
 from perfgate.render.html import page_data_text, page_html
 from perfgate.render.junit import gate_junit
@@ -75,7 +76,7 @@ class Outputs:
             form: config.getoption(f"perfgate_{form.replace('-', '_')}") for form in Form if form is not Form.JUNIT
         }
         if nameless := [form for form, file in given.items() if file == ""]:
-            raise pytest.UsageError(
+            raise usage_error(
                 f"--perfgate-{nameless[0]}: it names no file, as where a variable is empty. Give it one, or leave it "
                 "out."
             )
@@ -84,7 +85,7 @@ class Outputs:
         junit = config.getoption("xmlpath", None)
         refusal = found.refusal(pytests={} if not junit else {folder / junit: "pytest's --junit-xml"})
         if refusal:
-            raise pytest.UsageError(refusal)
+            raise usage_error(refusal)
         return found
 
     def refusal(self, pytests: Mapping[Path, str] = MappingProxyType({})) -> str:

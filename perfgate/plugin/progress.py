@@ -14,7 +14,7 @@ from perfgate.model.errors import NsysCrashed
 from perfgate.model.metric import Metric
 from perfgate.model.sample import Run
 from perfgate.render import numbers
-from perfgate.render.page import NARROWEST
+from perfgate.render.page import NARROWEST, inert, inert_line, inert_message
 
 SHOWN = (Metric.STEP_MS, Metric.KERNEL_MS, Metric.GAP_MS)
 
@@ -64,22 +64,25 @@ class Progress:
         self.say(f"{self._shown} {crash.fact}; once more")
 
     def say(self, line: str) -> None:
-        """Write one line."""
+        """Write one line, whatever it quotes."""
+        self._write(inert_line(line))
+
+    def _write(self, text: str) -> None:
         with self._suspend():
-            self._console.print(line, markup=False)
+            self._console.print(inert_message(text), markup=False)
 
     def plan(self, lines: Sequence[str]) -> None:
         """Tell what is to be spent, wrapped at the width."""
         for line in lines:
             told = textwrap.fill(
-                f"{self._shown}: {line}",
+                f"{self._shown}: {inert_line(line)}",
                 max(self._console.width, NARROWEST),
                 subsequent_indent=" " * 6,
                 break_on_hyphens=False,
                 break_long_words=False,
             )
-            self.say(told)
+            self._write(told)
 
     @property
     def _shown(self) -> str:
-        return "  " + self._workload
+        return f"  {inert(self._workload)}"

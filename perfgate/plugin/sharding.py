@@ -9,6 +9,7 @@ from typing import Final
 import pytest
 
 from perfgate.model.shard import Shard
+from perfgate.plugin.refusals import usage_error
 
 LONGEST_LABEL: Final = 100
 """Characters; it is shown beside every workload of a merged gate."""
@@ -27,7 +28,7 @@ def shard_of(config: pytest.Config) -> Shard | None:
         return None
     found = re.fullmatch(r"([0-9]{1,4})/([0-9]{1,4})", given)
     if found is None or not 1 <= int(found[1]) <= int(found[2]):
-        raise pytest.UsageError(
+        raise usage_error(
             f"--perfgate-shard: the value is {_shown(given)}. It should be I/N: the I-th, from 1, of N parts.\n"
             "Correct it."
         )
@@ -45,7 +46,7 @@ def label_of(config: pytest.Config) -> str:
         return ""
     label = str(given)
     if not label.strip() or not label.isprintable() or len(label) > LONGEST_LABEL:
-        raise pytest.UsageError(
+        raise usage_error(
             f"--perfgate-label: the value is {_shown(label)}. "
             f"It should be 1 to {LONGEST_LABEL} characters that can be seen.\nCorrect it."
         )
@@ -67,7 +68,7 @@ def refuse_empty(shard: Shard | None, workloads: Collection[str]) -> None:
         are, shards = f"are {len(workloads)} workloads", f"{len(workloads)} shards"
         if len(workloads) == 1:
             are, shards = "is 1 workload", "1 shard"
-        raise pytest.UsageError(
+        raise usage_error(
             f"--perfgate-shard: the value is '{shard}', and there {are}. Some shards would measure nothing.\n"
             f"Ask for {shards} at most."
         )

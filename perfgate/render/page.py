@@ -81,6 +81,11 @@ def inert_line(line: str) -> str:
     return f"{told[: LONGEST_PROSE - tail - 3]}...{told[-tail:]}"
 
 
+def inert_message(text: str) -> str:
+    """Return a message of several lines, which may quote anything, as one that steers neither a terminal nor a CI."""
+    return uncommanding("\n".join(map(inert_line, text.split("\n"))))
+
+
 def uncommanding(text: str) -> str:
     """Return what is printed as one that gives a runner of GitHub Actions no command: each is broken by a space."""
     return _COMMAND_OF_CI.sub(lambda found: f"{found[0]} ", text)

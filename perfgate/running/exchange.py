@@ -77,6 +77,8 @@ def make_folder(folder: Path, order: Order) -> None:
 
 def read_account(file: Path, cleaner: Cleaner) -> Account | None:
     """Read what the worker has told of itself by now, and clean the file; None where that is nothing, or half of it."""
+    if not file.is_file():
+        return None  # a pipe in its place would be read for ever
     try:
         told = Account.model_validate(json.loads(file.read_text(encoding="utf-8")))
         cleaned = cleaner.record(told)

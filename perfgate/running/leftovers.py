@@ -16,7 +16,7 @@ from typing import Final
 
 from perfgate.model.errors import GpuTaken
 from perfgate.model.secrets import Cleaner
-from perfgate.model.spelling import spelled
+from perfgate.model.spelling import inert
 from perfgate.nsys.profile import LOG
 from perfgate.process import abandoned, end_abandoned
 from perfgate.running.exchange import ACCOUNT, FIFO, WITNESSES, read_account
@@ -39,14 +39,14 @@ def end_killed_gates(say: Callable[[str], None]) -> None:
     if not ended:
         return
     if left := abandoned():
-        named = ", ".join(f"{spelled(one.name())} ({one.pid})" for one in left)
+        named = ", ".join(f"{inert(one.name())} ({one.pid})" for one in left)
         raise GpuTaken(
             subject="this machine",
             fact=f"a gate that was killed left processes that cannot be ended: {named}",
             expectation="What runs beside a measurement is measured too",
             next_step="End them, or wait until they have ended; then run again.",
         )
-    say(f"Ended what a killed gate had left running: {', '.join(map(spelled, ended))}")
+    say(f"Ended what a killed gate had left running: {', '.join(map(inert, ended))}")
 
 
 def remove_killed_runs(results: Path, say: Callable[[str], None], cleaner: Cleaner) -> None:

@@ -25,6 +25,7 @@ from perfgate.model.verdict import Verdict
 from perfgate.nsys.tool import NsysTool
 from perfgate.pytest_door import gate_command, run_to_end
 from perfgate.render.document import read_document
+from perfgate.render.page import inert_line
 from perfgate.render.selftest import SelftestRow, selftest_text
 from perfgate.render.text import verdict_table
 from perfgate.running import code_now, end_killed_gates
@@ -287,7 +288,7 @@ class _Play:
         if verdict is not None:
             self.say(verdict_table(verdict, width=self.width, colour=self.colour).removesuffix("\n"))
         else:
-            self.say("\n".join(f"  | {line}" for line in _tail(gated.log)))
+            self.say("\n".join(f"  | {inert_line(line)}" for line in _tail(gated.log)))
 
     def _env(self) -> dict[str, str]:
         """The environment of a gate: this one, without what was meant for another pytest."""

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Final
 
 from perfgate.model.secrets import SHORTEST, Cleaner
+from perfgate.model.spelling import LONGEST_TEXT, inert
 from perfgate.nsys.export.cells import decoded
 from perfgate.nsys.export.layout import RANGES, STRINGS
 from perfgate.nsys.export.refusing import damaged, refuse_foreign
-from perfgate.nsys.spelling import LONGEST_TEXT, inert
 
 _TEXTS: Final = ((STRINGS, "value"), (RANGES.name, "text"))
 """Tables and columns of what the workload calls its kernels and ranges."""

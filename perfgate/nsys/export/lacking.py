@@ -9,11 +9,11 @@ from typing import Final
 
 import numpy as np
 
+from perfgate.model.spelling import LONGEST_TEXT, inert
 from perfgate.model.timeline import SmallInts, Timeline
 from perfgate.model.words import plural
 from perfgate.nsys.export.layout import LOSSES, MARK_EVENT, RANGES
 from perfgate.nsys.export.opening import Export
-from perfgate.nsys.spelling import LONGEST_TEXT, inert
 
 MOST_QUOTED: Final = 2
 """Of nsys's warnings about one thing."""

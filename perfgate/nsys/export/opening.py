@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from perfgate.model.spelling import LONGEST_TEXT, inert
 from perfgate.nsys.export.cells import decoded, text_of
 from perfgate.nsys.export.layout import STRINGS
 from perfgate.nsys.export.refusing import damaged, refuse_foreign, refuse_unknown, without_column
-from perfgate.nsys.spelling import LONGEST_TEXT, inert
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Final
 
 from perfgate.model.errors import CaptureUnreadable, LayoutUnknown
+from perfgate.model.spelling import inert
 from perfgate.nsys.export.layout import EXPORT_TABLES, METADATA, STRINGS
 from perfgate.nsys.files import HEADER_BYTES, LFS_POINTER, SQLITE_MAGIC, declared_size
-from perfgate.nsys.spelling import inert
 
 EXPORT_AGAIN: Final = "Export it again: nsys export --type sqlite --force-overwrite true CAPTURE.nsys-rep"
 MOST_NAMES: Final = 12

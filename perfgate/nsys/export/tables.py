@@ -16,13 +16,13 @@ import numpy as np
 import pandas as pd
 
 from perfgate.model.errors import CaptureUnreadable
+from perfgate.model.spelling import LONGEST_TEXT, inert
 from perfgate.model.timeline import Ints
 from perfgate.nsys.export.columns import Columns, refuse_impossible, room
 from perfgate.nsys.export.layout import THREAD_MASK, ExportColumn, ExportTable
 from perfgate.nsys.export.opening import Export, read_only_uri
 from perfgate.nsys.export.processes import Processes
 from perfgate.nsys.export.refusing import damaged, without_column
-from perfgate.nsys.spelling import LONGEST_TEXT, inert
 
 _ROWS_AT_ONCE: Final = 1 << 18
 """Rows a thread holds in connectorx's wide form; bounds the memory above the arrays themselves."""

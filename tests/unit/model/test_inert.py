@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from perfgate.nsys.spelling import inert
+from perfgate.model.spelling import inert
 
 
 def test_a_name_that_can_be_seen_stays_as_it_is() -> None:
