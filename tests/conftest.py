@@ -21,9 +21,11 @@ settings.register_profile("search", deadline=None, suppress_health_check=[Health
 settings.register_profile("perfgate", settings.get_profile("search"), derandomize=True, database=None)
 settings.load_profile("perfgate")
 
-# A shell starts what it leaves in the background deaf to Ctrl-C, and all that it starts in turn: tests send one.
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+# A shell starts what it leaves in the background deaf to Ctrl-C, and nohup to SIGHUP, and all that it starts in turn:
+# tests send them.
+for _number, _usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    if signal.getsignal(_number) is signal.SIG_IGN:
+        signal.signal(_number, _usual)
 
 # A file that is written twice within a second, at the same length, would be loaded from the bytecode of the first.
 sys.dont_write_bytecode = True

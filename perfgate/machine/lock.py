@@ -8,6 +8,7 @@ import getpass
 import json
 import os
 import re
+import shlex
 import stat
 import tempfile
 import time
@@ -165,7 +166,7 @@ def _open_existing(path: Path, flags: int) -> int:
 
 def _refuse_other_kinds(found: os.stat_result) -> None:
     if not stat.S_ISREG(found.st_mode):
-        raise OSError(errno.EINVAL, "It is no plain file")
+        raise OSError(errno.EINVAL, "it is no plain file")
 
 
 def _take(descriptor: int, name: str, *, deadline: float, timeout_s: float, tell: Callable[[str], None]) -> None:
@@ -222,7 +223,8 @@ def _read_holder(descriptor: int) -> Holder | None:
 
 
 def _unusable(path: Path, error: OSError) -> StoreFailed:
-    remove = f"Remove it as its owner or as root; the next gate makes it anew, open to all: rm -r {path}"
+    command = f"rm -r {shlex.quote(str(path))}"
+    remove = f"Remove it as its owner or as root; the next gate makes it anew, open to all: {command}"
     name_another = f"Name a folder in {VARIABLE} that can be written to, or leave the variable out: then it is /tmp."
     return StoreFailed(
         subject=str(path),

@@ -193,7 +193,7 @@ def test_a_link_in_place_of_a_lock_is_refused(tmp_path: Path) -> None:
         free([A], tmp_path)
     path = tmp_path / "GPU-a.lock"
     assert str(caught.value) == (
-        f"{path}: cannot be used as a lock: Too many levels of symbolic links. "
+        f"{path}: cannot be used as a lock: it is no plain file. "
         "Gates take turns through it, so all who measure on this machine must be able to open it.\n"
         f"Remove it as its owner or as root; the next gate makes it anew, open to all: rm -r {path}"
     )
