@@ -60,10 +60,12 @@ def remove_killed_runs(results: Path, say: Callable[[str], None], cleaner: Clean
 def underway(folder: Path) -> Iterator[None]:
     """Let the next gate know for the length of a run that somebody clears its folder up."""
     mark = folder / UNDERWAY
-    descriptor = os.open(mark, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    fresh = mark.with_suffix(".new")  # nobody may find it unlocked
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         with suppress(OSError):  # some network file systems lock nothing; there nothing is found left either
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fresh.rename(mark)
         yield
     finally:
         mark.unlink(missing_ok=True)
