@@ -53,7 +53,8 @@ class StepPlace:
     name: str
     """Of its range."""
     start: int
-    """Where its range begins."""
+    """Where the step before it is complete, so that from here to its end is what it takes; where no period counts, its
+    range begins here. The CPU runs ahead: its range may lie before."""
     end: int
     """Where it is complete: its range and the last operation launched in it have ended, and the step before it."""
     period_ns: int | None
@@ -117,7 +118,7 @@ def _typical(timeline: Timeline, names: Names, steps: Steps, wanted: Flags) -> t
         process=steps.process,
         index=index,
         name=names.texts[int(names.codes[its].min())],
-        start=int(steps.starts[index]),
+        start=int(done[index] - lengths[index]) if has_period else int(steps.starts[index]),
         end=int(done[index]),
         period_ns=int(lengths[index]) if has_period else None,
         steps=steps,
@@ -270,7 +271,9 @@ class _Work:
     def cpu(self) -> Iterator[_Line]:
         """The ranges of the step's thread, and of others that launched in the step."""
         ranges, place = self._timeline.ranges, self._place
-        rows = np.flatnonzero((ranges.process == place.process) & self._inside(ranges.start, ranges.end))
+        without_length = (ranges.start == place.start) & (ranges.end == place.end)
+        inside = self._inside(ranges.start, ranges.end) | without_length
+        rows = np.flatnonzero((ranges.process == place.process) & inside)
         own = int(place.steps.threads[place.index])
         yield from self._of_thread(self._own_rows(rows, own), "CPU", "CPU {}", step_first=True)
         others = np.unique(ranges.thread[rows])
@@ -280,15 +283,21 @@ class _Work:
             )
 
     def _own_rows(self, rows: Ints, thread: int) -> Ints:
-        """The step's range, and without what encloses it the others of its thread; that range first."""
+        """The step's range first, if it lies here, and without what encloses it the others of its thread."""
         ranges, place = self._timeline.ranges, self._place
-        same = np.flatnonzero(_spans_of(ranges, place.steps, place.index))
-        step = next(row for row in same.tolist() if ranges.name[row] == place.name)
         start, end = ranges.start[rows], ranges.end[rows]
-        encloses = (start <= ranges.start[step]) & (end >= ranges.end[step])
-        alike = (start == ranges.start[step]) & (end == ranges.end[step])
-        kept = (ranges.thread[rows] == thread) & (~encloses | alike) & (rows != step)
-        return np.concatenate(([step], rows[kept]))
+        first, last = place.steps.starts[place.index], place.steps.range_ends[place.index]
+        encloses = (start <= first) & (end >= last) & ((start < first) | (end > last))
+        is_step = self._is_step(rows)
+        kept = (ranges.thread[rows] == thread) & ~encloses & ~is_step
+        return np.concatenate((rows[is_step], rows[kept]))
+
+    def _is_step(self, rows: Ints) -> Flags:
+        """Which of the ranges is the step's: one, or none where it lies before."""
+        ranges, place = self._timeline.ranges, self._place
+        same = _spans_of(ranges, place.steps, place.index)[rows] & (ranges.name[rows] == place.name)
+        first: Flags = same & (np.cumsum(same) == 1)
+        return first
 
     def _of_thread(self, rows: Ints, first: str, deeper: str, *, step_first: bool = False) -> Iterator[_Line]:
         ranges = self._timeline.ranges
@@ -299,7 +308,8 @@ class _Work:
         turn = self._turns.at(ranges.start[rows])
         is_inner = np.ones(len(rows), np.bool_)
         if step_first:  # also where it has no length, and so no moment lies in it
-            turn[0], is_inner[0] = self._turns.own, False
+            its = self._is_step(rows)
+            turn[its], is_inner[its] = self._turns.own, False
         # Outer before inner; of two with the same span the step, then names decide, so that row order never does.
         order = np.lexsort((codes, is_inner, -ranges.end[rows], start))
 

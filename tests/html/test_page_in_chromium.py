@@ -480,12 +480,8 @@ def test_phone_never_scrolls_the_page_sideways(tab: Tab, write: Write, width: in
         f".filter(e => e.getBoundingClientRect().right > {width} + 0.5).map(e => e.outerHTML.slice(0, 120))"
     )
     assert wide == []
-    boxes = tab.value(
-        f"[...document.querySelectorAll('.scroll')].filter({SEEN}).filter(e => e.scrollWidth > e.clientWidth + 1)"
-        ".map(e => [e.tabIndex, e.getAttribute('aria-label') === e.querySelector('caption').textContent])"
-    )
-    assert len(boxes) > 5
-    assert boxes == [[0, True]] * len(boxes)
+    boxes = f"[...document.querySelectorAll('.scroll')].filter({SEEN})"
+    assert tab.value(f"{boxes}.filter(e => e.scrollWidth > e.clientWidth + 1).length") == 0
 
 
 # What is hostile, absent or large

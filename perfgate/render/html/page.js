@@ -262,7 +262,7 @@
         dragmode: matchMedia("(pointer: coarse)").matches ? false : "pan",
         uniformtext: { mode: "hide", minsize: 10 },
         xaxis: {
-          range: [...state.range], title: { text: `${unit} from the step's begin${narrow() ? "" : "; dotted: its completion"}` },
+          range: [...state.range], title: { text: `${unit} of the step${narrow() ? "" : "; dotted: its completion"}` },
           minallowed: 0, maxallowed: (step.length * 1.01) / factor,
         },
         yaxis: { ...rows(titles), ticktext: titles },
@@ -436,6 +436,15 @@
     });
   }
 
+  function labelled(table) {
+    // On a phone each row is a block, in which a cell says of itself what its column's head would.
+    const titles = all("thead th", table).map(head => head.textContent.trim());
+    table.setAttribute("role", "table");
+    for (const row of all("tbody tr, tfoot tr", table)) {
+      [...row.cells].forEach((cell, column) => { if (column) cell.dataset.is = titles[column]; });
+    }
+  }
+
   function reachable(box) {
     // A box that scrolls must be reached by the keyboard.
     if (box.scrollWidth <= box.clientWidth + 1) { box.removeAttribute("tabindex"); return; }
@@ -449,6 +458,7 @@
     // What needs a script is made ready when its section is opened: a page may hold a hundred.
     if (details.dataset.ready) return;
     details.dataset.ready = "yes";
+    for (const table of all("table", details)) labelled(table);
     for (const table of all("table.sortable", details)) sortable(table);
     for (const box of all(".scroll", details)) sized.observe(box);
     for (const figure of all("figure.plot", details)) {
@@ -461,6 +471,7 @@
     if (details.open) ready(details);
     details.addEventListener("toggle", () => { if (details.open) ready(details); });
   }
+  for (const table of all("table")) if (!table.closest("details.workload")) labelled(table);
   for (const table of all("table.overview.sortable")) sortable(table);
   for (const box of all(".scroll")) if (!box.closest("details.workload")) sized.observe(box);
 

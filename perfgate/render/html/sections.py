@@ -332,7 +332,7 @@ def _timeline(placed: Placed, *, left_out: bool) -> str:
         else _figure(
             placed,
             "timeline",
-            "One typical step, baseline above candidate, on one time axis",
+            "One typical step, baseline above candidate, on one time axis" if len(views) > 1 else "One typical step",
             "; ".join(
                 f"{side}: {inert(view.label)}, {numbers.milliseconds(view.length_us / _US_PER_MS)} ms"
                 for side, view in views
@@ -351,7 +351,10 @@ def _timeline(placed: Placed, *, left_out: bool) -> str:
         Th(title="ms", right=True),
     )
     rows = [_lane(side, lane) for side, view in views for lane in view.lanes]
-    lanes = _fold("Lanes as a table", table("Lanes of both steps", columns, rows, sortable=True))
+    lanes = _fold(
+        "Lanes as a table",
+        table("Lanes", columns, rows, sortable=True),
+    )
     return f"<h4>One typical step</h4>{listed(told)}{figure}{lanes}"
 
 

@@ -109,7 +109,7 @@ def loop(*periods: int, pid: int = 100, waits: Sequence[int] = ()) -> list[Range
 def test_the_step_nearest_the_median_period(periods: tuple[int, ...], index: int, period: int) -> None:
     place = typical_step(build(ranges=loop(*periods)), step="step")
     assert (place.index, place.period_ns, place.process, place.name) == (index, period, 0, "step")
-    assert (place.start, place.end) == (sum(periods[:index]), sum(periods[:index]) + 10)
+    assert (place.start, place.end) == (sum(periods[:index]) + 10 - period, sum(periods[:index]) + 10)
 
 
 def test_of_equally_near_ones_the_earliest() -> None:
@@ -135,7 +135,7 @@ def test_a_step_ends_with_what_was_launched_in_it() -> None:
         kernel      |-a-|     |----b---|   |---c----|    |--d--|
     """)
     place = typical_step(timeline, step="step")
-    assert (place.index, place.start, place.end, place.period_ns) == (2, 40 * MS, 52 * MS, 13 * MS)
+    assert (place.index, place.start, place.end, place.period_ns) == (2, 39 * MS, 52 * MS, 13 * MS)
     assert (place.devices, place.has_idle) == ((0,), True)
 
 
