@@ -16,8 +16,11 @@ PATIENCE_S: Final = 30.0
 
 
 def gate_command(python: str, *options: str, root: Path) -> tuple[str, ...]:
-    """Return the command of a gate on the project at `root`; `options` are pytest's, workloads among them."""
-    return (python, "-m", "pytest", "--perfgate", f"--rootdir={root}", *options)
+    """Return the command of a gate on the project at `root`; `options` are pytest's, workloads among them.
+
+    It names the plugin, which `addopts` or the environment may have switched off.
+    """
+    return (python, "-m", "pytest", "-p", "perfgate", "--perfgate", f"--rootdir={root}", *options)
 
 
 def run_to_end(command: Sequence[str], *, cwd: Path, env: Mapping[str, str], log: Path | None = None) -> int:

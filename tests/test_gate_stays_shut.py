@@ -660,6 +660,7 @@ GATE SHUT: gone: it has a baseline for this machine, and no such workload was co
         arguments=("workloads/loops.py",),
         says="""
 PASSED  loop  Within budget: 1 clock and 1 count, 3 runs against 5 blessed.
+1 of 2 workloads, chosen by path
 GATE SHUT: gone: it has a baseline for this machine, measured from workloads/loops.py, which does not declare
     it now; gate with the variables and options that it was blessed with, or, if it was renamed or deleted on
     purpose, delete its baseline; if it was moved, bless it where it is
@@ -699,6 +700,7 @@ Make one with a workload in it, or set workloads in [tool.perfgate].
         arguments=("-k", "nothing_like_it"),
         status=5,
         says="""
+0 of 1 workload, chosen by -k
 GATE SHUT: no workload was collected, so nothing was measured
 """,
     ),
@@ -1305,6 +1307,7 @@ GATE SHUT: other: it has a baseline for this machine, and was not collected; it 
 skipped: workloads/other.py (could not import 'flash_attn': No module named 'flash_attn')
 PASSED  relu  Within budget: 1 clock and 1 count, 3 runs against 5 blessed.
 Among 2 workloads, clocks share the 1 % of false alarms that a gate may give (Holm).
+1 of 3 workloads, chosen by --perfgate-shard
 GATE SHUT: other: it has a baseline for this machine, and was not collected; it may be in what was skipped:
     workloads/other.py (could not import 'flash_attn': No module named 'flash_attn')
 """,
@@ -1476,6 +1479,7 @@ Let it raise, or skip what it cannot run.
         ),
         arguments=("-k", "nothing"),
         says="""
+0 of 1 workload, chosen by -k
 GATE SHUT: no workload was collected, so nothing was measured
 """,
     ),

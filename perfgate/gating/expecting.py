@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
 from perfgate.gate import Expectation
 from perfgate.model.baseline import Baseline
-from perfgate.model.errors import BaselineUnreadable
+from perfgate.model.errors import BaselineUnreadable, ConfigInvalid
 from perfgate.model.machine import Machine
 from perfgate.model.workload import Workload
 from perfgate.store import ListedBaseline, Store
@@ -45,24 +46,65 @@ def _is_of(listed: ListedBaseline, machine: Machine) -> bool:
     return isinstance(listed.found, Baseline) and listed.found.machine.slug == machine.slug
 
 
-def orphans(store: Store, machine: Machine, known: Collection[str]) -> tuple[str, ...]:
-    """Baselines of a machine that belong to none of the known workloads, by workload id."""
-    return tuple(listed.workload for listed in store.baselines.listed(machine.slug) if listed.workload not in known)
+def orphans(
+    store: Store, machine: Machine, known: Collection[str], chosen: Callable[[str, str | None], bool]
+) -> dict[str, str | None]:
+    """Baselines of a machine that belong to none of the known workloads and were chosen: the file of each, by workload.
 
-
-def gone(
-    store: Store, machine: Machine, known: Collection[str], named: Sequence[Path], *, root: Path
-) -> dict[str, str]:
-    """Baselines of a machine whose file was named, and does not declare their workload: the file, by workload.
-
-    Not of baselines that do not know their file: those of one that was is not told from others.
+    Raises:
+        BaselineUnreadable: the folder of the baselines cannot be listed.
     """
-    found: dict[str, str] = {}
-    for listed in store.baselines.listed(machine.slug) if named else ():
-        source = listed.found.source if isinstance(listed.found, Baseline) else None
-        if listed.workload in known or source is None:
-            continue
-        file = (root / source).resolve()
-        if any(file.is_relative_to(path) for path in named):
-            found[listed.workload] = source
-    return found
+    listed = {one.workload: source_of(one) for one in store.baselines.listed(machine.slug)}
+    return {name: file for name, file in listed.items() if name not in known and chosen(name, file)}
+
+
+def source_of(listed: ListedBaseline) -> str | None:
+    """The file that declared the workload of a baseline, from the project's root; None where that is not known."""
+    return listed.found.source if isinstance(listed.found, Baseline) else None
+
+
+def refuse_other_machine(machine: Machine, expected: str | None) -> None:
+    """Refuse a machine that is not the one that was expected, where one was.
+
+    Raises:
+        ConfigInvalid: it reads as another.
+    """
+    if expected is not None and machine.slug != expected:
+        raise ConfigInvalid(
+            subject="machine",
+            fact=f"this machine reads as {machine.slug} ({machine.gpu_name})",
+            expectation=f"This gate is for {expected} (--perfgate-machine, or the setting machine)",
+            next_step="See what the driver shows (nvidia-smi, CUDA_VISIBLE_DEVICES), or correct what is expected.",
+        )
+
+
+def lost_with_gpus(
+    store: Store, machine: Machine, measured: Collection[str], chosen: Callable[[str, str | None], bool]
+) -> str:
+    """Say which workloads were chosen and not measured that have a baseline on this machine with more GPUs.
+
+    A runner that has lost its GPUs reads as one without them, where such workloads skip themselves. Empty if none is.
+
+    Raises:
+        BaselineUnreadable: the folder of the baselines cannot be listed.
+    """
+    lost = {
+        one.workload: _gpu_of(one)
+        for one in store.baselines.listed()
+        if one.workload not in measured and _has_more_gpus(one, machine) and chosen(one.workload, source_of(one))
+    }
+    if not lost:
+        return ""
+    names, gpus = ", ".join(sorted(lost)), ", ".join(sorted(set(lost.values())))
+    return (
+        f"{names}: blessed on {gpus}, and not measured on this machine, which reads as {machine.slug}; see what the "
+        f"driver shows (nvidia-smi, CUDA_VISIBLE_DEVICES), or, if this machine is meant, pass "
+        f"--perfgate-machine={machine.slug}"
+    )
+
+
+def _has_more_gpus(listed: ListedBaseline, machine: Machine) -> bool:
+    """Whether a baseline's machine has these GPUs and others; where none is here, of a broken one by its folder."""
+    if not isinstance(listed.found, Baseline):
+        return not machine.gpus and listed.slug != machine.slug
+    return Counter(gpu.name for gpu in listed.found.machine.gpus) > Counter(gpu.name for gpu in machine.gpus)

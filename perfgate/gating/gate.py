@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -103,6 +103,15 @@ class Gate:
         return self._expected + len(self._elsewhere)
 
     @property
+    def blessed(self) -> frozenset[str]:
+        """The workloads that have a baseline on this machine, as far as that can be read."""
+        try:
+            slug = None if self.machine is None else self.machine.slug
+            return frozenset(one.workload for one in self.store.baselines.listed(slug)) if slug else frozenset()
+        except BaselineUnreadable:
+            return frozenset()
+
+    @property
     def machine(self) -> Machine | None:
         """The machine, as far as it has been looked at."""
         return self._bench.machine if isinstance(self._bench, running.Bench) else None
@@ -148,11 +157,13 @@ class Gate:
             try:
                 tool = find_nsys(self._nsys, self._env, setting=self.settings.nsys)
                 options = trace_options(trace_osrt=self.settings.trace_osrt, graph_trace=self.settings.cuda_graph_trace)
+                machine = read_machine(self._env, nsys=str(tool.version), nsys_options=options)
+                expecting.refuse_other_machine(machine, self.settings.machine)
                 self._bench = running.Bench(
                     root=self.root,
                     settings=self.settings,
                     tool=tool,
-                    machine=read_machine(self._env, nsys=str(tool.version), nsys_options=options),
+                    machine=machine,
                     env=self._worker_env,
                     python=sys.executable,
                     pytest_options=self._pytest_options,
@@ -341,29 +352,39 @@ class Gate:
         *,
         skipped: Collection[str] = (),
         skipped_files: Mapping[str, str] | None = None,
-        whole: bool,
-        named: Sequence[Path] = (),
+        chosen: Callable[[str, str | None], bool],
+        paths: Sequence[Path] = (),
     ) -> Closing:
-        """What the whole invocation amounts to; `whole` tells that every workload of the project was asked for.
+        """What the whole invocation amounts to.
 
-        `named` are files and folders of which every workload was; `skipped_files` have why they skipped themselves:
-        nobody knows which workloads they hold.
+        `chosen` says whether a workload with a baseline is to be measured here, by its id and its file as far as that
+        is known; `paths` are files and folders that were named for that; `skipped_files` have why they skipped
+        themselves: nobody knows which workloads they hold.
         """
         not_kept = self.step_down()
         missed, policy = self._missed(collected, skipped=skipped), self.policy(None)
-        bench, known = self._ready(), {workload.id for workload in collected} | self._elsewhere
-        orphans: tuple[str, ...] = ()
-        gone: Mapping[str, str] = {}
+        bench, known = self._ready(), {workload.id for workload in collected}
+        orphans: dict[str, str | None] = {}
+        lost = ""
         try:
-            if isinstance(bench, running.Bench) and whole:
-                orphans = expecting.orphans(self.store, bench.machine, known)
-            elif isinstance(bench, running.Bench):
-                gone = expecting.gone(self.store, bench.machine, known, named, root=self.root)
+            if isinstance(bench, running.Bench):
+                orphans = expecting.orphans(self.store, bench.machine, known, chosen)
+            if isinstance(bench, running.Bench) and self.settings.machine is None:
+                lost = expecting.lost_with_gpus(self.store, bench.machine, self.verdicts, chosen)
         except BaselineUnreadable as broken:
             closing = gate.close(missed, self.verdicts, policy)
             return Closing(opens=False, shut_by=(*closing.shut_by, *not_kept, str(broken).replace("\n", " ")))
-        closing = gate.close(missed, self.verdicts, policy, orphans=orphans, gone=gone, skipped_files=skipped_files)
-        return Closing(opens=False, shut_by=(*closing.shut_by, *not_kept)) if not_kept else closing
+        moved = {name: file for name, file in orphans.items() if file is not None and paths}
+        closing = gate.close(
+            missed,
+            self.verdicts,
+            policy,
+            orphans=[name for name in orphans if name not in moved],
+            gone=moved,
+            skipped_files=skipped_files,
+        )
+        further = (*filter(None, (lost,)), *not_kept)
+        return Closing(opens=False, shut_by=(*closing.shut_by, *further)) if further else closing
 
     def _missed(self, collected: Sequence[Workload], *, skipped: Collection[str]) -> tuple[str, ...]:
         """The collected workloads that a measurement is expected of.

@@ -58,6 +58,8 @@ class Settings(Record):
     new: OnNew = OnNew.FAIL
     budgets: Mapping[Metric, float] = {}
     """Budgets of the project, as fractions."""
+    machine: str | None = Field(default=None, min_length=1)
+    """The machine that a gate must run on, as the folder of its baselines is called: `nvidia-h200-x2`, `no-gpu`."""
     nsys: str | None = Field(default=None, min_length=1)
     """The nsys program, where it is not to be searched for."""
     trace_osrt: bool = False

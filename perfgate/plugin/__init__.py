@@ -44,6 +44,13 @@ OPTIONS = (
     ),
     ("--perfgate-shard", {"metavar": "I/N", "help": "gate the I-th of N parts of the workloads"}),
     ("--perfgate-label", {"metavar": "TEXT", "help": "what to call this gate among others that it is merged with"}),
+    (
+        "--perfgate-machine",
+        {
+            "metavar": "SLUG",
+            "help": "what this machine must be, or the gate is shut: nvidia-h200-x2, no-gpu",
+        },
+    ),
     ("--perfgate-nsys", {"metavar": "PATH", "help": "the nsys program (default: search for it)"}),
     ("--perfgate-json", {"metavar": "FILE", "help": "write verdicts and measurements to FILE as JSON"}),
     ("--perfgate-html", {"metavar": "FILE", "help": "write a page with plots and timelines to FILE"}),
@@ -113,6 +120,7 @@ def pytest_load_initial_conftests(
     if getattr(given, "perfgate", False):
         importlib.import_module("perfgate.plugin.exits").hold_exits(partial(_told_status, early_config))
         importlib.import_module("perfgate.plugin.handed_on").note_early(early_config, parser, args)
+        importlib.import_module("perfgate.plugin.typed").note_words(early_config, parser)
     elif getattr(given, "perfgate_worker", None):
         importlib.import_module("perfgate.plugin.handed_on").prepend_addopts(early_config, parser, args)
     yield
@@ -129,6 +137,7 @@ class _Outermost:
         config: pytest.Config,
     ) -> Generator[None, int | pytest.ExitCode | None, int | pytest.ExitCode | None]:
         """Refuse what pytest-xdist would do before a gate could, and let no pytest succeed whose gate is not open."""
+        importlib.import_module("perfgate.plugin.typed").heed_what_was_typed(config)
         if config.getoption("looponfail", None):
             raise pytest.UsageError(
                 "--perfgate: pytest-xdist was asked to run again whatever fails until it passes (-f). A gate gives one "

@@ -22,9 +22,11 @@ from perfgate.gating import Against, Gate
 from perfgate.model.errors import PerfgateError
 from perfgate.model.secrets import Cleaner
 from perfgate.model.shard import Shard
+from perfgate.model.words import plural
 from perfgate.model.workload import Workload
 from perfgate.pages import page_of
 from perfgate.plugin import OPTIONS
+from perfgate.plugin.choice import Choice
 from perfgate.plugin.collect import may_declare, spared_by_timeouts
 from perfgate.plugin.handed_on import environment_before, given_starting_options, own_options, restore_process
 from perfgate.plugin.items import CommandCollector, CommandItem, GatedModule, GateShut, Lines, ScriptFile, WorkloadItem
@@ -33,6 +35,7 @@ from perfgate.plugin.progress import Progress
 from perfgate.plugin.refusals import usage_error
 from perfgate.plugin.sharding import label_of, refuse_empty, shard_of
 from perfgate.plugin.telling import GATE, TELLING, Telling
+from perfgate.plugin.typed import ASKING, LOOKING, STANDING
 from perfgate.render.document import DocumentShard, GateDocument
 from perfgate.render.page import uncommanding
 from perfgate.render.text import skipped_text
@@ -45,12 +48,14 @@ CLOSING = pytest.StashKey[Closing]()
 TOLD = pytest.StashKey[bool]()
 """Whether the terminal has been told what the gate has come to."""
 OUTPUTS = pytest.StashKey[Outputs]()
-WHOLE = pytest.StashKey[bool]()
-"""Whether all workloads of the project were asked for, so that a missing one is missed."""
-NAMED = pytest.StashKey[Sequence[Path]]()
-"""Files and folders of which all workloads were asked for, likewise; none once any of theirs is left out."""
-COLLECTED = pytest.StashKey[dict[str, Workload]]()
-"""Workloads that were collected and not deselected, by id: what a hook drops without a word is missed."""
+CHOICE = pytest.StashKey[Choice]()
+"""What was typed to choose workloads: of the others none is missed."""
+COLLECTED = pytest.StashKey[dict[str, WorkloadItem | CommandItem]]()
+"""All workloads that were collected, by id, whatever a selection or a hook leaves of them."""
+CHOSEN = pytest.StashKey[frozenset[str]]()
+"""Those of them that this gate is to measure, or another shard of it."""
+DESELECTED = pytest.StashKey[set[str]]()
+"""Workloads that somebody deselected with a word to pytest."""
 SHARD = pytest.StashKey[Shard | None]()
 ELSEWHERE = pytest.StashKey[frozenset[str]]()
 """Workloads of the other shards: not measured here, and not gone."""
@@ -67,14 +72,10 @@ BROKEN = pytest.StashKey[list[str]]()
 SCRIPTS = pytest.StashKey[frozenset[str]]()
 """Python files that YAML workloads run: importing one would run it here, before anything is measured."""
 
-SELECTING = ("lf", "ignore", "ignore_glob")
-"""Options that leave workloads out without a word to `pytest_deselected`."""
+DESELECTED_BY_HOOK = "deselected by a conftest or plugin"
+"""Why a workload was skipped that no typed option leaves out."""
 COMPLETE = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
 """Exit statuses of a pytest that came to its end."""
-LOOKING = ("collectonly", "showfixtures", "show_fixtures_per_test", "cacheshow")
-"""Options under which nothing is to be measured."""
-ASKING = ("help", "version", "markers")
-"""Options that pytest answers without a session."""
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -89,19 +90,21 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         raise usage_error("-p no:terminal: a gate tells its verdicts there. Leave it out; -q says least.")
     try:
         settings = load_settings(config.rootpath, options_of(config))
-        refuse_part_of_a_project(config)
-        refuse_whole_around_a_project(config)
+        choice = Choice.of(config, workloads=config.rootpath / settings.workloads)
+        refuse_part_of_a_project(config, choice)
+        refuse_whole_around_a_project(config, choice)
     except PerfgateError as invalid:
         raise usage_error(str(invalid)) from None
-    choose_arguments(config, config.rootpath / settings.workloads)
+    choose_arguments(config, choice, config.rootpath / settings.workloads)
     config.stash[OUTPUTS] = Outputs.of(config)
     config.stash[SHARD] = shard_of(config)
+    config.stash[CHOICE], config.stash[CHOSEN] = choice, frozenset()
     config.stash[ELSEWHERE], config.stash[DIVIDED] = frozenset(), None
     end_as_on_ctrl_c(config)
     writer = config.get_terminal_writer()
     writer._file = cast("TextIO", CleanedStream(writer._file, config))
     config.stash[HIDDEN] = []
-    config.stash[COLLECTED] = {}
+    config.stash[COLLECTED], config.stash[DESELECTED] = {}, set()
     config.stash[SKIPPED], config.stash[SKIPPED_FILES] = {}, {}
     config.stash[BROKEN] = []
     commands = filter(holds_command, workload_files(config.rootpath / settings.workloads))
@@ -202,7 +205,7 @@ def refuse_misled_root(config: pytest.Config) -> None:
         )
 
 
-def refuse_part_of_a_project(config: pytest.Config) -> None:
+def refuse_part_of_a_project(config: pytest.Config, choice: Choice) -> None:
     """Refuse to gate a folder of a project as if it were one: its baselines and results would be others.
 
     pytest takes the nearest folder with a configuration of its own for the root, `workloads/pytest.ini` for one.
@@ -214,9 +217,8 @@ def refuse_part_of_a_project(config: pytest.Config) -> None:
     if around is None or config.getoption("rootdir") or config.getoption("inifilename"):
         return
     workloads = (around / load_settings(around, {}).workloads).resolve()
-    named = config.args_source is pytest.Config.ArgsSource.ARGS
-    files = [(config.invocation_params.dir / str(word).partition("::")[0]).resolve() for word in config.args]
-    if named and not any(file.is_relative_to(workloads) for file in files):
+    files = [(config.invocation_params.dir / word.partition("::")[0]).resolve() for word in choice.words]
+    if files and not any(file.is_relative_to(workloads) for file in files):
         return
     by = "" if config.inipath is None else f" for its {config.inipath.name}"
     other = "" if config.inipath is None else f", or do without {config.inipath}"
@@ -226,7 +228,7 @@ def refuse_part_of_a_project(config: pytest.Config) -> None:
     )
 
 
-def refuse_whole_around_a_project(config: pytest.Config) -> None:
+def refuse_whole_around_a_project(config: pytest.Config, choice: Choice) -> None:
     """Refuse to gate what lies around a project as if it were that one: the settings there would not be read.
 
     pytest takes the nearest folder that configures it for the root, the top of a repository for one.
@@ -237,8 +239,7 @@ def refuse_whole_around_a_project(config: pytest.Config) -> None:
     if config.getoption("rootdir") or config.getoption("inifilename"):
         return
     start = config.invocation_params.dir
-    named = config.args if config.args_source is pytest.Config.ArgsSource.ARGS else []
-    for place in (start, *((start / str(word).partition("::")[0]).resolve() for word in named)):
+    for place in (start, *((start / word.partition("::")[0]).resolve() for word in choice.words)):
         within = project_within(config.rootpath, place)
         if within is not None:
             by = "" if config.inipath is None else f" for its {config.inipath.name}"
@@ -301,27 +302,21 @@ def options_of(config: pytest.Config) -> dict[str, object]:
         "budgets": config.getoption("perfgate_budget"),
         "timeout_s": config.getoption("perfgate_timeout"),
         "new": config.getoption("perfgate_new"),
+        "machine": config.getoption("perfgate_machine"),
         "inconclusive": config.getoption("perfgate_inconclusive"),
     }
 
 
-def choose_arguments(config: pytest.Config, workloads: Path) -> None:
-    """Collect the project's workloads unless the user names files.
+def choose_arguments(config: pytest.Config, choice: Choice, workloads: Path) -> None:
+    """Collect the project's workloads unless files were typed.
 
     Raises:
         pytest.UsageError: there is no folder of workloads.
     """
-    named = config.args_source is pytest.Config.ArgsSource.ARGS
-    start = config.invocation_params.dir
-    paths = [(start / str(word)).resolve() for word in config.args if "::" not in str(word)]
-    all_named = any(workloads.resolve().is_relative_to(path) for path in paths)
-    selected = any(config.getoption(option, None) for option in SELECTING)
-    config.stash[WHOLE] = (all_named or not named) and not selected
-    # What is gone is not deselected, whether or not its name would have been asked for.
-    by_name = config.getoption("keyword") or config.getoption("markexpr")
-    config.stash[NAMED] = () if selected or by_name or not named else tuple(paths)
-    if named:
+    if choice.words:
+        config.args = list(choice.words)
         return
+    start = config.invocation_params.dir
     if not workloads.is_dir():
         raise usage_error(
             f"--perfgate: there is no folder {workloads}. Workloads are collected from there.\n"
@@ -419,24 +414,36 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     """Note it; every run has a time limit of its own."""
     spared_by_timeouts(item)
     if isinstance(item, WorkloadItem | CommandItem):
-        item.config.stash[COLLECTED][item.workload.id] = item.workload
+        item.config.stash[COLLECTED][item.workload.id] = item
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave what falls to other shards to them; after -k and the like, so that every shard has its part of the rest."""
-    shard, collected = config.stash[SHARD], config.stash[COLLECTED]
+    choose(session)
+    shard, chosen = config.stash[SHARD], config.stash[CHOSEN]
     if shard is None:
         return
     refuse_twins(workloads_of(items))
     if not session.testsfailed:
-        refuse_empty(shard, collected)
-    mine = shard.part(collected)
-    config.stash[DIVIDED], config.stash[ELSEWHERE] = tuple(sorted(collected)), frozenset(collected) - mine
-    config.stash[COLLECTED] = {name: workload for name, workload in collected.items() if name in mine}
+        refuse_empty(shard, chosen)
+    config.stash[DIVIDED], config.stash[ELSEWHERE] = tuple(sorted(chosen)), chosen - shard.part(chosen)
     others = [item for item in items if id_of(item) in config.stash[ELSEWHERE]]
     items[:] = [item for item in items if id_of(item) not in config.stash[ELSEWHERE]]
     config.hook.pytest_deselected(items=others)
+
+
+def choose(session: pytest.Session) -> None:
+    """Note which of the collected workloads were chosen: by what was typed, and not by what a hook leaves of them."""
+    config, collected = session.config, list(session.config.stash[COLLECTED].values())
+    chosen = [*config.stash[CHOICE].of_items(collected, config), *session.items]
+    config.stash[CHOSEN] = frozenset(workload.id for workload in workloads_of(chosen))
+
+
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    """Say which options of the project's are not heeded."""
+    stood = config.stash[STANDING]
+    return [f"perfgate: not for a gate, as not typed on its command line: {', '.join(stood)}"] if stood else []
 
 
 def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
@@ -459,20 +466,26 @@ def id_of(item: pytest.Item) -> str | None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Note what is expected: from here on, what is missing is missed."""
-    restore_process(session.config)
+    config = session.config
+    restore_process(config)
     expected = workloads_of(session.items)
     refuse_twins(expected)
+    if config.stash[SHARD] is None:
+        choose(session)  # again, for here all hooks are done
     if not session.testsfailed:
         # Again, for only here it keeps pytest from listing them.
-        refuse_empty(session.config.stash[SHARD], {*session.config.stash[COLLECTED], *session.config.stash[ELSEWHERE]})
-    kept = {workload.id for workload in expected}
-    dropped = [workload for name, workload in session.config.stash[COLLECTED].items() if name not in kept]
-    session.config.stash[EXPECTED] = (*expected, *dropped)
-    session.config.stash[GATE].expect(session.config.stash[EXPECTED], elsewhere=session.config.stash[ELSEWHERE])
-    # A file that cannot be collected hides its workloads; they are not gone.
-    session.config.stash[WHOLE] &= not session.testsfailed
-    if session.testsfailed:
-        session.config.stash[NAMED] = ()
+        refuse_empty(config.stash[SHARD], here(config) | config.stash[ELSEWHERE])
+    left, deselected = here(config) - {workload.id for workload in expected}, config.stash[DESELECTED]
+    dropped = [item.workload for name, item in config.stash[COLLECTED].items() if name in left]
+    config.stash[SKIPPED] |= {name: DESELECTED_BY_HOOK for name in sorted(left) if name in deselected}
+    config.stash[EXPECTED] = (*expected, *dropped)
+    config.stash[GATE].expect(config.stash[EXPECTED], elsewhere=config.stash[ELSEWHERE])
+
+
+def here(config: pytest.Config) -> frozenset[str]:
+    """The chosen workloads that fall to no other shard."""
+    chosen, elsewhere = config.stash[CHOSEN], config.stash[ELSEWHERE]
+    return frozenset(name for name in chosen if name not in elsewhere)
 
 
 def refuse_twins(expected: Sequence[Workload]) -> None:
@@ -491,12 +504,9 @@ def refuse_twins(expected: Sequence[Workload]) -> None:
 
 
 def pytest_deselected(items: list[pytest.Item]) -> None:
-    """A selection leaves workloads out on purpose; what other shards measure is not left out."""
+    """Note what somebody leaves out."""
     for item in items:
-        if id_of(item) not in item.config.stash[ELSEWHERE]:
-            item.config.stash[WHOLE] = False
-            item.config.stash[NAMED] = ()
-        item.config.stash[COLLECTED].pop(id_of(item) or "", None)
+        item.config.stash[DESELECTED].add(id_of(item) or "")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -528,15 +538,14 @@ def close_gate(session: pytest.Session) -> None:
     gate = config.stash.get(GATE, None)
     if gate is None or any(config.getoption(option, None) for option in LOOKING):
         return
-    asks = session.exitstatus in COMPLETE and asks_for_orphans(config.stash[SHARD], config.stash[SKIPPED_FILES])
-    skipped: dict[str, str] = config.stash[SKIPPED]
     broken: list[str] = config.stash[BROKEN]
+    skipped: dict[str, str] = config.stash[SKIPPED]
     closing = gate.close(
         config.stash.get(EXPECTED, ()),
         skipped=skipped,
         skipped_files=config.stash[SKIPPED_FILES],
-        whole=config.stash[WHOLE] and asks,
-        named=config.stash[NAMED] if asks else (),
+        chosen=partial(was_chosen, session),
+        paths=config.stash[CHOICE].paths,
     )
     closing = with_exit_status(closing, session.exitstatus, broken=broken)
     ended = int(session.exitstatus)
@@ -548,6 +557,17 @@ def close_gate(session: pytest.Session) -> None:
 
     config.stash[CLOSING] = config.stash[OUTPUTS].write(documented, closing, partial(page_of, shelf=telling.shelf))
     session.exitstatus = max(ended, config.stash[CLOSING].exit_status)
+
+
+def was_chosen(session: pytest.Session, workload: str, source: str | None) -> bool:
+    """Whether a workload that has a baseline, and perhaps was not collected, is to be measured in this gate."""
+    config = session.config
+    if workload in config.stash[COLLECTED]:
+        return workload in here(config)
+    # A file that cannot be collected hides its workloads; they are not gone.
+    complete = session.exitstatus in COMPLETE and not config.stash[BROKEN]
+    asks = complete and asks_for_orphans(config.stash[SHARD], config.stash[SKIPPED_FILES])
+    return asks and config.stash[CHOICE].may_cover(workload, source)
 
 
 def held_status(config: pytest.Config) -> int:
@@ -606,10 +626,21 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, exitstatu
     terminalreporter.write_sep("=", "perfgate")
     hidden = config.stash.get(HIDDEN, [])
     broken: list[str] = config.stash[BROKEN]
-    told = config.stash[TELLING].summary(closing, hidden=hidden, why=why_ended(exitstatus, broken=broken))
+    why = why_ended(exitstatus, broken=broken)
+    told = config.stash[TELLING].summary(closing, hidden=hidden, why=why, chosen="" if why else told_choice(config))
     told = skipped_text(unmeasured(config), width=terminalreporter._tw.fullwidth) + told
     for line in told.splitlines():
         terminalreporter.write_line(uncommanding(line))
+
+
+def told_choice(config: pytest.Config) -> str:
+    """How many of the known workloads were chosen, and by what; empty where all were asked for."""
+    flags = config.stash[CHOICE].flags
+    if not flags or EXPECTED not in config.stash:
+        return ""
+    known = {*config.stash[COLLECTED], *config.stash[GATE].blessed}
+    by = " and ".join(filter(None, (", ".join(flags[:-1]), flags[-1])))
+    return f"{len(config.stash[EXPECTED])} of {plural(len(known), 'workload')}, chosen by {by}"
 
 
 def unmeasured(config: pytest.Config) -> dict[str, str]:

@@ -49,10 +49,11 @@ class Telling:
         """One workload's verdict as JUnit properties."""
         return [(name, value) for name, value in properties(verdict)]
 
-    def summary(self, closing: Closing, *, hidden: Sequence[str] = (), why: str = "") -> str:
+    def summary(self, closing: Closing, *, hidden: Sequence[str] = (), why: str = "", chosen: str = "") -> str:
         """The terminal summary: tables that nothing above has shown, a line a workload, and what else shuts the gate.
 
-        `hidden` are workloads whose failure pytest does not show; `why` comes before all other reasons.
+        `hidden` are workloads whose failure pytest does not show; `why` comes before all other reasons; `chosen` says
+        which part of the workloads this is.
         """
         gate, verdicts = self.gate, self.gate.verdicts
         tables = [
@@ -78,6 +79,8 @@ class Telling:
         if gate.sharing > 1 and any(verdict.stage is not None for verdict in verdicts.values()):
             among = f"Among {gate.sharing} workloads, clocks share the 1 % of false alarms that a gate may give (Holm)."
             page.prose(among, indent=0)
+        if chosen:
+            page.prose(chosen, indent=0)
         for line in () if alone else missing:
             page.prose(line, indent=0)
         return "\n".join([*tables, *closed[:-1], *page.text.splitlines(), closed[-1]])

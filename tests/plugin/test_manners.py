@@ -456,10 +456,54 @@ def test_a_result_is_kept_and_git_is_told_to_leave_it_alone(blessed: Project) ->
 # Side by side
 
 
-@pytest.mark.parametrize("addopts", ["-n auto", "-n 2", "--tx=2*popen --dist=load"])
-def test_xdist_in_the_projects_options_is_a_usage_error_with_its_way_out(blessed: Project, addopts: str) -> None:
+@pytest.mark.behaviour
+@pytest.mark.parametrize(
+    "addopts", ["-n auto", "-n 2", "--tx=2*popen --dist=load", "-f", "--pdb", "--trace", "-n 2 --pdb", "-n 2 -p no:cov"]
+)
+def test_options_for_a_projects_tests_do_not_stop_a_gate(blessed: Project, addopts: str) -> None:
     blessed.write("pytest.ini", f"[pytest]\naddopts = {addopts}\n")
-    seen = blessed.gate()
+    assert blessed.gate().status == 0
+
+
+@pytest.mark.behaviour
+def test_nor_do_they_in_the_environment_or_for_a_plugin_that_forks(blessed: Project) -> None:
+    declared = "def pytest_addoption(parser):\n    parser.addoption('--forked', action='store_true')\n"
+    blessed.write("conftest.py", declared)
+    blessed.patch.setenv("PYTEST_ADDOPTS", "-n auto --forked")
+    assert blessed.gate().status == 0
+
+
+@pytest.mark.behaviour
+def test_coverage_of_a_projects_tests_neither_begins_nor_fails_in_a_gate(blessed: Project) -> None:
+    """As pytest-cov does: it begins where conftests are loaded, and fails a session that covers too little."""
+    blessed.write(
+        "likecov.py",
+        """
+import pytest
+
+def pytest_addoption(parser):
+    parser.addoption("--cov", action="append", default=[], dest="cov_source")
+
+class Fails:
+    def pytest_sessionfinish(self, session):
+        session.exitstatus = 1
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(early_config):
+    if early_config.known_args_namespace.cov_source:
+        early_config.pluginmanager.register(Fails())
+""",
+    )
+    blessed.patch.syspath_prepend(blessed.root)
+    blessed.patch.setenv("PYTEST_PLUGINS", "likecov")
+    blessed.write("pytest.ini", "[pytest]\naddopts = --cov=scratch\n")
+    assert blessed.gate().status == 0
+    assert blessed.gate("--cov=scratch").status == 1
+
+
+@pytest.mark.parametrize("options", [("-n", "auto"), ("-n", "2"), ("--tx=2*popen", "--dist=load")], ids=str)
+def test_xdist_that_is_typed_is_a_usage_error_with_its_way_out(blessed: Project, options: tuple[str, ...]) -> None:
+    seen = blessed.gate(*options)
     assert seen.complaint == (
         "ERROR: --perfgate: pytest-xdist was asked to run workloads side by side. They would measure one another.\n"
         "Leave -n out, or pass -n 0.\n"

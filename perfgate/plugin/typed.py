@@ -1,0 +1,95 @@
+"""What a person typed for this gate. Some options count where they were typed, and not where they only stand.
+
+In `addopts` and PYTEST_ADDOPTS they are meant for a project's tests: a gate that heeded them there would leave
+workloads out, or could not measure.
+"""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from typing import Final
+
+import pytest
+
+SELECTING: Final = {
+    "keyword": "-k",
+    "markexpr": "-m",
+    "deselect": "--deselect",
+    "ignore": "--ignore",
+    "ignore_glob": "--ignore-glob",
+    "lf": "--lf",
+    "stepwise": "--sw",
+    "perfgate_shard": "--perfgate-shard",
+}
+"""Options that leave workloads out, by where pytest keeps their value."""
+LOOKING: Final = {
+    "collectonly": "--collect-only",
+    "showfixtures": "--fixtures",
+    "show_fixtures_per_test": "--fixtures-per-test",
+    "cacheshow": "--cache-show",
+}
+"""Options under which nothing is to be measured."""
+ASKING: Final = {"help": "--help", "version": "--version", "markers": "--markers"}
+"""Options that pytest answers without a session."""
+HINDERING: Final = {
+    "last_failed_no_failures": "--lfnf",
+    "stepwise_skip": "--sw-skip",
+    "stepwise_reset": "--sw-reset",
+    "setuponly": "--setup-only",
+    "setupplan": "--setup-plan",
+    "usepdb": "--pdb",
+    "trace": "--trace",
+    "session_timeout": "--session-timeout",
+    "numprocesses": "-n",
+    "maxprocesses": "--maxprocesses",
+    "dist": "--dist",
+    "distload": "-d",
+    "tx": "--tx",
+    "px": "--px",
+    "looponfail": "-f",
+    "forked": "--forked",
+    "cov_source": "--cov",
+}
+"""Options of pytest and of its plugins with which a gate could not measure, or not alone on the machine."""
+WHERE_TYPED: Final = {**SELECTING, **LOOKING, **ASKING, **HINDERING}
+
+TYPED = pytest.StashKey[Namespace]()
+"""All options, as far as they were typed."""
+STANDING = pytest.StashKey[tuple[str, ...]]()
+"""The flags of `WHERE_TYPED` that were given elsewhere, and are not heeded."""
+_WORDS = pytest.StashKey[tuple[str, ...]]()
+
+
+def note_words(config: pytest.Config, parser: pytest.Parser) -> None:
+    """Note what was typed before a conftest could change it, and keep plugins that begin here from the rest."""
+    words = tuple(map(str, config.invocation_params.args))
+    config.stash[_WORDS] = words
+    config.stash[TYPED] = parser.parse_known_args(words)
+    _heed(config.known_args_namespace, config.stash[TYPED])
+
+
+def heed_what_was_typed(config: pytest.Config) -> None:
+    """Give each option of `WHERE_TYPED` the value that was typed, now that all options are declared.
+
+    Raises:
+        pytest.UsageError: pytest was told to show its help, which nobody typed.
+    """
+    if config.stash[TYPED].help:
+        return
+    if config.option.help:  # pytest read no further
+        raise pytest.UsageError(
+            "--perfgate: --help stands in addopts or PYTEST_ADDOPTS, so nothing would be measured.\nTake it out there."
+        )
+    words: tuple[str, ...] = config.stash[_WORDS]
+    config.stash[TYPED] = config._parser.parse(words)
+    config.stash[STANDING] = _heed(config.option, config.stash[TYPED])
+
+
+def _heed(option: Namespace, typed: Namespace) -> tuple[str, ...]:
+    """Set them, and return the flags of those that were something else."""
+    stood: list[str] = []
+    for name, flag in WHERE_TYPED.items():
+        if hasattr(option, name) and getattr(option, name) != getattr(typed, name, None):
+            setattr(option, name, getattr(typed, name, None))
+            stood.append(flag)
+    return tuple(stood)

@@ -1,0 +1,247 @@
+"""What leaves workloads out of a gate: what a person types on its command line, and nothing that stands elsewhere."""
+
+from __future__ import annotations
+
+import pytest
+from support import records
+from support.project import LOOP, Project
+
+from perfgate.model.metric import Metric
+from perfgate.model.sample import Run
+
+pytestmark = pytest.mark.behaviour
+
+SLOW = LOOP.replace("def loop", "def slow").replace("@workload", "@pytest.mark.slow\n@workload")
+SLOW = SLOW.replace("import time", "import time\nimport pytest")
+MARKS = "markers = slow\n"
+
+STANDING = (
+    "-m 'not slow'",
+    "-k 'not slow'",
+    "-k loop",
+    "--deselect=workloads/slow.py::slow",
+    "--ignore=workloads/slow.py",
+    "--ignore-glob='*slow*'",
+    "--perfgate-shard=1/2",
+    "workloads/loops.py",
+    "-qm 'not slow'",
+    "-n auto -m 'not slow'",
+    "--collect-only",
+    "--co",
+    "--fixtures",
+    "--setup-plan",
+    "--markers",
+    "--version",
+)
+"""Options in `addopts` or PYTEST_ADDOPTS that would leave `slow` out."""
+
+HOOKS = {
+    "deselects by a word": """
+def pytest_collection_modifyitems(config, items):
+    gone = [item for item in items if item.name == "slow"]
+    items[:] = [item for item in items if item.name != "slow"]
+    config.hook.pytest_deselected(items=gone)
+""",
+    "deselects first of all": """
+import pytest
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config, items):
+    config.hook.pytest_deselected(items=[item for item in items if item.name == "slow"])
+    items[:] = [item for item in items if item.name != "slow"]
+""",
+    "deselects last of all": """
+import pytest
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(config, items):
+    yield
+    config.hook.pytest_deselected(items=[item for item in items if item.name == "slow"])
+    items[:] = [item for item in items if item.name != "slow"]
+""",
+    "drops": "def pytest_collection_modifyitems(items):\n    items[:] = [one for one in items if one.name != 'slow']\n",
+    "drops from the session": (
+        "def pytest_collection_finish(session):\n"
+        "    session.items[:] = [one for one in session.items if one.name != 'slow']\n"
+    ),
+    "ignores": (
+        "def pytest_ignore_collect(collection_path):\n    return True if collection_path.name == 'slow.py' else None\n"
+    ),
+    "collect_ignore": "collect_ignore = ['workloads/slow.py']\n",
+    "collect_ignore_glob": "collect_ignore_glob = ['*slow*']\n",
+    "sets -m": "def pytest_configure(config):\n    config.option.markexpr = 'not slow'\n",
+    "sets -k": "def pytest_configure(config):\n    config.option.keyword = 'loop'\n",
+    "sets --deselect": "def pytest_configure(config):\n    config.option.deselect = ['workloads/slow.py::slow']\n",
+    "sets the arguments": "def pytest_sessionstart(session):\n    session.config.args = ['workloads/loops.py']\n",
+    "skips": """
+import pytest
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if item.name == "slow":
+            item.add_marker(pytest.mark.skip(reason="slow"))
+""",
+    "collects nothing of a file": """
+import pytest
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collect_file(file_path):
+    found = yield
+    return [] if file_path.name == "slow.py" else found
+""",
+}
+
+
+@pytest.fixture
+def two(project: Project) -> list[str]:
+    """Two workloads with baselines, of which `slow` has come to copy more; who is measured."""
+    project.gpus()
+    project.workload(LOOP)
+    project.workload(SLOW, file="slow.py")
+    for name in ("loop", "slow"):
+        source = "workloads/loops.py" if name == "loop" else "workloads/slow.py"
+        project.bless(project.baseline(name).model_copy(update={"source": source}))
+    project.write("pytest.ini", f"[pytest]\n{MARKS}")
+    slower = records.run({Metric.H2D_COPIES: 3})
+
+    def run() -> Run:
+        return slower if asked[-1] == "slow" else records.run()
+
+    asked = project.measures(run)
+    return asked
+
+
+def test_the_project_of_these_tests_shuts_its_gate(project: Project, two: list[str]) -> None:
+    assert project.gate().status == 1
+    assert set(two) == {"loop", "slow"}
+
+
+@pytest.mark.parametrize(
+    ("place", "options"), [*(("addopts", options) for options in STANDING), ("PYTEST_ADDOPTS", "-k loop -m 'not slow'")]
+)
+def test_a_standing_selection_leaves_nothing_out(project: Project, two: list[str], place: str, options: str) -> None:
+    if place == "addopts":
+        project.write("pytest.ini", f"[pytest]\n{MARKS}addopts = {options}\n")
+    else:
+        project.patch.setenv("PYTEST_ADDOPTS", options)
+    seen = project.gate()
+    assert seen.status == 1
+    assert set(two) == {"loop", "slow"}
+    assert "REGRESSED  slow" in seen.summary
+
+
+@pytest.mark.parametrize("flag", ["--lf", "--sw"])
+def test_nor_does_a_standing_look_at_what_failed_last(project: Project, two: list[str], flag: str) -> None:
+    cached = ("-p", "cacheprovider", "-p", "stepwise")
+    assert project.gate(*cached, "--sw", "workloads/slow.py").status != 0
+    project.write("pytest.ini", f"[pytest]\n{MARKS}addopts = {flag}\n")
+    two.clear()
+    assert project.gate(*cached).status == 1
+    assert set(two) == {"loop", "slow"}
+    two.clear()
+    assert project.gate(*cached, flag).status != 0
+    assert set(two) == {"slow"}
+
+
+@pytest.mark.parametrize(
+    "setting", ["norecursedirs = more", "testpaths = workloads/loops.py", "python_files = loops.py"]
+)
+def test_nor_does_a_setting_of_pytests(project: Project, two: list[str], setting: str) -> None:
+    (project.root / "workloads/more").mkdir()
+    (project.root / "workloads/slow.py").rename(project.root / "workloads/more/slow.py")
+    project.write("pytest.ini", f"[pytest]\n{MARKS}{setting}\n")
+    assert project.gate().status == 1
+
+
+@pytest.mark.parametrize("text", HOOKS.values(), ids=HOOKS)
+def test_what_a_hook_leaves_out_is_missed_whatever_is_chosen(project: Project, two: list[str], text: str) -> None:
+    project.write("conftest.py", text)
+    assert project.gate("-k", "slow or loop").status == 1
+
+
+@pytest.mark.parametrize("place", ["workloads/conftest.py", "mine.py"])
+def test_so_is_what_a_plugin_or_another_conftest_leaves_out(project: Project, two: list[str], place: str) -> None:
+    project.write(place, HOOKS["deselects by a word"])
+    project.patch.syspath_prepend(project.root)
+    project.patch.setenv("PYTEST_PLUGINS", "mine" if place == "mine.py" else "")
+    assert project.gate().status == 1
+
+
+def test_what_a_hook_deselects_without_a_baseline_here_is_none_that_is_missed(project: Project, two: list[str]) -> None:
+    """A workload for two GPUs, say, on a machine with one."""
+    project.store.baselines.path("nvidia-h200", "slow").unlink()
+    project.write("conftest.py", HOOKS["deselects by a word"])
+    assert project.gate().status == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "flag"),
+    [
+        (("-k", "loop"), "-k"),
+        (("-m", "not slow"), "-m"),
+        (("--deselect", "workloads/slow.py"), "--deselect"),
+        (("--ignore=workloads/slow.py",), "--ignore"),
+        (("--ignore-glob=*slow*",), "--ignore-glob"),
+        (("workloads/loops.py",), "path"),
+        (("workloads/loops.py::loop",), "path"),
+        (("workloads", "-k", "loop"), "-k"),
+        (("workloads/loops.py", "-k", "loop"), "path and -k"),
+        (("--perfgate-shard=1/2",), "--perfgate-shard"),
+    ],
+    ids=str,
+)
+def test_what_is_typed_narrows_the_gate_which_says_so(
+    project: Project, two: list[str], arguments: tuple[str, ...], flag: str
+) -> None:
+    seen = project.gate(*arguments)
+    assert (seen.status, set(two)) == (0, {"loop"})
+    assert f"1 of 2 workloads, chosen by {flag}\n" in seen.summary
+
+
+def test_a_whole_gate_is_no_choice(project: Project, two: list[str]) -> None:
+    project.store.baselines.path("nvidia-h200", "slow").unlink()
+    (project.root / "workloads/slow.py").unlink()
+    for arguments in ((), ("workloads",), (".",)):
+        seen = project.gate(*arguments)
+        assert (seen.status, "chosen" in seen.summary) == (0, False)
+
+
+def test_what_is_typed_outranks_what_stands(project: Project, two: list[str]) -> None:
+    project.write("pytest.ini", f"[pytest]\n{MARKS}addopts = -m slow -k slow --ignore=workloads/loops.py\n")
+    seen = project.gate("-m", "not slow")
+    assert (seen.status, set(two)) == (0, {"loop"})
+    assert "1 of 2 workloads, chosen by -m\n" in seen.summary
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status"),
+    [
+        ((), 1),
+        (("-k", "gone or loop"), 1),
+        (("-k", "not other"), 1),
+        (("-k", "loop and not gone"), 0),
+        (("-m", "not slow"), 1),
+        (("--deselect=workloads/loops.py::other",), 1),
+        (("--deselect=workloads/loops.py::gone",), 0),
+        (("--ignore=workloads/other.py",), 1),
+        (("workloads/loops.py",), 1),
+        (("workloads/loops.py::loop",), 0),
+        (("--perfgate-shard=1/1",), 1),
+    ],
+    ids=str,
+)
+def test_a_deleted_workload_is_missed_where_the_choice_would_have_covered_it(
+    project: Project, two: list[str], arguments: tuple[str, ...], status: int
+) -> None:
+    project.store.baselines.path("nvidia-h200", "slow").unlink()
+    (project.root / "workloads/slow.py").unlink()
+    project.bless(project.baseline("gone").model_copy(update={"source": "workloads/loops.py"}))
+    assert project.gate(*arguments).status == status
+
+
+def test_help_that_stands_is_an_error_and_no_success(project: Project, two: list[str]) -> None:
+    project.patch.setenv("PYTEST_ADDOPTS", "--help")
+    assert project.gate().status == 4
+    assert not two
+
+
+def test_what_is_typed_to_look_only_still_measures_nothing(project: Project, two: list[str]) -> None:
+    for flag in ("--collect-only", "--fixtures", "--help", "--markers", "--version"):
+        assert project.gate(flag).status == 0
+    assert not two
