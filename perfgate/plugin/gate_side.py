@@ -474,7 +474,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         choose(session)  # again, for here all hooks are done
     if not session.testsfailed:
         # Again, for only here it keeps pytest from listing them.
-        refuse_empty(config.stash[SHARD], here(config) | config.stash[ELSEWHERE])
+        refuse_empty(config.stash[SHARD], {*config.stash[CHOSEN]})
     left, deselected = here(config) - {workload.id for workload in expected}, config.stash[DESELECTED]
     dropped = [item.workload for name, item in config.stash[COLLECTED].items() if name in left]
     config.stash[SKIPPED] |= {name: DESELECTED_BY_HOOK for name in sorted(left) if name in deselected}

@@ -39,6 +39,7 @@ NOT_IN_WORKERS = frozenset(
     {
         *("--lf", "--last-failed", "--ff", "--failed-first", "--nf", "--new-first"),
         *("--lfnf", "--last-failed-no-failures", "--cache-show", "--cache-clear"),
+        *("--sw", "--stepwise", "--sw-skip", "--stepwise-skip", "--sw-reset", "--stepwise-reset"),
     }
 )
 """Options of pytest's cache, which a worker has none of."""

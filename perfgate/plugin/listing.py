@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
@@ -67,8 +68,9 @@ def collect(root: Path) -> Collected:
     # As `python -m pytest` does, by which alone a project may be gated; behind all that `pytest` itself would find.
     if str(root) not in sys.path:
         sys.path.append(str(root))
-    with redirect_stdout(said), redirect_stderr(said):
-        arguments = ["--perfgate", "--collect-only", "-q", "-p", "no:cacheprovider", f"--rootdir={root}"]
+    with redirect_stdout(said), redirect_stderr(said), tempfile.TemporaryDirectory() as cache:
+        # pytest's cache is not switched off: `addopts` may have its options, such as --lf.
+        arguments = ["--perfgate", "--collect-only", "-q", f"--override-ini=cache_dir={cache}", f"--rootdir={root}"]
         # This process has imported perfgate before pytest could, which a project may have made an error.
         arguments += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
         try:

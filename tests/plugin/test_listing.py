@@ -23,3 +23,11 @@ def test_what_cannot_be_collected_says_why(project: Project) -> None:
         "workloads: they cannot be collected (workloads/loops.py: ModuleNotFoundError: No module named "
         "'nowhere_at_all').\nSee what pytest says: pytest --perfgate --collect-only"
     )
+
+
+@pytest.mark.behaviour
+def test_all_workloads_are_listed_whatever_stands_in_addopts(project: Project) -> None:
+    project.workload(LOOP)
+    project.write("pytest.ini", "[pytest]\naddopts = -n auto --lf --sw -k other --pdb -x\n")
+    assert [workload.id for workload in collect(project.root).workloads] == ["loop"]
+    assert not (project.root / ".pytest_cache").exists()

@@ -245,3 +245,14 @@ def test_what_is_typed_to_look_only_still_measures_nothing(project: Project, two
     for flag in ("--collect-only", "--fixtures", "--help", "--markers", "--version"):
         assert project.gate(flag).status == 0
     assert not two
+
+
+@pytest.mark.nsys
+@pytest.mark.usefixtures("real_nsys")
+def test_a_real_run_is_not_stopped_by_what_is_for_a_projects_tests(project: Project) -> None:
+    project.workload(LOOP)
+    options = "-n 2 --lf --sw -k other --pdb -x --maxfail=1 --dist=loadfile --ignore=workloads/loops.py"
+    project.write("pytest.ini", f"[pytest]\naddopts = {options}\n")
+    project.patch.setenv("PYTEST_ADDOPTS", "-n auto --sw -m slow")
+    seen = project.run("--perfgate", "--perfgate-new=allow", "--perfgate-runs=1")
+    assert (seen.status, "NO_BASELINE" in seen.summary) == (0, True)

@@ -30,6 +30,8 @@ def test_the_command_is_a_pytest_of_the_same_python() -> None:
         "/venv/bin/python",
         "-m",
         "pytest",
+        "-p",
+        "perfgate",
         "--perfgate",
         "--rootdir=/project",
         "--perfgate-runs=3",
