@@ -147,7 +147,7 @@ def compared_with(kept: KeptResult, store: Store) -> Subject:
             fact=f"the baseline on {slug} that its result was compared with is gone"
             if was
             else f"it has no baseline on {slug}, so its result was compared with nothing",
-            next_step='Bless one first: perfgate bless --reason "...", or name two things: perfgate explain A B',
+            next_step='Name two things (perfgate explain A B), or bless one first: perfgate bless --reason "..."',
         )
     label = os.path.relpath(store.baselines.path(slug, name))
     if (since := blessed_since(baseline, result)) is not None:

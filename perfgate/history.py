@@ -483,9 +483,11 @@ def _never(workload: str, *, known: Sequence[str], shallow: bool) -> BaselineMis
     if near:
         next_step = f"Look there: perfgate history {shlex.quote(near[0])}"
     else:
-        next_step = 'Make one: pytest --perfgate, then perfgate bless --reason "..."'
+        next_step = 'Make one: pytest --perfgate; perfgate bless --reason "..."'
     if shallow:
-        next_step = "Fetch the whole history: git fetch --unshallow; in GitHub Actions, set fetch-depth: 0 of checkout."
+        next_step = (
+            "In GitHub Actions set fetch-depth: 0 of checkout; elsewhere fetch the whole history: git fetch --unshallow"
+        )
     return BaselineMissing(
         subject=workload or repr(workload),
         fact="this clone, which is shallow, has no baseline of it" if shallow else "it never had a baseline here",

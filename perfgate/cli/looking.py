@@ -81,7 +81,7 @@ def show(workload: str | None) -> None:
             subject=workload or here.baselines,
             fact="there is no baseline",
             expectation=f"There are baselines of: {known}" if known else "",
-            next_step='Make one: pytest --perfgate, then perfgate bless --reason "..."',
+            next_step='Make one: pytest --perfgate; perfgate bless --reason "..."',
         )
     broken = [one.found for one in listed if isinstance(one.found, BaselineUnreadable)]
     if workload is None:

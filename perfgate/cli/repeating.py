@@ -102,7 +102,7 @@ def _nothing_blessed(subject: str, slug: str) -> BaselineMissing:
         subject=subject,
         fact=f"there is no baseline of this machine ({slug})",
         expectation="It is of a baseline that the SDs are told, and there that they are kept",
-        next_step='Make one: pytest --perfgate, then perfgate bless --reason "..."',
+        next_step='Make one: pytest --perfgate; perfgate bless --reason "..."',
     )
 
 

@@ -99,7 +99,7 @@ class Worktree:
         """What to do about submodules, where the commit has any; a sentence with a space before it."""
         if not (self.top / ".gitmodules").is_file():
             return ""
-        return " Submodules are not checked out; duet_setup can do it: git submodule update --init --recursive."
+        return " Submodules are not checked out; duet_setup can do it, by `git submodule update --init --recursive`."
 
     def counterpart(self, path: Path) -> Path | None:
         """The same place in the checkout; None of what is not the project's: elsewhere, or a virtual environment's."""

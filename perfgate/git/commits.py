@@ -161,7 +161,8 @@ def resolve(root: Path, revision: str, *, env: Mapping[str, str] | None = None) 
         subject=f"commit {revision or repr(revision)}",
         fact="it is not in this clone, which is shallow" if shallow else "it is not in this clone",
         expectation="A commit has to be there to be run again",
-        next_step="Fetch the whole history: git fetch --unshallow; in GitHub Actions, set fetch-depth: 0 of checkout."
+        next_step="In GitHub Actions set fetch-depth: 0 of checkout; elsewhere fetch the whole history: "
+        "git fetch --unshallow"
         if shallow
         else "Look for its name (git branch --all, git tag), or fetch it: git fetch --all --tags"
         if named

@@ -144,7 +144,8 @@ class Repository:
                 subject="perfgate github",
                 fact=f"the package {error.name} is not installed",
                 expectation="It asks GitHub by means of PyGithub",
-                next_step='Install the extra: pip install "perfgate[github]"',
+                next_step="Install what the extra github brings: "
+                'pip install "PyGithub>=2.6" "requests>=2.31" "urllib3>=2.0"',
             ) from error
         name, api_url, token = context.repository, context.api_url, context.token
         return cls(Client(api_url=api_url, token=token, patience=patience or Patience()), name)

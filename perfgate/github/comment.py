@@ -328,7 +328,9 @@ def _result(repository: Repository, run: FinishedRun, name_of_artifact: str) -> 
         # A gate that ran leaves something, and of a fork none runs but by the label.
         is_fork = run.head_repository is None or run.head_repository.full_name.casefold() != repository.name.casefold()
         waits = is_fork and run.conclusion == "failure" and not artifacts and not _APPROVED.fullmatch(run.path)
-        return Found(why_not="it left no result", waits=waits)
+        unmeasured = run.conclusion == "success" and not artifacts
+        why_not = "it measured nothing, and passed: all that is changed is named as unmeasured" if unmeasured else ""
+        return Found(why_not=why_not or "it left no result", waits=waits)
     newest = named[0]
     if newest.expired:
         return Found(why_not="its result has expired")

@@ -116,7 +116,7 @@ def checkout(root: Path, baselines: str, head_sha: str, *, env: Mapping[str, str
             subject="the checkout",
             fact=f"files in it are not those of {commit.sha[:12]}",
             expectation="The files of the commit say what is blessed",
-            next_step="See what was changed or added before this step: git status.",
+            next_step="See what was changed or added before this step: git status",
         )
     return Checkout(
         root=root, store=Store(root, baselines), prefix=git.prefix(root, env=env), commit=Commit(sha=head_sha)

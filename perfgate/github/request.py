@@ -228,6 +228,6 @@ def branch_of(request: Request, context: Context, repository: Repository) -> Bra
             subject=f"pull request {pull.number}",
             fact=f"{fact}, to which this workflow cannot commit",
             expectation="A baseline is committed to the branch of the code that it is of",
-            next_step='Bless at a desk, on that branch: pytest --perfgate, then perfgate bless --reason "..."',
+            next_step='Bless at a desk, on that branch: pytest --perfgate; perfgate bless --reason "..."',
         )
     return Branch(name=pull.head_branch, head_sha=pull.head_sha)

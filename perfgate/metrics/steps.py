@@ -562,8 +562,8 @@ def _not_found(
             subject=timeline.source,
             fact=f"the capture holds no NVTX range{f' ({why})' if why else ''}, so none {asked}",
             expectation="Each step is one NVTX range",
-            next_step="See that the loop draws a range around each step, that what starts its process hands its own "
-            f"environment on (`env=` and `env -i` do not), and that nsys hears its NVTX: perfgate doctor. {FORKED}",
+            next_step=f"{FORKED} See that the loop draws a range around each step, that what starts its process hands "
+            "its own environment on (`env=` and `env -i` do not), and that nsys hears its NVTX: perfgate doctor",
         )
     if left_open:
         opened = f"{left_open} {'was' if left_open == 1 else 'were'} opened and not closed"

@@ -25,7 +25,7 @@ from perfgate.settings import find_root, load_settings
 
 PYPROJECT: Final = "pyproject.toml"
 NO_REPOSITORY: Final = (
-    "This is no git repository, so there is nothing for GitHub yet: git init, then perfgate init again."
+    "This is no git repository, so there is nothing for GitHub yet. For that: git init && perfgate init"
 )
 LAST_RESORT: Final = "main"
 """The branch where HEAD is detached and no other is known."""

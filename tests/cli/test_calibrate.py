@@ -350,7 +350,7 @@ def test_without_a_baseline_there_is_nothing_to_calibrate(here: Project, named: 
         (
             f"perfgate: {subject}: there is no baseline of this machine (nvidia-h200). "
             "It is of a baseline that the SDs are told, and there that they are kept.\n"
-            'Make one: pytest --perfgate, then perfgate bless --reason "..."\n'
+            'Make one: pytest --perfgate; perfgate bless --reason "..."\n'
         ),
         18,
     )

@@ -101,7 +101,7 @@ perfgate init in /project
   written  workloads/example.py
 
 {ALONE}
-This is no git repository, so there is nothing for GitHub yet: git init, then perfgate init again.
+This is no git repository, so there is nothing for GitHub yet. For that: git init && perfgate init
 """
     )
     assert set(files(empty)) == {"pyproject.toml", "workloads/example.py"}
@@ -187,7 +187,7 @@ perfgate init in /project (branch main, Python 3.12)
 --- .github/workflows/perfgate-gate.yml
 +++ .github/workflows/perfgate-gate.yml of perfgate init 1.2.3
 @@
-         # A GPU more: its runners' label, in gpu. Two shards of the workloads: shard: [1, 2] and shards: [2].
+         # What its runners must be, by their baselines' folder: include: [{{gpu: gpu, machine: nvidia-h200}}]
 -        gpu: ["gpu", "h100"]
 +        gpu: ["gpu"]
          shard: [1]
@@ -462,7 +462,7 @@ def check(project: Project, tool: str, *words: str) -> None:
 
 def test_what_it_writes_is_collected_by_a_gate(repository: Project) -> None:
     if importlib.util.find_spec("torch") is None:
-        pytest.skip("no torch here: pip install perfgate[torch]")
+        pytest.skip("no torch here: it is in the extra torch")
     repository.perfgate("init")
     seen = repository.run("--perfgate", "--collect-only", "-q")
     assert seen.out.splitlines()[0] == "workloads/example.py::example"

@@ -64,10 +64,7 @@ def test_show_tells_all_of_one_baseline(here: Project) -> None:
 
 def test_show_of_nothing_is_an_error(project: Project) -> None:
     assert complaint(project, "show") == (
-        (
-            "perfgate: baselines: there is no baseline.\n"
-            'Make one: pytest --perfgate, then perfgate bless --reason "..."\n'
-        ),
+        ('perfgate: baselines: there is no baseline.\nMake one: pytest --perfgate; perfgate bless --reason "..."\n'),
         18,
     )
 
@@ -77,7 +74,7 @@ def test_show_of_an_unknown_workload_names_those_there_are(here: Project) -> Non
     assert complaint(here, "show", "lop") == (
         (
             "perfgate: lop: there is no baseline. There are baselines of: loop.\n"
-            'Make one: pytest --perfgate, then perfgate bless --reason "..."\n'
+            'Make one: pytest --perfgate; perfgate bless --reason "..."\n'
         ),
         18,
     )

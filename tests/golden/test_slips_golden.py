@@ -28,7 +28,7 @@ GATES = {f"{path.name.split('-')[1]}-{gate.slip}": gate for path, gates in RECOR
 @pytest.fixture(scope="module")
 def slips() -> Mapping[str, Any]:
     """The table beside the loops."""
-    pytest.importorskip("torch", reason="no torch here: pip install perfgate[torch]")
+    pytest.importorskip("torch", reason="no torch here: it is in the extra torch")
     with pytest.MonkeyPatch.context() as patch:
         table: Mapping[str, Any] = load_slips("slips_of_golden_tests", patch).SLIPS
         return table

@@ -44,7 +44,7 @@ def why_not() -> str | None:
     """Say why no slip can be gated here, None if one can."""
     if (reason := why_no_gate()) is not None:
         return reason
-    return None if importlib.util.find_spec("torch") else "no torch here: pip install perfgate[torch]"
+    return None if importlib.util.find_spec("torch") else "no torch here: it is in the extra torch"
 
 
 # Before the loops are imported, and torch with them.

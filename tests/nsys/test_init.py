@@ -15,7 +15,7 @@ pytestmark = pytest.mark.nsys
 
 
 @pytest.mark.usefixtures("real_nsys")
-@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="no torch here: pip install perfgate[torch]")
+@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="no torch here: it is in the extra torch")
 def test_the_example_goes_from_no_baseline_to_an_open_gate(project: Project) -> None:
     (project.root / "workloads").rmdir()
     project.patch.setenv("OMP_NUM_THREADS", "1")  # two threads on two busy cores: 0.4 ms a step, or 24

@@ -702,7 +702,7 @@ def test_a_shallow_clone_says_where_it_is_cut(scene: Scene, tmp_path: Path) -> N
         scene.history("gone", root=tmp_path / "shallow")
     assert str(caught.value) == (
         "gone: this clone, which is shallow, has no baseline of it. There are or were baselines of: mlp.\n"
-        "Fetch the whole history: git fetch --unshallow; in GitHub Actions, set fetch-depth: 0 of checkout."
+        "In GitHub Actions set fetch-depth: 0 of checkout; elsewhere fetch the whole history: git fetch --unshallow"
     )
 
 
@@ -765,7 +765,7 @@ def never(scene: Scene, workload: str) -> str:
 def test_a_workload_that_never_had_a_baseline_is_told_with_near_names(scene: Scene) -> None:
     assert never(scene, "mlp") == (
         "mlp: it never had a baseline here. Nor had any other workload.\n"
-        'Make one: pytest --perfgate, then perfgate bless --reason "..."'
+        'Make one: pytest --perfgate; perfgate bless --reason "..."'
     )
     scene.bless(12.0, name="transformer")
     scene.bless(12.0, name="mlp[4-64]")
@@ -778,7 +778,7 @@ def test_a_workload_that_never_had_a_baseline_is_told_with_near_names(scene: Sce
     assert never(scene, "mlp[4]").endswith("Look there: perfgate history 'mlp[4-64]'")
     assert never(scene, "zzz") == (
         "zzz: it never had a baseline here. There are or were baselines of: mlp[4-64], transformer.\n"
-        'Make one: pytest --perfgate, then perfgate bless --reason "..."'
+        'Make one: pytest --perfgate; perfgate bless --reason "..."'
     )
     assert never(scene, "").startswith("'': it never had a baseline here.")
 

@@ -13,7 +13,7 @@ import pytest
 from perfgate.model.workload import Workload
 from perfgate.store import Store
 
-pytest.importorskip("torch", reason="no torch here: pip install perfgate[torch]")
+pytest.importorskip("torch", reason="no torch here: it is in the extra torch")
 
 ROOT = Path(__file__).parents[2]
 LIST = """

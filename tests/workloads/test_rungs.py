@@ -12,7 +12,7 @@ from types import ModuleType
 import pytest
 from support.loops import load_file
 
-torch = pytest.importorskip("torch", reason="no torch here: pip install perfgate[torch]")
+torch = pytest.importorskip("torch", reason="no torch here: it is in the extra torch")
 
 WORKLOADS = Path(__file__).parents[2] / "workloads"
 RUNGS = {

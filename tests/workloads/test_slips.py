@@ -46,7 +46,7 @@ TURNS = 12
 """More than torch.compile compiles one function for (`recompile_limit`, 8)."""
 
 needs_torch = pytest.mark.skipif(
-    importlib.util.find_spec("torch") is None, reason="no torch here: pip install perfgate[torch]"
+    importlib.util.find_spec("torch") is None, reason="no torch here: it is in the extra torch"
 )
 # What the loops do about this, they do by marks, which count for a loop that pytest runs.
 pytestmark = [

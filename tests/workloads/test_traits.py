@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
     from torch.optim import Optimizer
 
-torch = pytest.importorskip("torch", reason="no torch here: pip install perfgate[torch]")
+torch = pytest.importorskip("torch", reason="no torch here: it is in the extra torch")
 
 WORKLOADS = Path(__file__).parents[2] / "workloads"
 STEPS = 3

@@ -31,7 +31,7 @@ from perfgate.store import KeptResult, Store
 pytestmark = [
     pytest.mark.nsys,
     pytest.mark.usefixtures("real_nsys"),
-    pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="no torch here: pip install perfgate[torch]"),
+    pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="no torch here: it is in the extra torch"),
 ]
 
 WORKLOADS = Path(__file__).parents[2] / "workloads"

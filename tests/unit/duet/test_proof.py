@@ -293,7 +293,8 @@ def test_the_first_strays_are_named_and_the_rest_counted(tree: Worktree, tmp_pat
 def test_a_stray_of_a_commit_with_submodules_says_that_they_are_not_checked_out(tree: Worktree, tmp_path: Path) -> None:
     write(tree.top, ".gitmodules")
     assert unproven(tree, told(tmp_path, {"m": "project/m.py"})).endswith(
-        "in duet_python. Submodules are not checked out; duet_setup can do it: git submodule update --init --recursive."
+        "in duet_python. Submodules are not checked out; duet_setup can do it, by "
+        "`git submodule update --init --recursive`."
     )
 
 

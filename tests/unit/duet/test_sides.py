@@ -321,7 +321,7 @@ def test_code_of_a_submodule_that_is_not_checked_out_there_is_lacking(
     where = ("-c", "protocol.file.allow=always")
     repository.git(*where, "submodule", "--quiet", "add", str(library.root), "third_party/library")
     repository.commit()
-    advice = "Submodules are not checked out; duet_setup can do it: git submodule update --init --recursive."
+    advice = "Submodules are not checked out; duet_setup can do it, by `git submodule update --init --recursive`."
     write(tree.top, ".gitmodules")
     for file in ("third_party/library/lib.py", "third_party/library/lib_c.so"):
         here = [told(repository.root, {"lib": file})]

@@ -104,7 +104,7 @@ def test_a_project_in_a_submodule_is_checked_out_of_that(repository: Repository,
     with checked_out(outer, "HEAD") as tree:
         assert list((tree.top / "inner").iterdir()) == []
         assert tree.submodule_advice == (
-            " Submodules are not checked out; duet_setup can do it: git submodule update --init --recursive."
+            " Submodules are not checked out; duet_setup can do it, by `git submodule update --init --recursive`."
         )
 
 
@@ -162,7 +162,7 @@ def test_a_shallow_clone_says_how_to_fetch_the_rest(repository: Repository, tmp_
         pass
     assert str(caught.value) == (
         f"commit {sha}: it is not in this clone, which is shallow. A commit has to be there to be run again.\n"
-        "Fetch the whole history: git fetch --unshallow; in GitHub Actions, set fetch-depth: 0 of checkout."
+        "In GitHub Actions set fetch-depth: 0 of checkout; elsewhere fetch the whole history: git fetch --unshallow"
     )
     assert not (clone / ".perfgate").exists()
 
@@ -366,7 +366,7 @@ def test_a_setup_that_fails_where_there_are_submodules_says_that_they_are_not_th
     repository.commit({".gitmodules": ""})
     assert "baseline " in str(error := refusal(repository, "HEAD", setup=("false",)))
     assert str(error).endswith(
-        ". Submodules are not checked out; duet_setup can do it: git submodule update --init --recursive."
+        ". Submodules are not checked out; duet_setup can do it, by `git submodule update --init --recursive`."
     )
 
 

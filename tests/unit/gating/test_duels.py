@@ -153,7 +153,7 @@ def test_another_commit_with_submodules_that_does_not_run_says_that_they_are_not
     with pytest.raises(WorktreeFailed) as caught:
         stand.alternate().pair(0, 1)
     advice = (
-        "Submodules are not checked out; duet_setup can do it: git submodule update --init --recursive.\n"
+        "Submodules are not checked out; duet_setup can do it, by `git submodule update --init --recursive`.\n"
         if not setup
         else ""
     )
@@ -168,8 +168,8 @@ def test_another_commit_whose_submodules_are_not_there_is_not_what_was_blessed_a
     with pytest.raises(CodeUnproven) as caught:
         stand.alternate(blessed_code="0123456789abcdef").pair(0, 1)
     assert str(caught.value).endswith(
-        "so that the commit can be run again. Submodules are not checked out; duet_setup can do it: "
-        "git submodule update --init --recursive."
+        "so that the commit can be run again. Submodules are not checked out; duet_setup can do it, "
+        "by `git submodule update --init --recursive`."
     )
 
 

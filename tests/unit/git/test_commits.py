@@ -82,7 +82,7 @@ def test_a_revision_that_a_shallow_clone_lacks_is_told_with_the_remedy(root: Pat
     run(root, env, "clone", "--quiet", "--depth=1", root.as_uri(), str(tmp_path / "shallow"))
     assert missing(tmp_path / "shallow", env, sha) == (
         f"commit {sha}: it is not in this clone, which is shallow. A commit has to be there to be run again.\n"
-        "Fetch the whole history: git fetch --unshallow; in GitHub Actions, set fetch-depth: 0 of checkout."
+        "In GitHub Actions set fetch-depth: 0 of checkout; elsewhere fetch the whole history: git fetch --unshallow"
     )
     run(tmp_path / "shallow", env, "fetch", "--quiet", "--unshallow")
     assert git.resolve(tmp_path / "shallow", sha, env=env) == sha

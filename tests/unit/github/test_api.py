@@ -642,7 +642,7 @@ def test_pygithub_is_missed_in_words(hub: GitHub, monkeypatch: pytest.MonkeyPatc
     monkeypatch.delitem(sys.modules, "perfgate.github.client", raising=False)
     assert message_of(PackageMissing, lambda: Repository.connect(Context.from_env(hub.env()))) == (
         "perfgate github: the package github is not installed. It asks GitHub by means of PyGithub.\n"
-        'Install the extra: pip install "perfgate[github]"'
+        'Install what the extra github brings: pip install "PyGithub>=2.6" "requests>=2.31" "urllib3>=2.0"'
     )
 
 

@@ -304,7 +304,7 @@ def test_the_checkout_has_to_be_unchanged(scene: Scene) -> None:
     scene.write({"model.py": "LAYERS = 9\n"})
     assert message_of(BlessRefused, lambda: scene.checkout) == (
         f"the checkout: files in it are not those of {scene.head[:12]}. The files of the commit say what is blessed.\n"
-        "See what was changed or added before this step: git status."
+        "See what was changed or added before this step: git status"
     )
 
 

@@ -262,5 +262,5 @@ def test_a_branch_that_cannot_be_committed_to_is_left_to_a_desk(
     assert str(caught.value) == (
         f"pull request {number}: {told}, to which this workflow cannot commit. "
         "A baseline is committed to the branch of the code that it is of.\n"
-        'Bless at a desk, on that branch: pytest --perfgate, then perfgate bless --reason "..."'
+        'Bless at a desk, on that branch: pytest --perfgate; perfgate bless --reason "..."'
     )

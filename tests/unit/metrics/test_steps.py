@@ -470,9 +470,8 @@ def test_a_capture_without_ranges_says_so_with_the_readers_reason() -> None:
     assert str(raised.value) == (
         "drawn.sqlite: the capture holds no NVTX range (the table NVTX_EVENTS is not there), so none is named 'step'. "
         "Each step is one NVTX range."
-        "\nSee that the loop draws a range around each step, that what starts its process hands its own "
-        "environment on (`env=` and `env -i` do not), and that nsys hears its NVTX: perfgate doctor. "
-        f"{FORKED}"
+        f"\n{FORKED} See that the loop draws a range around each step, that what starts its process hands its own "
+        "environment on (`env=` and `env -i` do not), and that nsys hears its NVTX: perfgate doctor"
     )
 
 

@@ -70,7 +70,7 @@ def test_without_a_repository_there_is_no_top(tmp_path: Path) -> None:
     found = find_facts(tmp_path, tool=TOOL, github=True, env={"PATH": ""})
     assert (found.root, found.top, found.boundary) == (tmp_path, None, tmp_path)
     assert found.remarks == (
-        "This is no git repository, so there is nothing for GitHub yet: git init, then perfgate init again.",
+        "This is no git repository, so there is nothing for GitHub yet. For that: git init && perfgate init",
     )
 
 
