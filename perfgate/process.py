@@ -15,7 +15,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 import psutil
 
@@ -26,6 +26,10 @@ GRACE_S: Final = 3.0
 
 LONGEST_LINE: Final = 1 << 16
 """Bytes after which a line without an end is cut, so that no output can fill the memory."""
+
+HEAD_BYTES: Final = 2_000_000
+TAIL_BYTES: Final = 2_000_000
+"""Of what a program prints, how much of its beginning is kept in its log, and at least how much of its end."""
 
 _SET_CHILD_SUBREAPER: Final = 36
 """Of Linux's prctl: a process whose parent ends becomes this one's child, not that of init."""
@@ -65,8 +69,8 @@ def run_process(
     which process started them, so that what it leaves behind when it is killed is found by `end_abandoned`.
 
     Its stdout and stderr become one stream of lines, ended by newline or carriage return (progress bars), undecodable
-    bytes replaced; `clean` gets those that come together, and what it leaves goes to `log` and then to `on_line`. Its
-    stdin is empty. `on_tick` is called at least every 0.1 s while it runs.
+    bytes replaced; `clean` gets those that come together, and what it leaves goes to `on_line` and, but for the middle
+    of very much, to `log`. Its stdin is empty. `on_tick` is called at least every 0.1 s while it runs.
 
     Raises:
         OSError: the program cannot be started, or the log cannot be written.
@@ -78,7 +82,8 @@ def run_process(
     started = time.monotonic()
     process: subprocess.Popen[bytes] | None = None
     left: tuple[str, ...] = ()
-    with log.open("w", encoding="utf-8", newline="\n") as record:
+    with log.open("w+b") as file:
+        record = _Log(file)
         try:
             process = subprocess.Popen(
                 argv,
@@ -92,8 +97,7 @@ def run_process(
             returncode = None
             with contextlib.suppress(_OutOfTime):
                 for line in _lines(process, deadline=started + timeout_s, on_tick=on_tick, clean=clean):
-                    record.write(line + "\n")
-                    record.flush()
+                    record.write(line)
                     if on_line is not None:
                         on_line(line)
                 returncode = process.poll()
@@ -102,6 +106,45 @@ def run_process(
             # Ctrl-C may fall between the start of the program and its being known here: the cookie finds it anyway.
             left = _end(process, mark)
     return Finished(returncode=returncode, timed_out=returncode is None, wall_s=wall_s, left=left)
+
+
+class _Log:
+    """Lines in a file of at most some 6 MB: the first and the last ones, and between them how much was left out."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        """Take an empty file that is open for reading too."""
+        self._file = file
+        self._size = 0
+        self._head: int | None = None
+        """Where the first lines end, once there are enough of them."""
+        self._note = b""
+        self._dropped = (0, 0)
+        """Lines and bytes."""
+
+    def write(self, line: str) -> None:
+        """Add a line; it is in the file on return."""
+        told = (line + "\n").encode(errors="replace")
+        self._file.write(told)
+        self._file.flush()
+        self._size += len(told)
+        if self._head is None and self._size >= HEAD_BYTES:
+            self._head = self._size
+        if self._head is not None and self._size - self._head > 2 * TAIL_BYTES:
+            self._leave_out(self._head)
+
+    def _leave_out(self, head: int) -> None:
+        self._file.seek(head + len(self._note))
+        since = self._file.read()
+        end = since.rindex(b"\n", 0, len(since) - TAIL_BYTES) + 1
+        lines, size = self._dropped
+        self._dropped = (lines + since.count(b"\n", 0, end), size + end)
+        lines, size = self._dropped
+        self._note = f"[perfgate left out {lines} lines here, {size / 1e6:.1f} MB]\n".encode()
+        self._file.seek(head)
+        self._file.write(self._note + since[end:])
+        self._file.truncate()
+        self._file.flush()
+        self._size = self._file.tell()
 
 
 class _OutOfTime(Exception):

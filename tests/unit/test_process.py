@@ -343,3 +343,18 @@ def test_what_a_killed_process_left_is_known_by_more_than_its_id(tmp_path: Path)
         for one in started.values():
             one.kill()
             one.wait()
+
+
+def test_of_very_much_output_the_log_keeps_both_ends_and_says_how_much_is_between(tmp_path: Path) -> None:
+    program = (
+        "import sys\nprint('first')\nfor n in range(200): sys.stdout.write(('x' * 99 + '\\n') * 1000)\nprint('last')"
+    )
+    finished, lines = run(program, tmp_path)
+    assert (finished.returncode, len(lines)) == (0, 200_002)
+    (log,) = (path for path in tmp_path.iterdir() if path.stat().st_size)
+    assert log.stat().st_size <= module.HEAD_BYTES + 2 * module.TAIL_BYTES + 1000
+    kept = log.read_text("utf-8").splitlines()
+    (place,) = (number for number, line in enumerate(kept) if line.startswith("[perfgate left out "))
+    assert (kept[0], kept[-1]) == ("first", "last")
+    assert len(kept) - 1 + int(kept[place].split()[3]) == 200_002
+    assert min(place, len(kept) - place) * 100 >= 1_900_000
