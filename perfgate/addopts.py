@@ -9,11 +9,12 @@ import argparse
 import re
 import shlex
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
-from iniconfig import IniConfig
+from iniconfig import IniConfig, ParseError
 
 INI = "--override-ini="
 FLAGS, VALUED = "hlqsvxVdf", "ckmnoprW"
@@ -21,18 +22,43 @@ FLAGS, VALUED = "hlqsvxVdf", "ckmnoprW"
 
 
 def addopts_of(path: Path | None) -> list[str]:
-    """`addopts` of a configuration file that pytest has accepted; `[tool.pytest]` is there from pytest 9 on."""
-    said: str | list[str] | None
-    if path is None:
-        return []
-    if path.suffix == ".toml":
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
-        tables = tables.get("tool", {}) if path.name == "pyproject.toml" else tables
-        table = tables.get("pytest", {})
-        said = table.get("ini_options", table).get("addopts")
-    else:
-        said = IniConfig(str(path)).get("tool:pytest" if path.suffix == ".cfg" else "pytest", "addopts")
-    return shlex.split(said) if isinstance(said, str) else list(said or [])
+    """`addopts` of a configuration file that pytest has accepted."""
+    said = None if path is None else settings_of(path).get("addopts")
+    return shlex.split(said) if isinstance(said, str) else [str(word) for word in said or []]
+
+
+def settings_of(path: Path) -> Mapping[str, Any]:
+    """All that a file sets for pytest; `[tool.pytest]` is there from pytest 9 on.
+
+    Raises:
+        OSError: it cannot be read.
+        ValueError: it is no file of its form.
+    """
+    if path.suffix != ".toml":
+        try:
+            sections = IniConfig(str(path)).sections
+        except ParseError as broken:
+            raise ValueError(str(broken)) from broken
+        return dict(sections.get("tool:pytest" if path.suffix == ".cfg" else "pytest", {}))
+    tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    tables = tables.get("tool", {}) if path.name == "pyproject.toml" else tables
+    table: Mapping[str, Any] = tables.get("pytest", {})
+    settings: Mapping[str, Any] = table.get("ini_options", table)
+    return settings
+
+
+def configuration_in(folder: Path) -> Path | None:
+    """The file in a folder by which pytest is configured there: the first, in pytest's order, that is for it.
+
+    Raises:
+        OSError: one cannot be read.
+        ValueError: one is no file of its form.
+    """
+    for name in ("pytest.toml", ".pytest.toml", "pytest.ini", ".pytest.ini"):
+        if (folder / name).is_file():
+            return folder / name
+    others = (folder / name for name in ("pyproject.toml", "tox.ini", "setup.cfg"))
+    return next((file for file in others if file.is_file() and settings_of(file)), None)
 
 
 def addopts_in_force(overrides: Sequence[str], path: Path | None) -> list[str]:

@@ -21,8 +21,10 @@ from pydantic import ValidationError
 from perfgate import __version__
 from perfgate.model.baseline import Commit
 from perfgate.model.errors import DocumentUnreadable
+from perfgate.model.limits import LARGEST_DOCUMENT
+from perfgate.model.loosening import Direction, Loosening
 from perfgate.model.merged import MergedGate, shown_names
-from perfgate.model.outcome import Outcome, opens_gate
+from perfgate.model.outcome import OnLoosened, Outcome, opens_gate
 from perfgate.model.pagedata import PageData, PageWorkload
 from perfgate.model.record import TwinKeys, without_twins
 from perfgate.model.settings import Settings
@@ -33,7 +35,7 @@ from perfgate.render.text import PASSING
 
 DOCUMENT_FILE: Final = "perfgate.json"
 PAGE_FILE: Final = "page.json"
-MOST_BYTES: Final = 64_000_000
+MOST_BYTES: Final = LARGEST_DOCUMENT
 """Of a file that is read."""
 MOST_GATES: Final = 256
 """As many jobs as one matrix of GitHub Actions may have."""
@@ -236,11 +238,10 @@ def _page_in(folder: Path, document: GateDocument) -> PageData | None:
 
 def _is_page_of(page: PageData, document: GateDocument) -> bool:
     """Whether both tell the same of the same gate, so that the merged page and the merged verdict cannot differ."""
-    return (page.started_at, page.opens_gate, page.exit_status, page.shut_by, page.machine) == (
-        *(document.started_at, document.opens_gate, document.exit_status, document.shut_by, document.machine),
-    ) and [(one.verdict, one.opens_gate) for one in page.workloads] == [
-        (one.verdict, one.opens_gate) for one in document.workloads
-    ]
+    told = ("started_at", "opens_gate", "exit_status", "shut_by", "machine", "loosening")
+    return all(getattr(page, name) == getattr(document, name) for name in told) and [
+        (one.verdict, one.opens_gate) for one in page.workloads
+    ] == [(one.verdict, one.opens_gate) for one in document.workloads]
 
 
 def _read(file: Path, parse: Callable[[str], _Read]) -> _Read:
@@ -335,8 +336,24 @@ def merge(
             for one in found
         ),
         remarks=_remarks(found),
+        loosening=_loosening(documents),
         settings=documents[0].settings if documents else Settings(),
         workloads=workloads,
+    )
+
+
+def _loosening(documents: Sequence[GateDocument]) -> Loosening | None:
+    """What any of the gates found to differ from its base branch's; approved only where it was of all."""
+    told = [document.loosening for document in documents if document.loosening is not None]
+    if not told:
+        return None
+    order = list(Direction)
+    found = dict.fromkeys(one for loosening in told for one in loosening.differences)
+    return Loosening(
+        base=told[0].base,
+        on=OnLoosened.FAIL if any(one.on is OnLoosened.FAIL for one in told) else OnLoosened.WARN,
+        approved=all(one.approved for one in told),
+        differences=tuple(sorted(found, key=lambda one: order.index(one.direction))),
     )
 
 
@@ -375,7 +392,10 @@ def _opens(gate: Found) -> bool:
 
 
 def _contradictions(gate: Found) -> Iterator[str]:
-    """What a gate tells of its workloads that does not go with outcomes that open it."""
+    """What a gate tells of its workloads that does not go with outcomes that open it, or with its being loosened."""
+    loosening = gate.document.loosening
+    if loosening is not None and loosening.shuts and gate.document.opens_gate:
+        yield f"{gate.folder}/{DOCUMENT_FILE} says that it is open, and that it was loosened without approval"
     for told in gate.document.workloads:
         if not (told.opens_gate and _lets_open(told, gate.document.settings)):
             continue

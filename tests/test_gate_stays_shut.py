@@ -1747,8 +1747,8 @@ GATE SHUT: 1 NOT_MEASURED of 1 workload
         status=4,
         says="""
 ERROR: pyproject.toml [tool.perfgate]: unknown key 'run'. Known are anchor_budget, baselines, budgets,
-    cuda_graph_trace, duet, duet_python, duet_setup, inconclusive, lock_timeout_s, max_runs, new, nsys,
-    pass_env, runs, time_budget_s, timeout_s, trace_osrt, workloads.
+    cuda_graph_trace, duet, duet_python, duet_setup, inconclusive, lock_timeout_s, loosened, machine,
+    max_runs, new, nsys, pass_env, runs, time_budget_s, timeout_s, trace_osrt, workloads.
 Perhaps you meant 'runs'.
 """,
     ),

@@ -170,6 +170,25 @@ def resolve(root: Path, revision: str, *, env: Mapping[str, str] | None = None) 
     )
 
 
+def merge_base(root: Path, one: str, other: str, *, env: Mapping[str, str] | None = None) -> str:
+    """Return the SHA of the commit from which two revisions went apart.
+
+    Raises:
+        RepositoryUnreadable: no git, no repository, no such revision, no common commit, or git refuses.
+    """
+    return ask(root, env, "merge-base", "--end-of-options", one, other).strip()
+
+
+def read_at(root: Path, revision: str, path: str, *, env: Mapping[str, str] | None = None) -> bytes | None:
+    """Return what a revision has in the file at a path from the repository's top; None where it has no such file.
+
+    Raises:
+        RepositoryUnreadable: no git, or it takes too long.
+    """
+    done = run(root, env, "cat-file", "blob", "--end-of-options", f"{revision}:{path}")
+    return done.stdout if done.returncode == 0 else None
+
+
 def default_branch(root: Path, *, env: Mapping[str, str] | None = None) -> str | None:
     """Return the branch that others branch from: origin's HEAD, else main or master, else the current one, if any.
 

@@ -8,38 +8,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from perfgate.github.context import Context, Payload
+from perfgate.github.approval import SETTLED, LabelEvent
+from perfgate.github.context import Context
 from perfgate.model.errors import JobNotAdmitted
 from perfgate.model.workflows import APPROVAL
 from perfgate.render.page import inert
 
 OWN_EVENTS: Final = frozenset({"push", "schedule", "workflow_dispatch", "merge_group"})
 """Whose workflow and code are of a branch of the repository itself."""
-
-
-class _Repository(Payload):
-    full_name: str
-
-
-class _Head(Payload):
-    sha: str
-    repo: _Repository | None
-    """None where the fork was deleted."""
-
-
-class _Pull(Payload):
-    number: int
-    head: _Head
-
-
-class _Label(Payload):
-    name: str
-
-
-class _PullEvent(Payload):
-    action: str
-    label: _Label | None = None
-    pull_request: _Pull
 
 
 def admit(context: Context) -> str:
@@ -60,13 +36,20 @@ def admit(context: Context) -> str:
             expectation=f"This runner takes jobs of pull_request, {', '.join(sorted(OWN_EVENTS))}",
             next_step="Let the job run on one of GitHub's runners.",
         )
-    event = context.event_as(_PullEvent)
+    event = context.event_as(LabelEvent)
     pull = event.pull_request
     head = None if pull.head.repo is None else pull.head.repo.full_name
-    told = f"pull request {pull.number} at {inert(pull.head.sha[:12])}"
+    told = f"pull request {pull.number} at {inert(pull.head.sha)}"
     if head is not None and head.casefold() == context.repository.casefold():
         return f"Admitted: {told} is of a branch of {context.repository} itself."
-    if event.action == "labeled" and event.label is not None and event.label.name == APPROVAL:
+    if event.is_approval and event.pushed_just_before:
+        raise JobNotAdmitted(
+            subject=told,
+            fact=f"{inert(head or 'its fork')} was pushed to within {SETTLED.seconds // 60} minutes of the label",
+            expectation="The commit that was labelled may not be the one that was read",
+            next_step=f"Read {inert(pull.head.sha)}, remove the label {APPROVAL}, and add it again.",
+        )
+    if event.is_approval:
         return f"Admitted: {told} was given the label {APPROVAL}."
     whose = "a fork that is gone" if head is None else inert(head)
     raise JobNotAdmitted(

@@ -20,7 +20,7 @@ from perfgate import git
 from perfgate.github.asking import Ask, Patience
 from perfgate.github.context import Context, Payload, first_fault, is_sha
 from perfgate.model.errors import BranchMoved, GitHubRefused, GitHubUnreachable, PackageMissing
-from perfgate.model.record import Record
+from perfgate.model.record import ObjectName, Record
 from perfgate.render.page import inert
 
 if TYPE_CHECKING:
@@ -57,6 +57,8 @@ class PullRequest(Record):
     """`owner/name`; None where the fork was deleted."""
     base_branch: str
     base_repository: str
+    base_sha: str = ""
+    labels: tuple[str, ...] = ()
 
     @property
     def from_fork(self) -> bool:
@@ -103,6 +105,8 @@ class Run(Record):
     """`owner/name`; None where the fork was deleted."""
     created_at: datetime
     url: str
+    file: str = ""
+    """Of its workflow, by name: `perfgate.yml`."""
 
 
 class Artifact(Record):
@@ -209,6 +213,15 @@ class Repository:
         sent = {"title": title, "body": body}
         return _read(ask, _Pull, self._client.send(ask, "PATCH", f"{self._path}/pulls/{number:d}", sent)).record
 
+    def remove_label(self, number: int, label: str) -> None:
+        """Take a label off a pull request; one that is not there is no error."""
+        ask = Ask(act=f"taking label {_shown(label)} off pull request {number}", needs=WRITE_PULLS)
+        try:
+            self._client.send(ask, "DELETE", f"{self._path}/issues/{number:d}/labels/{quote(label, safe='')}", {})
+        except GitHubRefused:
+            if label in self.pull_request(number).labels:
+                raise
+
     # Comments
 
     def comments(self, number: int) -> Iterator[Comment]:
@@ -241,7 +254,20 @@ class Repository:
         """The runs of a workflow (`perfgate.yml`) for exactly one commit, newest first."""
         ask = Ask(act=f"the runs of {_shown(workflow_file)} for commit {head_sha[:12]}", needs=READ_RUNS)
         path = f"{self._path}/actions/workflows/{_workflow(ask, workflow_file)}/runs"
-        found = self._list(ask, path, _Run, {"head_sha": head_sha}, within="workflow_runs")
+        found = self._list(ask, path, _Run, {"head_sha": _sha(ask, head_sha)}, within="workflow_runs")
+        of_commit = (one.record for one in found if one.head_sha == head_sha)
+        return tuple(sorted(of_commit, key=lambda one: (one.created_at, one.id), reverse=True))
+
+    def run(self, run_id: int) -> Run:
+        """One run, in its latest attempt."""
+        ask = Ask(act=f"run {run_id}", needs=READ_RUNS)
+        return _read(ask, _Run, self._client.get(ask, f"{self._path}/actions/runs/{run_id:d}")).record
+
+    def runs_for(self, head_sha: str) -> tuple[Run, ...]:
+        """The runs of all workflows for exactly one commit, newest first."""
+        ask = Ask(act=f"the runs for commit {head_sha[:12]}", needs=READ_RUNS)
+        asked = {"head_sha": _sha(ask, head_sha)}
+        found = self._list(ask, f"{self._path}/actions/runs", _Run, asked, within="workflow_runs")
         of_commit = (one.record for one in found if one.head_sha == head_sha)
         return tuple(sorted(of_commit, key=lambda one: (one.created_at, one.id), reverse=True))
 
@@ -288,7 +314,7 @@ class Repository:
     def create_branch(self, branch: str, sha: str) -> None:
         """Make a branch at a commit. One that is there already is refused by GitHub."""
         ask = Ask(act=f"making branch {_shown(branch)}", needs=WRITE_CONTENTS)
-        sent = {"ref": f"refs/heads/{_branch(branch)}", "sha": sha}
+        sent = {"ref": f"refs/heads/{_branch(branch)}", "sha": _sha(ask, sha)}
         _read(ask, _Ref, self._client.send(ask, "POST", f"{self._path}/git/refs", sent, again=False))
 
     def commit_files(self, *, branch: str, expected_head: str, files: Mapping[str, bytes], message: str) -> str:
@@ -300,9 +326,8 @@ class Repository:
         paths = {_path_in_tree(path): content for path, content in files.items()}
         if not paths:
             raise ValueError("a commit of no files")
-        if not is_sha(expected_head):
-            raise ValueError(f"no commit: {expected_head!r}")
         ask = Ask(act=f"committing to branch {_shown(branch)}", needs=WRITE_CONTENTS)
+        _sha(ask, expected_head)
         now = self.head(branch)
         if now != expected_head:
             raise _moved(branch, expected_head, now)
@@ -348,7 +373,7 @@ class Repository:
     def message(self, sha: str) -> str:
         """A commit's message."""
         ask = Ask(act=f"commit {sha[:12]}", needs=READ_CONTENTS)
-        return _read(ask, _GitCommit, self._client.get(ask, f"{self._path}/git/commits/{sha}")).message
+        return _read(ask, _GitCommit, self._client.get(ask, f"{self._path}/git/commits/{_sha(ask, sha)}")).message
 
     def blobs(self, sha: str, folder: str) -> Mapping[str, str]:
         """The files in a folder of a commit, POSIX and from the top, with the blob of each; none where there is none.
@@ -358,7 +383,7 @@ class Repository:
         """
         ask = Ask(act=f"the files in {_shown(folder)} of commit {sha[:12]}", needs=READ_CONTENTS)
         trees = f"{self._path}/git/trees"
-        tree = _read(ask, _GitCommit, self._client.get(ask, f"{self._path}/git/commits/{sha}")).tree.sha
+        tree = _read(ask, _GitCommit, self._client.get(ask, f"{self._path}/git/commits/{_sha(ask, sha)}")).tree.sha
         for part in PurePosixPath(folder).parts:
             entries = _read(ask, _Tree, self._client.get(ask, f"{trees}/{tree}")).tree
             found = next((one.sha for one in entries if one.path == part and one.type == "tree"), None)
@@ -382,7 +407,7 @@ class Repository:
             GitHubUnreachable: it is larger than the limit.
         """
         ask = Ask(act=f"file {sha[:12]}", needs=READ_CONTENTS)
-        found = _read(ask, _Blob, self._client.get(ask, f"{self._path}/git/blobs/{sha}"))
+        found = _read(ask, _Blob, self._client.get(ask, f"{self._path}/git/blobs/{_sha(ask, sha)}"))
         if found.size > limit_bytes:
             raise GitHubUnreachable(
                 subject=ask.act,
@@ -394,7 +419,7 @@ class Repository:
 
     def _commit(self, ask: Ask, paths: Mapping[str, bytes], *, onto: str, message: str) -> str:
         """Make a commit that no branch is at yet."""
-        parent = _read(ask, _GitCommit, self._client.get(ask, f"{self._path}/git/commits/{onto}"))
+        parent = _read(ask, _GitCommit, self._client.get(ask, f"{self._path}/git/commits/{_sha(ask, onto)}"))
         entries = [
             {"path": path, "mode": "100644", "type": "blob", "sha": self._blob(ask, content)}
             for path, content in sorted(paths.items())
@@ -440,15 +465,20 @@ class _Named(Payload):
     full_name: str
 
 
+class _Label(Payload):
+    name: str
+
+
 class _Side(Payload):
     label: str
     ref: str
-    sha: str
+    sha: ObjectName
     repo: _Named | None
 
 
 class _Base(Payload):
     ref: str
+    sha: ObjectName
     repo: _Named
 
 
@@ -460,6 +490,7 @@ class _Pull(Payload):
     user: _User | None
     head: _Side
     base: _Base
+    labels: tuple[_Label, ...] = ()
 
     @property
     def record(self) -> PullRequest:
@@ -473,6 +504,8 @@ class _Pull(Payload):
             head_branch=self.head.ref,
             head_repository=None if self.head.repo is None else self.head.repo.full_name,
             base_branch=self.base.ref,
+            base_sha=self.base.sha,
+            labels=tuple(label.name for label in self.labels),
             base_repository=self.base.repo.full_name,
         )
 
@@ -513,11 +546,12 @@ class _Run(Payload):
     event: str
     status: str
     conclusion: str | None
-    head_sha: str
+    head_sha: ObjectName
     head_branch: str | None
     head_repository: _Named | None
     created_at: datetime
     html_url: str
+    path: str = ""
 
     @property
     def record(self) -> Run:
@@ -532,6 +566,7 @@ class _Run(Payload):
             head_repository=None if self.head_repository is None else self.head_repository.full_name,
             created_at=self.created_at,
             url=self.html_url,
+            file=PurePosixPath(self.path.partition("@")[0]).name,
         )
 
 
@@ -554,7 +589,7 @@ class _Artifact(Payload):
 
 
 class _Object(Payload):
-    sha: str
+    sha: ObjectName
 
 
 class _Ref(Payload):
@@ -570,7 +605,7 @@ class _GitCommit(Payload):
 class _Entry(Payload):
     path: str
     type: str
-    sha: str
+    sha: ObjectName
 
 
 class _Tree(Payload):
@@ -624,6 +659,17 @@ def _branch(name: str) -> str:
             next_step="See git check-ref-format for what can.",
         )
     return name
+
+
+def _sha(ask: Ask, sha: str) -> str:
+    if not is_sha(sha):
+        raise GitHubRefused(
+            subject=ask.act,
+            fact="this can be no commit's name",
+            expectation="It has 40 or 64 hex digits; GitHub was not asked",
+            next_step="Name the commit in full.",
+        )
+    return sha
 
 
 def _quoted(branch: str) -> str:

@@ -9,10 +9,12 @@ from __future__ import annotations
 import itertools
 import json
 import re
-from collections.abc import Iterable
+import tomllib
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from pathlib import PurePosixPath
 from typing import Final, Literal, assert_never
 
 from pydantic import Field, ValidationError
@@ -26,10 +28,13 @@ from perfgate.github.api import (
     PullRequest,
     Repository,
 )
+from perfgate.github.approval import why_fallen
 from perfgate.github.artifacts import Limits, unpacked
 from perfgate.github.context import Context, Payload, first_fault, is_sha
 from perfgate.model.errors import ActionsContextMissing, ArtifactUnreadable, GitHubRefused, GitHubUnreachable
+from perfgate.model.limits import LARGEST_DOCUMENT, LONGEST_TEXT, MOST_ENTRIES, MOST_WORKLOADS
 from perfgate.model.outcome import OnInconclusive, OnNew
+from perfgate.model.settings import Settings
 from perfgate.model.workflows import APPROVAL, ARTIFACT
 from perfgate.render.document import GateDocument
 from perfgate.render.markdown import gate_markdown, name, prose
@@ -37,16 +42,14 @@ from perfgate.render.markdown import gate_markdown, name, prose
 AUTHOR: Final = "github-actions[bot]"
 """Whose comments a workflow's own token writes."""
 DOCUMENT: Final = "perfgate.json"
-LIMITS: Final = Limits(packed_bytes=64 << 20, members=100, member_bytes=16 << 20, total_bytes=16 << 20)
-
-MOST_WORKLOADS: Final = 1000
-MOST_ENTRIES: Final = 10_000
-"""Of one list or mapping."""
-LONGEST_TEXT: Final = 100_000
-"""Characters of one text."""
+LIMITS: Final = Limits(
+    packed_bytes=4 * LARGEST_DOCUMENT, members=100, member_bytes=LARGEST_DOCUMENT, total_bytes=LARGEST_DOCUMENT
+)
+"""The document lies beside the page, what that is made of, and pytest's file."""
 MOST_NAMES: Final = 10
 """Of files of the pull request that belong to what judges it."""
 LONGEST_FACT: Final = 300
+_ONLY_SOME: Final = f"GitHub lists only {MOST_CHANGED_FILES} of its files"
 _DIFFERS: Final = "It should be what perfgate wrote of this very commit"
 
 _MARKER: Final = re.compile(
@@ -199,11 +202,21 @@ class Part(StrEnum):
     GITHUB = ".github"
 
 
+_CONFIGURED: Final = (Part.BASELINES, Part.WORKLOADS)
+"""Parts whose folders the settings name."""
 _SETTINGS: Final = frozenset(
     {"pyproject.toml", "pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", "tox.ini", "setup.cfg"}
 )
 """Files in which pytest looks for its configuration, or perfgate for its own."""
-_FOLDERS: Final = (Part.GITHUB, Part.BASELINES, Part.WORKLOADS)
+_FIRST: Final = (Part.GITHUB, Part.BASELINES, Part.WORKLOADS)
+"""What a path belongs to that lies in folders of several."""
+_GITHUB: Final = (Part.GITHUB, (".github",))
+MOST_PROJECTS: Final = 50
+LARGEST_PROJECT: Final = 1 << 20
+"""Bytes of a pyproject.toml that is read."""
+
+Folders = frozenset[tuple[Part, tuple[str, ...]]]
+"""What of a repository judges it: folders, as parts of their paths in small letters, wherever they lie."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -216,16 +229,16 @@ class Judges:
     """Why there may be others: a clause without its full stop, in which a stranger's words may be."""
 
     @classmethod
-    def of(cls, files: Iterable[ChangedFile]) -> Judges:
-        """Those among the files that GitHub lists."""
+    def of(cls, files: Iterable[ChangedFile], folders: Folders | None = None, *, why: str = "") -> Judges:
+        """Those among the files that GitHub lists; `why` tells what of the folders is not known."""
         listed = tuple(files)
         changed = {one.path for one in listed}
         changed |= {one.previous_path for one in listed if one.previous_path and one.status != "copied"}
-        found = [(part, path) for path in sorted(changed) if (part := part_of(path)) is not None]
-        whole = len(listed) < MOST_CHANGED_FILES
+        found = [(part, path) for path in sorted(changed) if (part := part_of(path, folders)) is not None]
+        whys = [*([] if len(listed) < MOST_CHANGED_FILES else [_ONLY_SOME]), *([why] if why else [])]
         return cls(
             paths=tuple(sorted(found, key=lambda pair: list(Part).index(pair[0]))),
-            not_known="" if whole else f"GitHub lists only {MOST_CHANGED_FILES} of its files",
+            not_known=" and ".join(whys),
         )
 
     @property
@@ -250,7 +263,25 @@ class Judges:
         return f"**This pull request changes what judges it:** {', '.join(counts)}: {names}{more}.{others}"
 
 
-def part_of(path: str) -> Part | None:
+def folders_of(projects: Iterable[bytes]) -> Folders:
+    """The folders of workloads and baselines by what each pyproject.toml of a repository sets; else the usual ones."""
+    found: set[tuple[Part, tuple[str, ...]]] = set()
+    for content in projects:
+        try:
+            table = tomllib.loads(content.decode("utf-8"))["tool"]["perfgate"]
+            named = {part: table.get(part.value, getattr(Settings(), part.value)) for part in _CONFIGURED}
+            found |= {(part, _parts(folder)) for part, folder in named.items()}
+        except (KeyError, TypeError, AttributeError, ValueError, RecursionError):
+            continue  # no project of perfgate's, or one that no gate accepts
+    usual = {(part, _parts(getattr(Settings(), part.value))) for part in _CONFIGURED}
+    return frozenset({_GITHUB, *(found or usual)})
+
+
+def _parts(folder: str) -> tuple[str, ...]:
+    return PurePosixPath(folder.casefold()).parts
+
+
+def part_of(path: str, folders: Folders | None = None) -> Part | None:
     """To which part of what judges a pull request a path belongs.
 
     Whatever its case, for where files have none; and a folder's own name counts, since a link may take its place.
@@ -260,7 +291,12 @@ def part_of(path: str) -> Part | None:
         return Part.SETTINGS
     if parts[-1] == "conftest.py":
         return Part.CONFTEST
-    return next((part for part in _FOLDERS if part in parts), None)
+    held = [
+        part
+        for part, folder in (folders_of(()) if folders is None else folders)
+        if any(tuple(parts[start : start + len(folder)]) == folder for start in range(len(parts)))
+    ]
+    return next((part for part in _FIRST if part in held), None)
 
 
 def comment(
@@ -407,6 +443,7 @@ def _told(
     repository: Repository, context: Context, run: FinishedRun, pull: PullRequest, found: Found, author: str
 ) -> Done:
     mark = Mark(run=run.id, attempt=run.run_attempt, commit=run.head_sha, left=_left(found))
+    fallen = _taken_off(repository, pull)
     ours = _ours(repository, pull.number, author)
     if ours is not None:
         there, old = ours
@@ -415,7 +452,7 @@ def _told(
         if mark.left is Left.NOT_RUN and there.commit == mark.commit:
             # Of a fork's commit that was approved, reopening starts another run that waits: it takes nothing away.
             return Done(act=Act.KEPT, number=pull.number, url=old.url)
-    body = body_of(mark, context, run, pull, found, _judges(repository, pull.number, run.head_sha))
+    body = body_of(mark, context, run, pull, found, _judges(repository, pull, run.head_sha), fallen=fallen)
     if ours is None:
         made = repository.create_comment(pull.number, body)
         return Done(act=Act.CREATED, number=pull.number, url=made.url)
@@ -425,15 +462,40 @@ def _told(
     return Done(act=Act.EDITED, number=pull.number, url=old.url)
 
 
-def _judges(repository: Repository, number: int, head_sha: str) -> Judges:
+def _taken_off(repository: Repository, pull: PullRequest) -> str:
+    """Take off a label that approves another commit than the head; say why, or nothing where it stays."""
+    if APPROVAL not in pull.labels:
+        return ""
+    fallen = why_fallen(repository, pull)
+    if fallen:
+        try:
+            repository.remove_label(pull.number, APPROVAL)
+        except GitHubRefused as refused:
+            return f"{fallen} (taking it off failed: {refused.fact})"
+    return fallen
+
+
+def _judges(repository: Repository, pull: PullRequest, head_sha: str) -> Judges:
     """What of a commit judges it. What GitHub does not tell is not known, and no reason to say nothing else."""
     try:
-        files = repository.changed_files(number)
-        now = repository.pull_request(number).head_sha
+        files = repository.changed_files(pull.number)
+        now = repository.pull_request(pull.number).head_sha
     except (GitHubRefused, GitHubUnreachable) as error:
         return Judges(not_known=error.fact)
-    # The list is of the head, which may have moved since the pull request was looked for.
-    return Judges.of(files) if now == head_sha else Judges(not_known="its head has moved on")
+    if now != head_sha:
+        # The list is of the head, which may have moved since the pull request was looked for.
+        return Judges(not_known="its head has moved on")
+    try:
+        return Judges.of(files, folders_of(_projects(repository, pull.base_sha)))
+    except (GitHubRefused, GitHubUnreachable) as error:
+        return Judges.of(files, why=f"the base's folders are not known: {error.fact}")
+
+
+def _projects(repository: Repository, sha: str) -> Iterator[bytes]:
+    """What every pyproject.toml of a commit holds."""
+    found = [blob for path, blob in repository.blobs(sha, "").items() if PurePosixPath(path).name == "pyproject.toml"]
+    for blob in found[:MOST_PROJECTS]:
+        yield repository.blob(blob, limit_bytes=LARGEST_PROJECT)
 
 
 def _left(found: Found) -> Left:
@@ -455,7 +517,16 @@ def _same(old: str, new: str) -> bool:
     return old.replace("\r\n", "\n").strip() == new.strip()
 
 
-def body_of(mark: Mark, context: Context, run: FinishedRun, pull: PullRequest, found: Found, judges: Judges) -> str:
+def body_of(
+    mark: Mark,
+    context: Context,
+    run: FinishedRun,
+    pull: PullRequest,
+    found: Found,
+    judges: Judges,
+    *,
+    fallen: str = "",
+) -> str:
     """The comment as Markdown: all addresses are made of what GitHub told, all else is only text."""
     page_of_run = context.page_of_run(run.id, run.run_attempt)
     page_of_commit = f"{context.server_url}/{context.repository}/pull/{pull.number:d}/commits/{run.head_sha}"
@@ -464,6 +535,10 @@ def body_of(mark: Mark, context: Context, run: FinishedRun, pull: PullRequest, f
         f"[run {run.id:d}, attempt {run.run_attempt:d}]({page_of_run}), which ended as {name(run.conclusion)}."
     )
     warning = [judges.sentence, ""] if judges.sentence else []
+    if fallen:
+        warning += [f"The label `{APPROVAL}` does not approve this commit, and was taken off: {prose(fallen)}.", ""]
+    elif APPROVAL in pull.labels:
+        warning += [f"The label `{APPROVAL}` approves commit `{run.head_sha}`.", ""]
     document = found.document
     if document is None or found.artifact is None:
         lines = ["## perfgate: no result", "", *warning, f"{source} {prose(_capital(found.why_not))}."]

@@ -18,25 +18,26 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path, PurePath
+from pathlib import Path, PurePath, PurePosixPath
 from typing import Final
 
 from perfgate import git
 from perfgate.duet.worktree import remove_abandoned
+from perfgate.github.approval import labelled_head
+from perfgate.github.base import compare
 from perfgate.github.context import Context
 from perfgate.model.errors import EXIT_OPEN, EXIT_SHUT, ActionsContextMissing, ConfigInvalid, PerfgateError, StoreFailed
+from perfgate.model.loosening import Base
 from perfgate.model.order import RUN_COOKIE
-from perfgate.model.settings import Settings
 from perfgate.model.words import plural
 from perfgate.process import adopting, end_marked, processes_of
 from perfgate.pytest_door import gate_command, run_to_end
 from perfgate.render.annotations import command, gate_annotations
 from perfgate.render.document import GateDocument, read_document
-from perfgate.render.markdown import name as markdown_name
-from perfgate.render.markdown import prose
+from perfgate.render.markdown import loosening_markdown, prose
 from perfgate.render.page import inert
 from perfgate.settings import load_settings
-from perfgate.store import RESULT_FILE, file_name, workload_of
+from perfgate.store import RESULT_FILE, file_name
 
 KEPT: Final = ".perfgate"
 """perfgate's own folder in a project, which ignores itself in git."""
@@ -47,7 +48,6 @@ WIDTH: Final = "120"
 """Columns of a job's log, which says none."""
 MOST_TOLD: Final = 5
 """Files that are named where the workspace is not clean."""
-MOST_BLESSED: Final = 50
 
 NOT_FOR_WORKLOADS: Final = frozenset(
     {"GITHUB_ENV", "GITHUB_OUTPUT", "GITHUB_PATH", "GITHUB_STATE", "GITHUB_STEP_SUMMARY"}
@@ -132,6 +132,18 @@ class Inputs:
             captures=captures == "true",
         )
 
+    def wants(self, workload: str, source: str | None) -> bool:
+        """Whether a workload, declared in this file of the project, is among what is to be gated."""
+        for line in self.workloads:
+            path, _, named = line.partition("::")
+            if (
+                workload == named
+                or workload.startswith(f"{named}[")
+                or (not named and source is not None and PurePosixPath(source).is_relative_to(path))
+            ):
+                return True
+        return not self.workloads
+
 
 def _invalid(name: str, value: str, expectation: str) -> ConfigInvalid:
     return ConfigInvalid(
@@ -167,6 +179,11 @@ class Files:
     def page(self) -> Path:
         """The page."""
         return self.folder / "perfgate.html"
+
+    @property
+    def base(self) -> Path:
+        """What is known of the branch that the change is for."""
+        return self.folder / "base.json"
 
     @property
     def junit(self) -> Path:
@@ -253,9 +270,9 @@ def run(job: Job, say: Callable[[str], None]) -> int:
     outputs = _OutputFile.of(job.env)
     try:
         inputs = Inputs.from_env(job.env)
-        settings = _settings(job, inputs)
+        _check_settings(job, inputs)
         _empty(job)
-        baselines = _baselines_changed(job, inputs, settings, say)
+        base = _base(job, inputs, say)
     except BaseException as error:
         if isinstance(error, PerfgateError):
             say(command("error", str(error), title="perfgate"))
@@ -266,7 +283,7 @@ def run(job: Job, say: Callable[[str], None]) -> int:
     say(f"::stop-commands::{token}")
     with adopting() as end_adopted:
         try:
-            status = _measured(job, inputs, say)
+            status = _measured(job, inputs, base, say)
         finally:
             with _undisturbed():
                 left = (*end_marked(job.mark), *end_adopted())
@@ -274,11 +291,11 @@ def run(job: Job, say: Callable[[str], None]) -> int:
                     say(f"Ended what the gate had left running: {', '.join(map(inert, left))}.")
                 say(f"\n::{token}::")
     with _undisturbed():
-        return _told(job, inputs, status, outputs, baselines, say)
+        return _told(job, inputs, status, outputs, base, say)
 
 
-def _settings(job: Job, inputs: Inputs) -> Settings:
-    """The settings that this gate will have.
+def _check_settings(job: Job, inputs: Inputs) -> None:
+    """Refuse settings that this gate cannot have, before anything is looked at.
 
     Raises:
         ConfigInvalid: those of the project, or an input, are not accepted.
@@ -292,7 +309,7 @@ def _settings(job: Job, inputs: Inputs) -> Settings:
         "new": inputs.new,
     }
     try:
-        return load_settings(job.root, options)
+        load_settings(job.root, options)
     except ConfigInvalid as invalid:
         raise ConfigInvalid(
             subject=invalid.subject.replace("--perfgate-", "input "),
@@ -336,10 +353,13 @@ def _empty(job: Job) -> None:
 # The gate itself
 
 
-def _measured(job: Job, inputs: Inputs, say: Callable[[str], None]) -> int:
+def _measured(job: Job, inputs: Inputs, base: Base | None, say: Callable[[str], None]) -> int:
     """Run pytest to its end, and return its exit status."""
     summary = job.env.get("GITHUB_STEP_SUMMARY")
     options = gate_options(inputs, job.files, summary=None if not summary else Path(summary))
+    if base is not None:
+        job.files.base.write_text(base.model_dump_json(), encoding="utf-8")
+        options = (f"--perfgate-base={job.files.base}", *options)
     try:
         return run_to_end(gate_command(job.python, *options, root=job.root), cwd=job.cwd, env=gate_environment(job))
     except KeyboardInterrupt:
@@ -375,13 +395,13 @@ def _told(
     inputs: Inputs,
     status: int,
     outputs: _OutputFile,
-    baselines: Sequence[str],
+    base: Base | None,
     say: Callable[[str], None],
 ) -> int:
     """Say and write what came of it, and return the exit status of the step."""
     files = job.files
     document, why = _document(files.json)
-    remarks = list(baselines)
+    remarks: list[str] = []
     if document is None:
         outcome = JobOutcome.NONE
         told = (
@@ -389,7 +409,8 @@ def _told(
             "Nothing is known of any workload, and nothing known is not a pass. The log above has the reason."
         )
         say(command("error", told, title="perfgate"))
-        remarks = ["## perfgate: no verdict", "", prose(told), *(["", *remarks] if remarks else [])]
+        differing = [] if base is None else loosening_markdown(base.loosening)
+        remarks = ["## perfgate: no verdict", "", prose(told), *(["", *differing] if differing else [])]
     else:
         outcome = JobOutcome.OPEN if document.opens_gate and status == EXIT_OPEN else JobOutcome.SHUT
         for line in gate_annotations(document, prefix=_prefix(job)):
@@ -486,47 +507,35 @@ def _copy(source: Path, target: Path) -> None:
     shutil.copyfile(source, target)
 
 
-# The branch of the baselines
+# The branch that the change is for
 
 
-def _baselines_changed(job: Job, inputs: Inputs, settings: Settings, say: Callable[[str], None]) -> tuple[str, ...]:
-    """Fetch the branch whose baselines count, and return as Markdown which baselines are another here."""
+def _base(job: Job, inputs: Inputs, say: Callable[[str], None]) -> Base | None:
+    """What this gate is held to by the base branch; None where no branch is known to be that."""
     branch = inputs.baseline_branch or _base_branch(job.env)
     if branch is None:
-        return ()
+        return None
+    return compare(
+        job.root,
+        branch,
+        folder=job.root / KEPT / "worktrees",
+        env=gate_environment(job),
+        approved=_is_approved(job),
+        wants=inputs.wants,
+        say=say,
+    )
+
+
+def _is_approved(job: Job) -> bool:
+    """Whether a maintainer has approved what is checked out: by its label, or by letting it into the merge queue."""
+    context = Context.from_env(job.env)
     try:
-        git.fetch_branch(job.root, branch, env=job.env)
-    except PerfgateError as refused:
-        # A private repository, whose checkout has left no token behind: what was checked out must do.
-        say(f"{branch} was not fetched ({refused.fact}); with fetch-depth: 0 the checkout brings it.")
-    try:
-        inside = git.prefix(job.root, env=job.env) / settings.baselines
-        changed = git.changed_since(job.root, f"refs/remotes/origin/{branch}", inside.as_posix(), env=job.env)
-    except PerfgateError as unknown:
-        say(f"Which baselines differ from those of {branch} is not known: {unknown.fact}.")
-        return ()
-    return blessed_markdown(branch, changed)
-
-
-def blessed_markdown(branch: str, changed: Mapping[str, bool]) -> tuple[str, ...]:
-    """Return lines of Markdown that name the baselines which differ from a branch's.
-
-    Args:
-        branch: its name.
-        changed: by the path of each file, whether there is one here.
-    """
-    lines = []
-    for path, there in sorted(changed.items()):
-        file = PurePath(path)
-        if file.suffix == ".json":
-            workload = markdown_name(workload_of(file.stem) or file.stem)
-            lines.append(
-                f"- {'blesses' if there else 'drops the baseline of'} {workload} on {markdown_name(file.parent.name)}"
-            )
-    if not lines:
-        return ()
-    more = [f"- and {len(lines) - MOST_BLESSED} more"] if len(lines) > MOST_BLESSED else []
-    return (f"**Against {markdown_name(branch)} this branch**", "", *lines[:MOST_BLESSED], *more)
+        if context.event_name == "merge_group":
+            return True
+        head = labelled_head(context)
+        return head is not None and head == git.resolve(job.root, "HEAD", env=job.env)
+    except PerfgateError:
+        return False
 
 
 def _base_branch(env: Mapping[str, str]) -> str | None:

@@ -14,7 +14,7 @@ from typing import Final
 from perfgate import git
 from perfgate.github.api import Artifact, Repository, Run
 from perfgate.github.artifacts import Limits, unpacked
-from perfgate.github.request import LONGEST_WORKLOAD, Branch
+from perfgate.github.request import Branch
 from perfgate.model.baseline import FEWEST_RUNS, Baseline, Commit, Result
 from perfgate.model.errors import (
     ArtifactUnreadable,
@@ -23,6 +23,7 @@ from perfgate.model.errors import (
     ResultMissing,
     ResultUnreadable,
 )
+from perfgate.model.limits import LARGEST_RESULT, LONGEST_ID, MOST_ENTRIES
 from perfgate.render.page import inert
 from perfgate.store import Store, file_name
 
@@ -32,8 +33,9 @@ APPROVED: Final = "perfgate-approved.yml"
 """The workflow of a gate that a label has started: its results are promoted as well. A repository may not have it."""
 KEPT: Final = "kept-"
 """How the names of artifacts begin that hold kept results."""
-LARGEST_RESULT: Final = 8 << 20
-LIMITS: Final = Limits(packed_bytes=32 << 20, members=2000, member_bytes=LARGEST_RESULT, total_bytes=128 << 20)
+LIMITS: Final = Limits(
+    packed_bytes=4 * LARGEST_RESULT, members=MOST_ENTRIES, member_bytes=LARGEST_RESULT, total_bytes=4 * LARGEST_RESULT
+)
 MOST_ARTIFACTS: Final = 50
 """Of one run, how many are read at most."""
 
@@ -276,11 +278,11 @@ def read_result(path: str, raw: bytes, where: str, head_sha: str) -> Result:
             next_step="See what the gate's job has uploaded.",
         )
     result = Store(Path(), ".").results.parse(raw, Path(told))
-    if not result.workload.id.isprintable() or len(result.workload.id) > LONGEST_WORKLOAD:
+    if not result.workload.id.isprintable() or len(result.workload.id) > LONGEST_ID:
         raise ResultUnreadable(
             subject=str(told),
             fact=f"the workload in it is called {inert(result.workload.id)}",
-            expectation=f"From CI, a name is one line of at most {LONGEST_WORKLOAD} characters that can be seen",
+            expectation=f"From CI, a name is one line of at most {LONGEST_ID} characters that can be seen",
             next_step="Rename the workload, or bless at a desk.",
         )
     if place.groups() != (file_name(result.machine.slug), file_name(result.workload.id)):

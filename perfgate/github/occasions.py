@@ -18,7 +18,7 @@ from typing import Final
 from perfgate import blessing
 from perfgate.github.api import PullRequest, Repository
 from perfgate.github.context import Context
-from perfgate.github.kept import LARGEST_RESULT, Checkout, read_result
+from perfgate.github.kept import Checkout, read_result
 from perfgate.github.promote import commit_message, shortened
 from perfgate.model.baseline import Baseline, Occasion, Result
 from perfgate.model.errors import (
@@ -29,6 +29,7 @@ from perfgate.model.errors import (
     ResultMissing,
     ResultUnreadable,
 )
+from perfgate.model.limits import LARGEST_BASELINE, LARGEST_RESULT, MOST_ENTRIES
 from perfgate.model.metric import METRICS, Basis, Metric
 from perfgate.model.words import plural
 from perfgate.render import numbers
@@ -40,8 +41,7 @@ EVENTS: Final = ("schedule", "workflow_dispatch")
 """By which a gate of the base branch is started."""
 BRANCH: Final = "perfgate/occasions"
 BY: Final = "perfgate, by its schedule"
-LARGEST_BASELINE: Final = 4 << 20
-MOST_RESULTS: Final = 1000
+MOST_RESULTS: Final = MOST_ENTRIES
 
 _DEPTH: Final = 5
 """Parts of results/<machine>/<workload>/<time>/result.json."""

@@ -11,11 +11,11 @@ from typing import Final
 from perfgate.github.api import Repository
 from perfgate.github.context import Context, Payload
 from perfgate.model.errors import BlessRefused, ConfigInvalid
+from perfgate.model.limits import LONGEST_ID
 from perfgate.render.page import inert
 
 COMMAND: Final = "/perfgate bless"
 LONGEST_REASON: Final = 300
-LONGEST_WORKLOAD: Final = 500
 MAY_BLESS: Final = frozenset({"admin", "maintain", "write"})
 
 _ACCEPT: Final = "--accept-regression"
@@ -142,7 +142,7 @@ def wish_of(request: Request, env: Mapping[str, str]) -> Wish:
         )
     workload = env.get("PERFGATE_INPUT_WORKLOAD", "").strip()
     reason = env.get("PERFGATE_INPUT_REASON", "").strip()
-    for field, text, longest in (("workload", workload, LONGEST_WORKLOAD), ("reason", reason, LONGEST_REASON)):
+    for field, text, longest in (("workload", workload, LONGEST_ID), ("reason", reason, LONGEST_REASON)):
         fault = _fault(text, longest)
         if fault is not None:
             raise ConfigInvalid(
@@ -174,7 +174,7 @@ def read_comment(body: str) -> Wish:
     rest = line.removeprefix(COMMAND)
     if rest == line or rest[:1] not in {" ", "\t"}:
         raise _no_command("the comment does not begin with it")
-    fault = _fault(rest.replace("\t", " "), LONGEST_REASON + LONGEST_WORKLOAD)
+    fault = _fault(rest.replace("\t", " "), LONGEST_REASON + LONGEST_ID)
     if fault is not None:
         raise _no_command(fault)
     found = re.fullmatch(

@@ -33,6 +33,13 @@ class OnNew(StrEnum):
     ALLOW = "allow"
 
 
+class OnLoosened(StrEnum):
+    """What a change that loosens its own gate does to it, in GitHub Actions."""
+
+    WARN = "warn"
+    FAIL = "fail"
+
+
 def opens_gate(
     outcome: Outcome,
     *,

@@ -8,7 +8,7 @@ from enum import StrEnum
 from pydantic import Field
 
 from perfgate.model.metric import Metric
-from perfgate.model.outcome import OnInconclusive, OnNew
+from perfgate.model.outcome import OnInconclusive, OnLoosened, OnNew
 from perfgate.model.record import Record
 
 
@@ -56,6 +56,8 @@ class Settings(Record):
     """Time limit of one run where the workload sets none."""
     inconclusive: OnInconclusive = OnInconclusive.WARN
     new: OnNew = OnNew.FAIL
+    loosened: OnLoosened = OnLoosened.FAIL
+    """What a change that loosens its own gate does to it in GitHub Actions; read from the branch that it is for."""
     budgets: Mapping[Metric, float] = {}
     """Budgets of the project, as fractions."""
     machine: str | None = Field(default=None, min_length=1)

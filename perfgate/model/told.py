@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pydantic import Field
 
 from perfgate.model.baseline import Commit
+from perfgate.model.loosening import Loosening
 from perfgate.model.machine import Machine
 from perfgate.model.merged import MergedGate
 from perfgate.model.metric import Metric
@@ -53,4 +54,6 @@ class ToldGate(Record):
     """Of merged gates only: what this was made of."""
     remarks: tuple[str, ...] = ()
     """Of merged gates only: what is to be known and keeps nothing shut."""
+    loosening: Loosening | None = None
+    """How it differs from the gate of the branch that it is for; None where nobody asked."""
     settings: Settings

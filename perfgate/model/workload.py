@@ -10,6 +10,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from perfgate.model.limits import LONGEST_ID
 from perfgate.model.metric import Metric
 from perfgate.model.record import Record
 
@@ -43,7 +44,7 @@ class CaptureWindow(Record):
 class Workload(Record):
     """One workload with its parameters resolved: one pytest item, one baseline."""
 
-    id: str = Field(min_length=1)
+    id: str = Field(min_length=1, max_length=LONGEST_ID)
     """`function[parameters]` of a decorated function, the file's stem of a YAML workload. Unique in a project."""
     source: str
     """The file that declares it, POSIX, relative to the project's root."""
@@ -99,3 +100,11 @@ class Workload(Record):
         """SHA-256 of `comparable_parameters`, 16 hex digits."""
         canonical = json.dumps(self.comparable_parameters(), sort_keys=True, ensure_ascii=True)
         return hashlib.sha256(canonical.encode()).hexdigest()[:16]
+
+
+class Declared(Record):
+    """One workload as a project declares it, whether or not it would be measured."""
+
+    workload: Workload
+    skipped: str | None = None
+    """Why a mark or condition skips it; None where none does."""

@@ -109,6 +109,7 @@ def _declare_options(parser: pytest.Parser) -> None:
         help="keep the .nsys-rep files as well; they hold the workload's environment variables",
     )
     group.addoption("--perfgate-worker", default=None, help=argparse.SUPPRESS)
+    group.addoption("--perfgate-base", default=None, help=argparse.SUPPRESS)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -20,12 +20,14 @@ from perfgate import git
 from perfgate.gate import Closing
 from perfgate.gating import Against, Gate
 from perfgate.model.errors import PerfgateError
+from perfgate.model.loosening import Base
 from perfgate.model.secrets import Cleaner
 from perfgate.model.shard import Shard
 from perfgate.model.words import plural
 from perfgate.model.workload import Workload
 from perfgate.pages import page_of
 from perfgate.plugin import OPTIONS
+from perfgate.plugin.based import base_of, with_base
 from perfgate.plugin.choice import Choice
 from perfgate.plugin.collect import may_declare, spared_by_timeouts
 from perfgate.plugin.handed_on import environment_before, given_starting_options, own_options, restore_process
@@ -57,6 +59,8 @@ CHOSEN = pytest.StashKey[frozenset[str]]()
 DESELECTED = pytest.StashKey[set[str]]()
 """Workloads that somebody deselected with a word to pytest."""
 SHARD = pytest.StashKey[Shard | None]()
+BASE = pytest.StashKey[Base | None]()
+"""What is known of the branch that this change is for."""
 ELSEWHERE = pytest.StashKey[frozenset[str]]()
 """Workloads of the other shards: not measured here, and not gone."""
 DIVIDED = pytest.StashKey[tuple[str, ...] | None]()
@@ -97,6 +101,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         raise usage_error(str(invalid)) from None
     choose_arguments(config, choice, config.rootpath / settings.workloads)
     config.stash[OUTPUTS] = Outputs.of(config)
+    config.stash[BASE] = base_of(config)
     config.stash[SHARD] = shard_of(config)
     config.stash[CHOICE], config.stash[CHOSEN] = choice, frozenset()
     config.stash[ELSEWHERE], config.stash[DIVIDED] = frozenset(), None
@@ -125,6 +130,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     config.stash[TELLING] = Telling(
         gate=config.stash[GATE],
         label=label_of(config),
+        loosening=None if (base := config.stash[BASE]) is None else base.loosening,
         width=writer.fullwidth,
         colour=writer.hasmarkup,
     )
@@ -546,6 +552,13 @@ def close_gate(session: pytest.Session) -> None:
         skipped_files=config.stash[SKIPPED_FILES],
         chosen=partial(was_chosen, session),
         paths=config.stash[CHOICE].paths,
+    )
+    closing = with_base(
+        closing,
+        config.stash[BASE],
+        machine=gate.machine,
+        known={*gate.verdicts, *config.stash[ELSEWHERE]},
+        asks=(shard := config.stash[SHARD]) is None or shard.index == 1,
     )
     closing = with_exit_status(closing, session.exitstatus, broken=broken)
     ended = int(session.exitstatus)

@@ -11,10 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from _pytest.skipping import evaluate_skip_marks
 
 from perfgate.model.errors import ConfigInvalid
-from perfgate.model.workload import Workload
+from perfgate.model.workload import Declared, Workload
 from perfgate.plugin.gate_side import EXPECTED, SKIPPED_FILES, worker_options
+from perfgate.plugin.items import CommandItem, WorkloadItem
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +51,43 @@ class _Listener:
         )
 
 
+class _Declarations:
+    """Keeps what is declared, also what a selection leaves out."""
+
+    def __init__(self) -> None:
+        self._items: list[WorkloadItem | CommandItem] = []
+        self.found: tuple[Declared, ...] = ()
+
+    def pytest_itemcollected(self, item: pytest.Item) -> None:
+        """Note a workload."""
+        if isinstance(item, WorkloadItem | CommandItem):
+            self._items.append(item)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_finish(self) -> None:
+        """Take them with their marks, to which a hook may have added."""
+        self.found = tuple(Declared(workload=item.workload, skipped=_why_skipped(item)) for item in self._items)
+
+
+def _why_skipped(item: pytest.Item) -> str | None:
+    try:
+        skip = evaluate_skip_marks(item)
+    except BaseException as broken:  # noqa: BLE001 - a condition that fails, by pytest's own outcomes too, skips nothing
+        return f"its condition cannot be evaluated: {type(broken).__name__}"
+    return None if skip is None else skip.reason
+
+
+def declared(root: Path, *, options: Sequence[str] = ()) -> tuple[Declared, ...]:
+    """All workloads that the project declares, with pytest's `options`.
+
+    Raises:
+        ConfigInvalid: they cannot be collected, with the gist of pytest's words.
+    """
+    listener = _Declarations()
+    _collect(root, listener, options)
+    return listener.found
+
+
 def collected_workloads(root: Path) -> tuple[Workload, ...]:
     """The project's workloads, in the order of a gate.
 
@@ -64,13 +103,20 @@ def collect(root: Path) -> Collected:
     Raises:
         ConfigInvalid: they cannot be collected, with the gist of pytest's words.
     """
-    listener, said = _Listener(), io.StringIO()
+    listener = _Listener()
+    _collect(root, listener)
+    return listener.collected
+
+
+def _collect(root: Path, listener: object, options: Sequence[str] = ()) -> None:
+    said = io.StringIO()
     # As `python -m pytest` does, by which alone a project may be gated; behind all that `pytest` itself would find.
     if str(root) not in sys.path:
         sys.path.append(str(root))
     with redirect_stdout(said), redirect_stderr(said), tempfile.TemporaryDirectory() as cache:
         # pytest's cache is not switched off: `addopts` may have its options, such as --lf.
         arguments = ["--perfgate", "--collect-only", "-q", f"--override-ini=cache_dir={cache}", f"--rootdir={root}"]
+        arguments += options
         # This process has imported perfgate before pytest could, which a project may have made an error.
         arguments += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
         try:
@@ -79,7 +125,6 @@ def collect(root: Path) -> Collected:
             raise _uncollected(str(warned)) from warned
     if status not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
         raise _uncollected(_last_words(said.getvalue()))
-    return listener.collected
 
 
 def _uncollected(why: str) -> ConfigInvalid:

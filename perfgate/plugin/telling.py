@@ -14,6 +14,7 @@ import pytest
 from perfgate import __version__
 from perfgate.gate import Closing
 from perfgate.gating import Gate
+from perfgate.model.loosening import Loosening
 from perfgate.model.outcome import Outcome
 from perfgate.model.verdict import Verdict
 from perfgate.pages import Shelf
@@ -32,6 +33,8 @@ class Telling:
 
     gate: Gate
     label: str = ""
+    loosening: Loosening | None = None
+    """How this gate differs from the base branch's, where whoever started it found out."""
     width: int
     colour: bool
 
@@ -99,6 +102,7 @@ class Telling:
             commit=gate.checkout.commit,
             label=self.label,
             shard=shard,
+            loosening=self.loosening,
             settings=gate.settings,
             workloads=tuple(self._documented(name, verdict) for name, verdict in gate.verdicts.items()),
         )

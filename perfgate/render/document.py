@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath, PureWindowsPath
@@ -9,6 +10,8 @@ from typing import Final
 
 from pydantic import Field
 
+from perfgate.model.errors import StoreFailed
+from perfgate.model.limits import LARGEST_DOCUMENT, LONGEST_TEXT, MOST_ENTRIES, MOST_WORKLOADS
 from perfgate.model.machine import Machine
 from perfgate.model.merged import Placed, shown_names
 from perfgate.model.metric import Metric
@@ -120,9 +123,55 @@ def reasons_besides(shut_by: Sequence[str], workloads: Sequence[Placed]) -> tupl
     return tuple(sentence for sentence in shut_by if sentence not in told)
 
 
-def document_text(document: GateDocument) -> str:
-    """Return the document as JSON, in the order of its fields, ending in a newline."""
-    return document.model_dump_json(indent=2) + "\n"
+def document_text(document: GateDocument, *, largest: int = LARGEST_DOCUMENT) -> str:
+    """Return the document as JSON, in the order of its fields, ending in a newline; within what a reader takes.
+
+    Of long texts the middle is left out, of long lists the end, and of many runs all but the first of each workload.
+
+    Raises:
+        StoreFailed: there are more workloads than a document holds.
+    """
+    if len(document.workloads) > MOST_WORKLOADS:
+        raise _too_large(f"there are {len(document.workloads):,} workloads", f"A document holds {MOST_WORKLOADS:,}")
+    for runs in (None, *FEWER_RUNS):
+        kept = document if runs is None else _with_runs(document, runs)
+        text = json.dumps(_cut(kept.model_dump(mode="json")), indent=2, ensure_ascii=False) + "\n"
+        if len(text.encode()) <= largest:
+            return text
+    raise _too_large("it is too large", f"A document has {largest:,} bytes at most")
+
+
+FEWER_RUNS: Final = (10, 3, 1)
+"""Of each workload, one after the other, until a document is small enough."""
+_CUT: Final = " [...] "
+
+
+def _with_runs(document: GateDocument, most: int) -> GateDocument:
+    names = ("runs", "reference_runs", "interleaved_runs")
+    fewer = (one.model_copy(update={name: getattr(one, name)[:most] for name in names}) for one in document.workloads)
+    return document.model_copy(update={"workloads": tuple(fewer)})
+
+
+def _cut(held: object) -> object:
+    match held:
+        case str():
+            half = (LONGEST_TEXT - len(_CUT)) // 2
+            return held if len(held) <= LONGEST_TEXT else f"{held[:half]}{_CUT}{held[-half:]}"
+        case list():
+            return [_cut(one) for one in held[:MOST_ENTRIES]]
+        case dict():
+            return {_cut(key): _cut(one) for key, one in list(held.items())[:MOST_ENTRIES]}
+        case _:
+            return held
+
+
+def _too_large(fact: str, expectation: str) -> StoreFailed:
+    return StoreFailed(
+        subject="the gate's document",
+        fact=fact,
+        expectation=expectation,
+        next_step="Gate the workloads in parts.",
+    )
 
 
 def read_document(text: str) -> GateDocument:

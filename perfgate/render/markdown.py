@@ -12,12 +12,14 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from perfgate.model.loosening import Direction, Loosening
 from perfgate.model.merged import MergedGate, shown_names
 from perfgate.model.outcome import Outcome
 from perfgate.model.verdict import MetricVerdict, Verdict
 from perfgate.model.words import plural
 from perfgate.render import numbers
 from perfgate.render.document import DocumentWorkload, GateDocument
+from perfgate.render.loosening import NONE, told_counts
 from perfgate.render.merged import gate_cells
 from perfgate.render.page import inert, inert_prose
 from perfgate.render.text import WORST_FIRST, budget_cell, change_cell, is_unchanged_count, told_dropped
@@ -73,6 +75,7 @@ def gate_markdown(document: GateDocument, *, page: str | None = None) -> str:
     else:
         lines += ["No workload was measured."]
     lines += _caveats(ordered)
+    lines += [] if document.loosening is None else ["", *loosening_markdown(document.loosening)[:-1]]
     whole = "\n".join([*lines, *_gates(document.gates), *_told_besides(document.remarks)]) + "\n"
     left = [(shown, one) for shown, one in ordered if one.verdict.outcome is not Outcome.PASSED]
     for number, (shown, one) in enumerate(left):
@@ -82,6 +85,26 @@ def gate_markdown(document: GateDocument, *, page: str | None = None) -> str:
             return f"{whole}\n{rest} more workload{'s are' if rest > 1 else ' is'} too long to be told here.\n"
         whole += told
     return whole
+
+
+def loosening_markdown(loosening: Loosening) -> list[str]:
+    """A table of all that differs from the base branch's gate, and an empty line; nothing of none."""
+    found, warning = loosening.differences, MARKS[Outcome.NO_BASELINE]
+    if not found:
+        return []
+    told = (
+        f"| {warning if one.direction is Direction.LOOSENS else ''} {one.direction} "
+        f"| {name(one.what)} | {_value(one.old)} | {_value(one.new)} |"
+        for one in found
+    )
+    rows = _fitting(told, room=LONGEST // 4)
+    more = ["", f"and {plural(len(found) - len(rows), 'more difference')}."] if len(found) > len(rows) else []
+    head = [f"| | what | {name(loosening.base)} | here |", "|---|---|---|---|"]
+    return [f"**{prose(told_counts(loosening))}**", "", *head, *rows, *more, ""]
+
+
+def _value(text: str | None) -> str:
+    return NONE if text is None else name(text)
 
 
 def _fitting(rows: Iterable[str], *, room: int) -> list[str]:

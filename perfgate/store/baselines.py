@@ -10,6 +10,7 @@ from pathlib import Path
 
 from perfgate.model.baseline import Baseline
 from perfgate.model.errors import BaselineMissing, BaselineUnreadable, StoreFailed
+from perfgate.model.limits import LARGEST_BASELINE
 from perfgate.store.disk import Disk, bytes_of
 from perfgate.store.names import file_name, workload_of
 from perfgate.store.sealed import baseline_text, opened, restoring, same_seal
@@ -131,7 +132,7 @@ class Baselines:
                     expectation="The file is no longer what the new baseline was compared with; nothing was changed",
                     next_step="Look at what is there now (git log, perfgate show), then bless again.",
                 )
-            self._disk.write(path, baseline_text(baseline))
+            self._disk.write(path, baseline_text(baseline), largest=LARGEST_BASELINE)
         return path
 
     def remove_torn(self) -> None:

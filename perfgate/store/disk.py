@@ -80,12 +80,19 @@ class Disk:
         finally:
             os.close(handle)
 
-    def write(self, path: Path, text: str) -> None:
+    def write(self, path: Path, text: str, *, largest: int | None = None) -> None:
         """Write a whole file or none: beside its place, to the disk, then into its place.
 
         Raises:
-            StoreFailed: the disk did not take it.
+            StoreFailed: the disk did not take it, or it is larger than whoever reads it takes.
         """
+        if largest is not None and len(text.encode()) > largest:
+            raise StoreFailed(
+                subject=self.told(path),
+                fact=f"it would have {len(text.encode()):,} bytes",
+                expectation=f"It is read up to {largest:,} bytes",
+                next_step="Measure fewer steps, processes or ranges.",
+            )
         temporary = path.with_name(f".perfgate-{secrets.token_hex(6)}.tmp")
         try:
             handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)

@@ -15,6 +15,7 @@ from pydantic import ValidationError
 
 from perfgate.model.baseline import RESULT_FORMAT, Result
 from perfgate.model.errors import ResultMissing, ResultUnreadable
+from perfgate.model.limits import LARGEST_RESULT
 from perfgate.model.verdict import Verdict
 from perfgate.store.disk import Disk, Kind, bytes_of, kind_of
 from perfgate.store.names import file_name, workload_of
@@ -90,7 +91,7 @@ class Results:
             StoreFailed: the disk did not take it.
         """
         path = folder / RESULT_FILE
-        self._disk.write(path, result.model_dump_json(indent=1) + "\n")
+        self._disk.write(path, result.model_dump_json(indent=1) + "\n", largest=LARGEST_RESULT)
         _forget_old(folder, now=result.measured_at)
         return path
 
@@ -104,7 +105,9 @@ class Results:
         """
         result = self.load(folder)
         self._disk.write(
-            folder / RESULT_FILE, result.model_copy(update={"verdict": verdict}).model_dump_json(indent=1) + "\n"
+            folder / RESULT_FILE,
+            result.model_copy(update={"verdict": verdict}).model_dump_json(indent=1) + "\n",
+            largest=LARGEST_RESULT,
         )
 
     def load(self, path: Path) -> Result:

@@ -188,17 +188,17 @@ def test_a_project_in_a_subfolder_is_annotated_from_the_repositorys_top(runner: 
     assert done.outputs["json"] == str(service / ".perfgate" / "github" / "perfgate.json")
 
 
-def test_baselines_that_a_branch_changes_are_named(runner: Runner, template: Path) -> None:
+def test_a_baseline_that_a_branch_adds_is_named(runner: Runner) -> None:
     machine = runner("unchanged", GITHUB_BASE_REF="unblessed")
     done = gated(machine)
     assert done.status == 0, done.log
-    assert machine.told.endswith("\n**Against `unblessed` this branch**\n\n- blesses `mlp` on `nvidia-h200`\n")
+    assert "`baseline mlp on nvidia-h200`" in machine.told
 
 
-def test_a_branch_that_cannot_be_fetched_is_a_remark(runner: Runner) -> None:
+def test_a_branch_that_cannot_be_found_shuts_the_gate(runner: Runner) -> None:
     machine = runner("unchanged")
     done = gated(machine, baseline_branch="gone")
-    assert (done.status, done.outputs["outcome"]) == (0, "open")
+    assert (done.status, done.outputs["outcome"]) == (1, "shut")
     assert "gone was not fetched (git fetch failed: fatal: couldn't find remote ref refs/heads/gone)" in done.log
 
 

@@ -13,7 +13,7 @@ import re
 import threading
 import time
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -161,6 +161,9 @@ class GitHub(AbstractContextManager["GitHub"]):
         """Blobs by path."""
         self.commits: dict[str, Commit] = {}
         self.branches: dict[str, str] = {}
+        self.base = "b" * 40
+        """The commit that pull requests are for; of an empty tree."""
+        self.commits[self.base] = Commit(tree=self._tree({}), parents=(), message="the base")
         self._faults: list[Fault] = []
         self._number = 0
         self._lock = threading.RLock()
@@ -230,6 +233,7 @@ class GitHub(AbstractContextManager["GitHub"]):
         author: str | None = "eve",
         title: str = "Faster",
         fork_gone: bool = False,
+        labels: Sequence[str] = (),
     ) -> int:
         """Add a pull request, from this repository or another `head`, and return its number."""
         number = self._next()
@@ -242,6 +246,7 @@ class GitHub(AbstractContextManager["GitHub"]):
             "body": "",
             "html_url": f"https://github.example/{self.repository}/pull/{number}",
             "user": None if author is None else _user(author),
+            "labels": [{"name": label} for label in labels],
             "head": {
                 "label": f"{whose.partition('/')[0]}:{branch}",
                 "ref": branch,
@@ -251,7 +256,7 @@ class GitHub(AbstractContextManager["GitHub"]):
             "base": {
                 "label": f"{self.repository.partition('/')[0]}:{base}",
                 "ref": base,
-                "sha": "b" * 40,
+                "sha": self.base,
                 "repo": {"id": 2, "full_name": self.repository},
             },
         }
@@ -381,11 +386,14 @@ class GitHub(AbstractContextManager["GitHub"]):
         ("GET", r"/pulls/(\d+)", "pull-requests: read", "_get_pull"),
         ("PATCH", r"/pulls/(\d+)", "pull-requests: write", "_edit_pull"),
         ("GET", r"/pulls/(\d+)/files", "pull-requests: read", "_list_changed"),
+        ("DELETE", r"/issues/(\d+)/labels/([^/]+)", "pull-requests: write", "_remove_label"),
         ("GET", r"/issues/(\d+)/comments", "pull-requests: read", "_list_comments"),
         ("POST", r"/issues/(\d+)/comments", "pull-requests: write", "_create_comment"),
         ("PATCH", r"/issues/comments/(\d+)", "pull-requests: write", "_edit_comment"),
         ("GET", r"/collaborators/([^/]+)/permission", "", "_permission"),
         ("GET", r"/actions/workflows/([^/]+)/runs", "actions: read", "_list_runs"),
+        ("GET", r"/actions/runs", "actions: read", "_list_all_runs"),
+        ("GET", r"/actions/runs/(\d+)", "actions: read", "_get_run"),
         ("POST", r"/actions/workflows/([^/]+)/dispatches", "actions: write", "_dispatch"),
         ("GET", r"/actions/runs/(\d+)/jobs", "actions: read", "_list_jobs"),
         ("GET", r"/actions/runs/(\d+)/artifacts", "actions: read", "_list_artifacts"),
@@ -494,6 +502,16 @@ class GitHub(AbstractContextManager["GitHub"]):
         rows = self.changed.get(int(number))
         return not_found() if rows is None else self._page(asked, rows[:MOST_CHANGED])
 
+    def _remove_label(self, asked: Asked, number: str, label: str) -> Answer:
+        pull = self.pulls.get(int(number))
+        held = [] if pull is None else pull["labels"]
+        assert isinstance(held, list)
+        left = [one for one in held if one["name"] != label]
+        if pull is None or len(left) == len(held):
+            return not_found("Label does not exist")
+        pull["labels"] = left
+        return Answer(200, left)
+
     def _list_comments(self, asked: Asked, number: str) -> Answer:
         rows = self.comments.get(int(number))
         return not_found() if rows is None else self._page(asked, rows)
@@ -530,6 +548,15 @@ class GitHub(AbstractContextManager["GitHub"]):
         rows = [run for run in rows if sha in (None, run["head_sha"])]
         newest = sorted(rows, key=lambda run: str(run["created_at"]), reverse=True)
         return self._page(asked, newest, within="workflow_runs")
+
+    def _list_all_runs(self, asked: Asked) -> Answer:
+        rows = [run for run in self.runs if asked.query.get("head_sha") in (None, run["head_sha"])]
+        newest = sorted(rows, key=lambda run: str(run["created_at"]), reverse=True)
+        return self._page(asked, newest, within="workflow_runs")
+
+    def _get_run(self, asked: Asked, run: str) -> Answer:
+        found = next((one for one in self.runs if one["id"] == int(run)), None)
+        return not_found() if found is None else Answer(200, found)
 
     def _dispatch(self, asked: Asked, workflow: str) -> Answer:
         if workflow not in self.workflows:
@@ -750,7 +777,7 @@ class _Server:
                 except OSError:
                     self.close_connection = True  # whoever asked has given up
 
-            do_GET = do_POST = do_PATCH = _serve  # noqa: N815 - http.server's names
+            do_GET = do_POST = do_PATCH = do_DELETE = _serve  # noqa: N815 - http.server's names
 
             def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - http.server's name
                 """Nothing is logged."""

@@ -126,16 +126,19 @@ def _of_pull_requests(workflows: Mapping[str, Yaml]) -> Iterator[str]:
     if gates and len(verdicts) != 1:
         yield f"verdicts have not one name: {sorted(verdicts)}"
     for told, github, runs in PULL_REQUESTS if gates else ():
-        known = {
-            "github": github,
-            "inputs": {},
-            "needs": {"gate": {"result": "success" if runs else "skipped"}, "changes": {"result": "skipped"}},
+        needs: dict[str, Any] = {
+            "gate": {"result": "success" if runs else "skipped"},
+            "changes": {"result": "skipped"},
         }
+        known = {"github": github, "inputs": {}, "needs": needs}
+        refused = github.get("approval", "success")
         gated, told_of = [], []
         for name, document in gates.items():
             if github["event"]["action"] not in _types(_events(document["on"])["pull_request"]):
                 continue
-            for _, caller, job in _jobs_in(document, workflows):
+            jobs = list(_jobs_in(document, workflows))
+            needs["approval"] = {"result": _approval([job for *_, job in jobs], known, refused)}
+            for _, caller, job in jobs:
                 if caller is not None and not condition(str(caller.get("if", "success()")), known):
                     continue
                 if condition(str(job.get("if", "success()")), known):
@@ -146,6 +149,15 @@ def _of_pull_requests(workflows: Mapping[str, Yaml]) -> Iterator[str]:
         label = github["event"].get("label", {}).get("name")
         if len(told_of) != (github["event"]["action"] != "labeled" or label == "perfgate-approved"):
             yield f"{told}: verdicts come from {told_of}"
+
+
+def _approval(jobs: Sequence[Yaml], known: Mapping[str, Any], outcome: str) -> str:
+    """How the job ends that says whether a label approves the commit."""
+    asking = [job for job in jobs for step in job.get("steps", ()) if str(step.get("run", "")).endswith(_ASKS)]
+    return outcome if asking and condition(str(asking[0].get("if", "success()")), known) else "skipped"
+
+
+_ASKS = '/perfgate" github approval\n'
 
 
 def _merges(job: Yaml) -> bool:
@@ -187,15 +199,19 @@ def _of_job(job: Yaml, events: Mapping[str, Any], jobs: Mapping[str, Yaml]) -> I
         yield from _of_verdict(job)
     for step in job["steps"]:
         yield from _of_step(step, "job")
-        if "token" in str(step.get("env", {})).lower() and not writes:
+        # One that only reads is for perfgate alone, where nothing of the pull request lies.
+        alone = _runs_perfgate_alone(str(step.get("run", ""))) and not any(_is_other(s, events) for s in job["steps"])
+        if "token" in str(step.get("env", {})).lower() and not writes and not alone:
             yield f"{_name(step)}: it gets a token without writing anything"
     if _is_self_hosted(job):
-        yield from _of_gpu_job(job, events, permissions)
+        yield from _of_gpu_job(job, events, permissions, list(jobs.values()))
     if writes:
         yield from _of_writing_job(job, events, jobs)
 
 
-def _of_gpu_job(job: Yaml, events: Mapping[str, Any], permissions: Mapping[str, str]) -> Iterator[str]:
+def _of_gpu_job(
+    job: Yaml, events: Mapping[str, Any], permissions: Mapping[str, str], jobs: Sequence[Yaml]
+) -> Iterator[str]:
     if set(permissions.items()) - {("contents", "read")}:
         yield "on a self-hosted runner it may do more than read the repository"
     first = str(job["steps"][0].get("run", ""))
@@ -211,7 +227,9 @@ def _of_gpu_job(job: Yaml, events: Mapping[str, Any], permissions: Mapping[str, 
     if "pull_request" in events:
         asked = str(job.get("if", "true"))
         for told, github, runs in PULL_REQUESTS:
-            if condition(asked, {"github": github, "needs": {"changes": {"result": "skipped"}}}) is not runs:
+            result = _approval(jobs, {"github": github, "inputs": {}}, github.get("approval", "success"))
+            needs = {"approval": {"result": result}, "changes": {"result": "skipped"}}
+            if condition(asked, {"github": github, "needs": needs}) is not runs:
                 yield f"{told}: it {'does not run' if runs else 'runs'}"
     if not any(str(step.get("uses", "")).endswith("/.github/actions/perfgate") for step in job["steps"]):
         yield "its gate is not the composite action, which leaves the runner clean"
@@ -229,6 +247,11 @@ PULL_REQUESTS: Sequence[tuple[str, Mapping[str, Any], bool]] = (
         "the approval of a fork's pull request",
         pull_request(fork=True, action="labeled", label="perfgate-approved"),
         True,
+    ),
+    (
+        "an approval of a commit that came just before it",
+        {**pull_request(fork=True, action="labeled", label="perfgate-approved"), "approval": "failure"},
+        False,
     ),
     ("a push to a fork that was approved before", pull_request(fork=True, label="perfgate-approved"), False),
     (

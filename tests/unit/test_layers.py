@@ -60,7 +60,9 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "selftest": frozenset(
         {"model", "machine", "nsys", "render", "store", "running", "blessing", "pytest_door", "workload", "perfgate"}
     ),
-    "github": frozenset({"model", "blessing", "duet", "git", "process", "pytest_door", "render", "settings", "store"}),
+    "github": frozenset(
+        {"addopts", "model", "blessing", "duet", "git", "process", "pytest_door", "render", "settings", "store"}
+    ),
     "__main__": frozenset({"cli"}),
     "scaffold": frozenset({"model", "git", "settings", "workload", "perfgate"}),
     "plugin": frozenset({"model", "worker", *ROOMS, *BORDERS, *HALLS})

@@ -15,7 +15,7 @@ from perfgate.settings import check_budgets, find_root, load_settings, project_a
 
 KEYS = (
     "Known are anchor_budget, baselines, budgets, cuda_graph_trace, duet, duet_python, duet_setup, inconclusive, "
-    "lock_timeout_s, max_runs, new, nsys, pass_env, "
+    "lock_timeout_s, loosened, machine, max_runs, new, nsys, pass_env, "
     "runs, time_budget_s, timeout_s, trace_osrt, workloads."
 )
 METRICS_WITH_BUDGET = (

@@ -15,6 +15,7 @@ from html import escape
 from string import Template
 from typing import Final
 
+from perfgate.model.loosening import Loosening
 from perfgate.model.merged import MergedGate, shown_names
 from perfgate.model.metric import METRICS, Metric
 from perfgate.model.outcome import Outcome
@@ -34,6 +35,7 @@ from perfgate.render.html.sections import (
     section,
     steps_of,
 )
+from perfgate.render.loosening import NONE, told_counts
 from perfgate.render.merged import gate_cells
 from perfgate.render.records import moment
 from perfgate.render.text import change_cell, summary, why_shut
@@ -170,7 +172,20 @@ def _headline(data: PageData, gate: str) -> str:
         + listed((f"<bdi>{words(one)}</bdi>" for one in data.shut_by), mark="shut-by")
         + listed((f"<bdi>{words(one)}</bdi>" for one in data.remarks), mark="remarks")
         + _gates(data.gates)
+        + _differences(data.loosening)
     )
+
+
+def _differences(loosening: Loosening | None) -> str:
+    """What differs from the base branch's gate."""
+    if loosening is None or not loosening.differences:
+        return ""
+    columns = (Th(title="what"), Th(title=f"in {loosening.base}"), Th(title="here"), Th(title="it"))
+    rows = [
+        (name(one.what), *(name(NONE if value is None else value) for value in (one.old, one.new)), one.direction)
+        for one in loosening.differences
+    ]
+    return table(words(told_counts(loosening)), columns, rows, mark="loosening")
 
 
 def _gates(gates: Sequence[MergedGate]) -> str:

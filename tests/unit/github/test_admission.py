@@ -33,16 +33,14 @@ def test_events_of_the_repository_itself_are_admitted(hub: GitHub, tmp_path: Pat
 
 
 def test_a_branch_of_the_repository_itself_is_admitted(hub: GitHub, tmp_path: Path) -> None:
-    told = "Admitted: pull request 7 at 0123456789ab is of a branch of octo/loops itself."
+    told = f"Admitted: pull request 7 at {SHA} is of a branch of octo/loops itself."
     assert asked(hub, tmp_path, pull_request("octo/loops")) == told
     assert asked(hub, tmp_path, pull_request("Octo/Loops")) == told
 
 
 def test_a_fork_is_admitted_by_the_event_of_its_approval(hub: GitHub, tmp_path: Path) -> None:
     event = pull_request(action="labeled", label="perfgate-approved")
-    assert asked(hub, tmp_path, event) == (
-        "Admitted: pull request 7 at 0123456789ab was given the label perfgate-approved."
-    )
+    assert asked(hub, tmp_path, event) == (f"Admitted: pull request 7 at {SHA} was given the label perfgate-approved.")
 
 
 @pytest.mark.parametrize(
@@ -61,7 +59,7 @@ def test_a_fork_without_approval_is_refused(hub: GitHub, tmp_path: Path, event: 
     with pytest.raises(JobNotAdmitted) as refused:
         asked(hub, tmp_path, event)
     assert str(refused.value) == (
-        "pull request 7 at 0123456789ab: it is from eve/loops, and this run is not of its approval. "
+        f"pull request 7 at {SHA}: it is from eve/loops, and this run is not of its approval. "
         "A fork's code runs here only for a commit that a maintainer has read.\n"
         "A maintainer who has read it adds the label perfgate-approved, or removes it and adds it again."
     )
@@ -99,4 +97,4 @@ def test_the_command_ends_with_the_refusals_status(
     with pytest.raises(SystemExit) as ended:
         main(["github", "admit"])
     assert ended.value.code == 44
-    assert capsys.readouterr().err.startswith("perfgate: pull request 7 at 0123456789ab: it is from eve/loops, ")
+    assert capsys.readouterr().err.startswith(f"perfgate: pull request 7 at {SHA}: it is from eve/loops, ")

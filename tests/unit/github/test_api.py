@@ -65,6 +65,7 @@ def test_the_pull_request_of_a_commit_is_found_by_owner_branch_and_commit(hub: G
             head_repository="eve/loops",
             base_branch="main",
             base_repository="octo/loops",
+            base_sha="b" * 40,
         ),
     )
     assert found[0].from_fork
@@ -426,7 +427,7 @@ def test_a_path_that_leaves_the_repository_is_refused(hub: GitHub, repository: R
 def test_a_commit_of_nothing_or_on_nothing_is_refused(hub: GitHub, repository: Repository) -> None:
     with pytest.raises(ValueError, match="a commit of no files"):
         repository.commit_files(branch="main", expected_head=A, files={}, message="m")
-    with pytest.raises(ValueError, match="no commit: 'HEAD'"):
+    with pytest.raises(GitHubRefused, match="40 or 64 hex digits"):
         repository.commit_files(branch="main", expected_head="HEAD", files={"x": b"1"}, message="m")
     assert hub.asked == []
 

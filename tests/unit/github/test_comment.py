@@ -21,8 +21,6 @@ from support.rest import BOT, NOON, NOT_ACCESSIBLE, Answer, GitHub, zipped
 from perfgate.cli import cli
 from perfgate.github.api import MOST_CHANGED_FILES, Artifact, ChangedFile, PullRequest, Repository
 from perfgate.github.comment import (
-    LONGEST_TEXT,
-    MOST_ENTRIES,
     Act,
     Done,
     Finished,
@@ -41,6 +39,7 @@ from perfgate.github.context import Context
 from perfgate.model.advice import Advice, Topic
 from perfgate.model.baseline import Commit
 from perfgate.model.errors import ActionsContextMissing, ArtifactUnreadable, GitHubRefused
+from perfgate.model.limits import LARGEST_DOCUMENT, LONGEST_TEXT, MOST_ENTRIES, MOST_WORKLOADS
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.settings import Settings
@@ -515,7 +514,7 @@ def nested(depth: int) -> str:
         (zipped({"page.html": "x"}), "there is no perfgate.json in it"),
         (zipped({"a/perfgate.json": "x"}), "there is no perfgate.json in it"),
         (zipped({"perfgate.json": "{}", "../x": "y"}), 'its member "../x" has a name that leads elsewhere'),
-        (zipped({"perfgate.json": b"0" * (17 << 20)}), 'its member "perfgate.json" is too large'),
+        (zipped({"perfgate.json": b"0" * (LARGEST_DOCUMENT + 1)}), 'its member "perfgate.json" is too large'),
         (zipped({"perfgate.json": "{}", **{str(n): "" for n in range(100)}}), "it has more than 100 members"),
         (changed(commit=None), "perfgate.json does not say which commit it is of"),
         (changed(commit={"sha": OTHER}), "perfgate.json is of another commit"),
@@ -536,7 +535,10 @@ def nested(depth: int) -> str:
         (changed(workloads=[]), "perfgate.json says that the gate is open, and holds no workload"),
         (changed(exit_status=1), "perfgate.json says that the gate is open, and what keeps it shut"),
         (changed(shut_by=["x"]), "perfgate.json says that the gate is open, and what keeps it shut"),
-        (changed(perfgate="x" * (LONGEST_TEXT + 1)), "perfgate.json holds a text of more than 100000 characters"),
+        (
+            changed(perfgate="x" * (LONGEST_TEXT + 1)),
+            f"perfgate.json holds a text of more than {LONGEST_TEXT} characters",
+        ),
         (
             changed(opens_gate=False, shut_by=["x"] * (MOST_ENTRIES + 1)),
             "perfgate.json holds more than 10000 entries in one place",
@@ -611,8 +613,9 @@ def test_an_outcome_that_never_opens_a_gate_does_not_open_one(outcome: Outcome, 
 
 
 def test_more_workloads_than_anybody_has_are_refused() -> None:
-    whole = document(*(records.verdict(name=f"w{n}", metrics=()) for n in range(1001)))
-    assert distrusted(packed(document_text(whole))) == "perfgate.json holds more than 1000 workloads"
+    whole = document(*(records.verdict(name=f"w{n}", metrics=()) for n in range(MOST_WORKLOADS + 1)))
+    text = whole.model_dump_json()
+    assert distrusted(packed(text)) == f"perfgate.json holds more than {MOST_WORKLOADS} workloads"
 
 
 @given(st.data())

@@ -11,7 +11,7 @@ from support.actions import read_outputs
 
 from perfgate import git
 from perfgate.github import job
-from perfgate.github.job import Files, Inputs, Job, blessed_markdown, gate_environment, gate_options, is_scrubbed
+from perfgate.github.job import Files, Inputs, Job, gate_environment, gate_options, is_scrubbed
 from perfgate.model.errors import RepositoryUnreadable, StoreFailed
 from perfgate.model.order import RUN_COOKIE
 
@@ -119,34 +119,6 @@ def test_an_output_is_read_as_it_was_written(tmp_path: Path, value: str) -> None
     file = tmp_path / "output"
     file.write_text(job.output_text("outcome", value) + job.output_text("next", "whole"), encoding="utf-8")
     assert read_outputs(file) == {"outcome": value, "next": "whole"}
-
-
-def test_blessed_baselines_are_named_by_workload_and_machine() -> None:
-    changed = {
-        "baselines/nvidia-h200/mlp[4].json": True,
-        "baselines/nvidia-h200/a%2Fb.json": True,
-        "baselines/nvidia-h100/old.json": False,
-        "baselines/README.md": True,
-    }
-    assert blessed_markdown("release/1.0", changed) == (
-        "**Against `release/1.0` this branch**",
-        "",
-        "- drops the baseline of `old` on `nvidia-h100`",
-        "- blesses `a/b` on `nvidia-h200`",
-        "- blesses `mlp[4]` on `nvidia-h200`",
-    )
-    assert blessed_markdown("main", {"baselines/README.md": True}) == ()
-
-
-def test_hostile_names_of_baselines_and_branches_stay_names() -> None:
-    told = blessed_markdown("`x`\n@ada", {"baselines/<img src=x>/%60%0A**@ada**%60.json": True})
-    assert told == ("**Against `'x'\\n@ada` this branch**", "", "- blesses `'\\n**@ada**'` on `<img src=x>`")
-
-
-def test_many_blessed_baselines_are_counted() -> None:
-    told = blessed_markdown("main", {f"baselines/h200/{number:03}.json": True for number in range(60)})
-    assert len(told) == 2 + 50 + 1
-    assert told[-1] == "- and 10 more"
 
 
 @pytest.mark.parametrize("which", [".perfgate", ".perfgate/github"])

@@ -75,7 +75,7 @@ def test_a_comment_names_its_workload_and_its_reason(comment: str, wish: Wish) -
         ("/perfgate bless mlp why\x1b[2J", "it holds a line break, or characters that cannot be seen"),
         ("/perfgate bless mlp a\u202eb", "it holds a line break, or characters that cannot be seen"),
         ("/perfgate bless mlp " + "x" * 301, "the reason has 301 characters, at most 300 are taken"),
-        ("/perfgate bless mlp " + "x" * 1000, "it has 1005 characters"),
+        ("/perfgate bless mlp " + "x" * 2500, "it has 2505 characters"),
     ],
 )
 def test_what_is_no_such_command_is_refused_with_the_form(comment: str, fact: str) -> None:
@@ -130,9 +130,9 @@ def test_a_comment_is_not_overruled_by_inputs() -> None:
             ),
         ),
         (
-            inputs(workload="x" * 501),
+            inputs(workload="x" * 2001),
             (
-                "input workload: it has 501 characters. It should be one line of at most 500 characters.\n"
+                "input workload: it has 2001 characters. It should be one line of at most 2000 characters.\n"
                 "Start the workflow again."
             ),
         ),

@@ -220,4 +220,4 @@ def test_the_commands_that_act_are_ours(name: str) -> None:
         return [(step["run"], step.get("env")) for step in steps if 'perfgate" github' in step.get("run", "")]
 
     assert commands(theirs(name)) == commands(ours(name))
-    assert bool(commands(theirs(name))) is (name in templates.WORKFLOWS[3:])
+    assert bool(commands(theirs(name))) is (name in (templates.GATE, *templates.WORKFLOWS[3:]))

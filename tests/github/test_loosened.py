@@ -1,0 +1,176 @@
+"""A pull request that loosens its own gate: told in summary, document and page, and shut until it is approved."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.actions import ACTION, Done, Machine, load
+from support.repository import IDENTITY
+
+from perfgate.merging import find_gates, merge
+from perfgate.model.loosening import Direction
+from perfgate.render.document import GateDocument, read_document
+
+pytestmark = pytest.mark.behaviour
+
+STEPS = {step["name"]: step for step in load(ACTION)["runs"]["steps"]}
+INPUTS = load(ACTION)["inputs"]
+Runner = Callable[..., Machine]
+PYPROJECT = '[project]\nname = "engine"\nversion = "1"\n\n[tool.perfgate]\nduet = "off"\n'
+
+
+def commit(machine: Machine, files: Mapping[str, str | None]) -> str:
+    """Write files, delete those that are None, commit, and return the SHA."""
+    for name, text in files.items():
+        file = machine.workspace / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.unlink() if text is None else file.write_text(text, encoding="utf-8")
+    for words in (("add", "--all"), ("commit", "--quiet", "-m", "a change")):
+        subprocess.run(("git", *IDENTITY, *words), cwd=machine.workspace, check=True, capture_output=True)
+    done = subprocess.run(
+        ("git", "rev-parse", "HEAD"), cwd=machine.workspace, check=True, capture_output=True, text=True
+    )
+    return done.stdout.strip()
+
+
+def asked(machine: Machine, sha: str, *, label: str | None = None, event: str = "pull_request", **inputs: str) -> Done:
+    """Gate as the run of a pull request does, for its head or for a label on it."""
+    told: dict[str, Any] = {
+        "action": "synchronize" if label is None else "labeled",
+        "pull_request": {"number": 7, "head": {"sha": sha, "repo": {"full_name": "ada/engine"}}},
+        "repository": {"default_branch": "main"},
+    }
+    machine.event.write_text(json.dumps(told if label is None else {**told, "label": {"name": label}}))
+    machine.env |= {"GITHUB_EVENT_NAME": event, "GITHUB_BASE_REF": "main" if event == "pull_request" else ""}
+    given = {name: told["default"] for name, told in INPUTS.items()} | {"python": sys.executable} | inputs
+    return machine.run(STEPS["Gate"], {"inputs": given})
+
+
+def document(machine: Machine) -> GateDocument:
+    return read_document((machine.workspace / ".perfgate" / "github" / "perfgate.json").read_text("utf-8"))
+
+
+def directions(machine: Machine) -> dict[str, Direction]:
+    loosening = document(machine).loosening
+    assert loosening is not None
+    return {one.what: one.direction for one in loosening.differences}
+
+
+@pytest.fixture(scope="module")
+def loosened(runner_in: Runner, tmp_path_factory: pytest.TempPathFactory) -> tuple[Machine, str]:
+    """A runner with a pull request that asks for one run and passes a larger loss; its workloads are unchanged."""
+    machine = runner_in(tmp_path_factory.mktemp("loosened"), "unchanged")
+    sha = commit(machine, {"pyproject.toml": f"{PYPROJECT}runs = 1\nmax_runs = 40\nbudgets = {{step_ms = 0.5}}\n"})
+    return machine, sha
+
+
+def test_a_loosened_gate_is_shut_and_says_what_was_loosened(loosened: tuple[Machine, str]) -> None:
+    machine, sha = loosened
+    done = asked(machine, sha)
+    assert (done.status, done.outputs["outcome"]) == (1, "shut"), done.log
+    assert directions(machine) == {
+        "setting runs": Direction.LOOSENS,
+        "setting budget step_ms": Direction.LOOSENS,
+        "setting max_runs": Direction.TIGHTENS,
+    }
+    found = document(machine)
+    assert [one.verdict.outcome for one in found.workloads] == ["PASSED"]
+    page = (machine.workspace / ".perfgate" / "github" / "perfgate.html").read_text("utf-8")
+    for text in (machine.told, page):
+        assert "setting runs" in text
+        assert "0.02" in text
+        assert "0.5" in text
+    # The verdict of all gates says it as well.
+    gates, unread = find_gates([machine.workspace / ".perfgate" / "github"])
+    merged = merge(gates, unread=unread, at=found.ended_at)
+    assert not merged.opens_gate
+    assert merged.loosening == found.loosening
+
+
+def test_the_label_opens_it_for_the_commit_of_its_event_alone(loosened: tuple[Machine, str]) -> None:
+    machine, sha = loosened
+    assert asked(machine, "f" * 40, label="perfgate-approved").status == 1
+    assert asked(machine, sha, label="bug").status == 1
+    done = asked(machine, sha, label="perfgate-approved")
+    assert (done.status, done.outputs["outcome"]) == (0, "open"), done.log
+    assert directions(machine)["setting runs"] is Direction.LOOSENS
+
+
+def test_a_dispatched_gate_is_no_way_around_it(loosened: tuple[Machine, str]) -> None:
+    machine, sha = loosened
+    assert asked(machine, sha, event="workflow_dispatch").status == 1
+
+
+def test_what_loosening_does_is_for_the_base_branch_to_say(runner: Runner) -> None:
+    machine = runner("unchanged")
+    sha = commit(machine, {"pyproject.toml": f'{PYPROJECT}runs = 2\nloosened = "warn"\n'})
+    assert asked(machine, sha).status == 1
+    assert directions(machine)["setting loosened"] is Direction.LOOSENS
+    subprocess.run(("git", "update-ref", "refs/remotes/origin/main", "HEAD"), cwd=machine.workspace, check=True)
+    subprocess.run(("git", "remote", "set-url", "origin", "/gone"), cwd=machine.workspace, check=True)
+    sha = commit(machine, {"pyproject.toml": f"{PYPROJECT}runs = 1\n"})
+    done = asked(machine, sha)
+    assert (done.status, done.outputs["outcome"]) == (0, "open"), done.log
+    assert directions(machine) == {"setting runs": Direction.LOOSENS, "setting loosened": Direction.TIGHTENS}
+
+
+def test_declarations_hooks_baselines_and_workflows_are_among_it(runner: Runner) -> None:
+    machine = runner("unchanged", branch="two")
+    baseline = machine.workspace / "baselines" / "nvidia-h200" / "twin.json"
+    sha = commit(
+        machine,
+        {
+            "workloads/small_loops.py": (machine.workspace / "workloads" / "small_loops.py")
+            .read_text("utf-8")
+            .replace("steps=30, warmup=50)", "steps=30, warmup=50, budgets={'kernel_ms': 0.2}, timeout_s=900)"),
+            "workloads/twin.py": None,
+            baseline.relative_to(machine.workspace).as_posix(): None,
+            "conftest.py": "import os\n\n\ndef pytest_collection_modifyitems(items):\n    items.sort(key=str)\n",
+            "pytest.ini": "[pytest]\naddopts = -m 'not slow'\nmarkers = slow\n",
+            ".github/workflows/gate.yml": "on: push\njobs: {gate: {steps: [{uses: ./.github/actions/perfgate}]}}\n",
+            ".github/workflows/docs.yml": "on: push\n",
+        },
+    )
+    subprocess.run(
+        ("git", "update-ref", "refs/remotes/origin/main", "refs/remotes/origin/two"), cwd=machine.workspace, check=True
+    )
+    subprocess.run(("git", "remote", "set-url", "origin", "/gone"), cwd=machine.workspace, check=True)
+    done = asked(machine, sha)
+    assert (done.status, done.outputs["outcome"]) == (1, "shut"), done.log
+    found = directions(machine)
+    loosens = {what for what, direction in found.items() if direction is Direction.LOOSENS}
+    assert loosens == {
+        "workload mlp: budget kernel_ms",
+        "workload mlp: timeout_s",
+        "workload twin",
+        "baseline twin on nvidia-h200",
+        "conftest.py",
+        "conftest.py pytest_collection_modifyitems",
+        "pytest addopts",
+        "pytest configuration file",
+        ".github/workflows/gate.yml",
+    }
+    assert found["pytest markers"] is Direction.NEITHER
+    assert any(reason.startswith("twin: ") for reason in document(machine).shut_by), "main has a baseline of it"
+    # Approved, it is gone on purpose.
+    done = asked(machine, sha, label="perfgate-approved")
+    assert (done.status, done.outputs["outcome"]) == (0, "open"), done.log
+
+
+def test_a_base_that_cannot_be_found_is_no_base_without_differences(runner: Runner, tmp_path: Path) -> None:
+    machine = runner("unchanged")
+    sha = commit(machine, {"notes.txt": "nothing of the gate"})
+    assert asked(machine, sha).status == 0
+    assert directions(machine) == {}
+    for words in (
+        ("remote", "set-url", "origin", str(tmp_path / "gone")),
+        ("update-ref", "-d", "refs/remotes/origin/main"),
+    ):
+        subprocess.run(("git", *words), cwd=machine.workspace, check=True, capture_output=True)
+    assert asked(machine, sha).status == 1
