@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import os
@@ -22,6 +23,8 @@ from perfgate.model.settings import Settings
 from perfgate.model.workload import CaptureMode, CaptureWindow, Workload
 from perfgate.settings import check_budgets, check_keys, check_metrics, invalid_value
 
+MOST_VALUES: Final = 20_000
+"""In one file: aliases may make more of some lines than anybody would walk through."""
 LARGEST_BYTES: Final = 65_536
 """A workload is some ten lines; whatever is larger is another file, which the parser would chew on for minutes."""
 LONGEST_S: Final = 86_400
@@ -210,6 +213,13 @@ class _Loader(yaml.BaseLoader):
     would have made 8, 1.1 and True; and of two keys YAML would silently have taken the last.
     """
 
+    def get_single_node(self) -> yaml.Node | None:
+        """Refuse a file that aliases make a large one of before anything walks through it."""
+        node: yaml.Node | None = super().get_single_node()
+        if node is not None:
+            _values(node, {})
+        return node
+
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, object]:  # noqa: FBT001, FBT002 - yaml's
         """Build a mapping whose keys are texts, each of them once."""
         known: set[str] = set()
@@ -222,6 +232,23 @@ class _Loader(yaml.BaseLoader):
                 )
             known.add(key.value)
         return super().construct_mapping(node, deep=deep)
+
+
+def _values(node: yaml.Node, known: dict[int, int]) -> int:
+    """How many values a node holds, those of aliases as often as they stand there.
+
+    Raises:
+        yaml.constructor.ConstructorError: there are too many, or it holds itself.
+    """
+    if id(node) not in known:
+        known[id(node)] = MOST_VALUES  # within itself
+        held = [] if isinstance(node, yaml.ScalarNode) else node.value
+        inner = itertools.chain.from_iterable(held) if isinstance(node, yaml.MappingNode) else held
+        known[id(node)] = 1 + sum(_values(one, known) for one in inner)
+    if known[id(node)] >= MOST_VALUES:
+        fact = f"it holds itself, or more than {MOST_VALUES} values, by its aliases"
+        raise yaml.constructor.ConstructorError(None, None, fact, node.start_mark)
+    return known[id(node)]
 
 
 def _mapping(file: Path, source: str) -> dict[str, object]:

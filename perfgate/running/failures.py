@@ -12,7 +12,7 @@ from perfgate.duet.environment import missing_there
 from perfgate.duet.worktree import Worktree
 from perfgate.model.errors import CaptureFailed, NsysCrashed, StepsNotFound, WorkloadFailed, WorkloadTimedOut
 from perfgate.model.order import Account, Ending
-from perfgate.model.workload import Workload
+from perfgate.model.workload import CaptureWindow, Workload
 from perfgate.nsys.profile import ProfileOutcome
 from perfgate.running.environment import told_withheld
 
@@ -109,13 +109,29 @@ def refuse_uncaptured(workload: Workload, outcome: ProfileOutcome, log: Path) ->
 
 
 def of_command_without_steps(
-    missing: StepsNotFound, outcome: ProfileOutcome, log: Path, *, withheld: Sequence[str] = ()
+    missing: StepsNotFound,
+    outcome: ProfileOutcome,
+    log: Path,
+    *,
+    withheld: Sequence[str] = (),
+    window: CaptureWindow | None = None,
 ) -> StepsNotFound:
     """The same refusal with what the command said, which may have left before its first step.
 
-    Its exit status is 0 by then, or unknown: one that still ran when its window had been captured was ended.
+    Its exit status is 0 by then, or unknown: one that still ran when its window had been captured was ended. Of a
+    `window` without any range that is why: it ended before the first step began.
     """
     status = outcome.exit_status
+    if window is not None and status is None:
+        until = window.delay + window.duration
+        return StepsNotFound(
+            subject=missing.subject,
+            fact=f"its capture window, {window.delay:g} to {until:g} s after its start, ended before its first step "
+            "began: no NVTX range lies in it, and the command still ran",
+            expectation="The window must hold the warm-up and all measured steps",
+            next_step=f"Set a longer delay or duration; when steps come, {log} may say.{_missed(withheld, outcome)}"
+            f"{_tail(outcome)}",
+        )
     ended = "If it ended" if status is None else f"It ended with exit status {status}: if that was"
     return StepsNotFound(
         subject=missing.subject,

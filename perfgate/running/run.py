@@ -18,7 +18,7 @@ from perfgate.model.order import RUN_COOKIE, Account, Bouts, Ending
 from perfgate.model.reports import Reports
 from perfgate.model.sample import Form, ProcessSample, Run
 from perfgate.model.secrets import Cleaner
-from perfgate.model.workload import Workload
+from perfgate.model.workload import CaptureWindow, Workload
 from perfgate.nsys.profile import ProfileOutcome, ProfileSpec, profile
 from perfgate.running.bench import Bench
 from perfgate.running.captures import OfCapture, gpu_unseen, measure_capture, processes_of, steps_lost, unshown_warmup
@@ -183,7 +183,10 @@ class Ordered:
         except StepsNotFound as missing:
             if workload.form != "command":
                 raise
-            raise of_command_without_steps(missing, ran.outcome, ran.log, withheld=self.withheld) from missing
+            silent = not any(one.reports.nvtx_sum for one in captures)
+            window = workload.capture if silent and isinstance(workload.capture, CaptureWindow) else None
+            told = of_command_without_steps(missing, ran.outcome, ran.log, withheld=self.withheld, window=window)
+            raise told from missing
         if bench.tree is not None and workload.form == "command":
             measured = [process.pid for process in processes]
             prove_measured(workload, bench.tree, self.witnesses, measured=measured)

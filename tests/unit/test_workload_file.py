@@ -189,7 +189,7 @@ UNREADABLE = {
         "command: &a [*a]\nstep: s\nsteps: 30\n",
         (
             "workloads/train.yaml: it cannot be read as YAML "
-            "(line 1, column 10: found unconstructable recursive node).\nCorrect the file."
+            "(line 1, column 10: it holds itself, or more than 20000 values, by its aliases).\nCorrect the file."
         ),
     ),
     "two documents": (
@@ -251,9 +251,7 @@ def test_anchors_that_multiply_are_refused_in_few_words(tmp_path: Path) -> None:
     )
     with pytest.raises(ConfigInvalid) as invalid:
         read(tmp_path, f"env:\n  {bomb.replace(chr(10), chr(10) + '  ')}\n{LEAST}")
-    assert str(invalid.value) == (
-        "workloads/train.yaml env.a0: the value is ['x', 'x', 'x', 'x', 'x', 'x', ...]. It should be text.\nCorrect it."
-    )
+    assert str(invalid.value).endswith("more than 20000 values, by its aliases).\nCorrect the file.")
 
 
 WRONG = {

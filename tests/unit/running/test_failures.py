@@ -11,7 +11,7 @@ from support.runs import LOG, account, command, ended
 
 from perfgate.model.errors import CaptureFailed, PerfgateError, StepsNotFound, WorkloadFailed, WorkloadTimedOut
 from perfgate.model.order import Account, Ending
-from perfgate.model.workload import Workload
+from perfgate.model.workload import CaptureWindow, Workload
 from perfgate.nsys.profile import ProfileOutcome
 from perfgate.running.failures import of_command_without_steps, refuse_failed, refuse_uncaptured
 
@@ -245,3 +245,12 @@ def test_what_the_workload_says_wrong_of_itself_is_corrected_in_its_file(tmp_pat
     assert of_function.value.next_step.endswith("un: perfgate doctor")  # nothing of that is in its file
     assert failed.value.fact == "Its folder nowhere does not exist"
     assert failed.value.next_step == f"In {source}, correct its cwd.{see}"
+
+
+def test_a_window_that_ended_before_the_first_step_is_told_with_its_times() -> None:
+    missing = StepsNotFound(subject="loop", fact="the capture holds no NVTX range", next_step="Draw them.")
+    window = CaptureWindow(delay=1, duration=2)
+    error = of_command_without_steps(missing, ended(exit_status=None), LOG, window=window)
+    assert "1 to 3 s" in error.fact
+    left = of_command_without_steps(missing, ended(exit_status=0), LOG, window=window)
+    assert left.fact == missing.fact

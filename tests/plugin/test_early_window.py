@@ -1,0 +1,25 @@
+"""A window by the clock that ends before a script comes to its first step is reported as that."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from support.project import Project
+
+pytestmark = [pytest.mark.behaviour, pytest.mark.usefixtures("real_nsys")]
+
+LATE = "import time, nvtx\ntime.sleep(20)\nfor _ in range(9):\n    with nvtx.annotate('step'): time.sleep(0.01)\n"
+
+
+def test_the_times_of_the_window_are_said(project: Project) -> None:
+    project.write("late.py", LATE)
+    project.write(
+        "workloads/late.yaml",
+        "command: [python, late.py]\nstep: step\nwarmup: 1\nsteps: 3\ncapture: {delay: 0.5, duration: 1.5}\n",
+    )
+    seen = project.run("--perfgate", "--perfgate-json=g.json")
+    assert seen.status == 1
+    (one,) = json.loads((project.root / "g.json").read_text())["workloads"]
+    assert one["verdict"]["outcome"] == "NOT_MEASURED"
+    assert "0.5 to 2 s" in one["verdict"]["reason"]
