@@ -9,7 +9,7 @@ from functools import partial
 from typing import Final
 
 from perfgate.explain.breakdown import ToldBreakdown
-from perfgate.explain.names import identity, short, unnumbered
+from perfgate.explain.names import apart, identity, short, unnumbered
 from perfgate.explain.processes import told_pair
 from perfgate.explain.traces import NOTHING, graph_trace, graphs_unlike, has_calls, is_all_in_graphs
 from perfgate.explain.untold import (
@@ -226,12 +226,14 @@ def _by_kernel(metric: Metric, before: Breakdown, now: Breakdown, named: Callabl
             else (math.inf, math.inf),
         ),
     )
+    kernels = [part.name for part in parts if part.name != OTHER_KERNELS]
+    shown = apart({name: named(unnumbered(names.get(name, name))) for name in kernels})
     return [
         part
         if part.name == OTHER_KERNELS
         else part.model_copy(
             update={
-                "name": named(unnumbered(names.get(part.name, part.name))),
+                "name": shown[part.name],
                 "note": _of_kernel(_unless_hidden(part.note, before, now), blessed.get(part.name), own.get(part.name)),
             }
         )

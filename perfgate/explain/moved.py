@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from perfgate.explain.names import identity, short, unnumbered
+from perfgate.explain.names import apart, identity, short, unnumbered
 from perfgate.explain.processes import same_process
 from perfgate.explain.traces import NOTHING, graph_trace, graphs_unlike
 from perfgate.explain.untold import has_ranges, kernels_of, smallest_kernel, smallest_range, summed, untold_gains
@@ -47,10 +47,10 @@ def moved_operations(a: Breakdown, b: Breakdown) -> tuple[Moved, ...]:
         *_moved(a_others, b_others, OTHER_KERNELS, most=(0.0, 0.0)),
     )
     hiding = [label for label, side in (("a", a), ("b", b)) if graph_trace(side) is GraphTrace.GRAPH]
+    readable = {one.name: short(unnumbered(names[one.name])) for one in found}
+    shown = readable | apart({name: told for name, told in readable.items() if names[name] != name})
     return tuple(
-        one.model_copy(
-            update={"name": short(unnumbered(names[one.name])), "note": one.note or _perhaps_hidden(one, hiding)}
-        )
+        one.model_copy(update={"name": shown[one.name], "note": one.note or _perhaps_hidden(one, hiding)})
         for one in (sorted(found, key=_by_change) if all(sides) else ())
     )
 

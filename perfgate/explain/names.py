@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections import Counter
+from collections.abc import Mapping
 from typing import Final
 
 from perfgate.model.sample import UNNAMED
@@ -13,6 +15,8 @@ KEPT: Final = 100
 """Characters of a name that a baseline keeps, besides the digest."""
 BRIEF: Final = 90
 """Characters of a name within a sentence."""
+NARROW: Final = 40
+"""Characters of a name in a table at least: of longer ones the middle may be left out."""
 DIGEST: Final = 6
 """Hexadecimal digits that tell apart names which read alike."""
 
@@ -57,9 +61,20 @@ def short(name: str) -> str:
 
 
 def brief(name: str) -> str:
-    """The short name, cut off where it is longer than a sentence bears."""
-    told = short(name)
-    return told if len(told) <= BRIEF else f"{told[: BRIEF - 3]}..."
+    """The short name, cut off where it is longer than a sentence bears, with the digest that tells it from another."""
+    told, digest = short(name), found[0] if (found := _KEY.search(name)) else ""
+    room = BRIEF - len(digest)
+    return (told if len(told) <= room else f"{told[: room - 3]}...") + digest
+
+
+def apart(shown: Mapping[str, str]) -> dict[str, str]:
+    """What names are shown as, by their identity: to those that read alike, also once cut, it is appended."""
+    alike = Counter(_cut(told) for told in shown.values())
+    return {one: f"{told} #{one}" if alike[_cut(told)] > 1 else told for one, told in shown.items()}
+
+
+def _cut(told: str) -> str:
+    return told if len(told) <= NARROW else f"{told[: 2 * NARROW // 3]}...{told[-NARROW // 3 :]}"
 
 
 def one_line(name: str) -> str:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfgate.explain.names import BRIEF, DIGEST, KEPT, brief, identity, key, one_line, short, unnumbered
+from perfgate.explain.names import BRIEF, DIGEST, KEPT, apart, brief, identity, key, one_line, short, unnumbered
 
 FILL = (
     "void at::native::vectorized_elementwise_kernel<(int)4, at::native::FillFunctor<float>, "
@@ -132,3 +132,15 @@ def test_any_name_can_be_told(name: str) -> None:
 def test_a_ranges_name_within_a_sentence_is_part_of_one_line(name: str, told: str) -> None:
     assert one_line(name) == told
     assert len(one_line(name)) <= BRIEF
+
+
+def test_names_that_read_alike_are_told_apart_also_once_cut() -> None:
+    long = "gemm_" + "x" * 40
+    shown = apart({"aaaaaa": f"{long}_one_{long}", "bbbbbb": f"{long}_two_{long}", "cccccc": "other"})
+    assert shown == {
+        "aaaaaa": f"{long}_one_{long} #aaaaaa",
+        "bbbbbb": f"{long}_two_{long} #bbbbbb",
+        "cccccc": "other",
+    }
+    assert len({brief(told) for told in shown.values()}) == 3
+    assert all(len(brief(told)) <= 90 for told in shown.values())
