@@ -225,6 +225,9 @@ def _is_approved(name: str, jobs: Mapping[str, Mapping[str, object]], *, seen: f
     asked = str(job.get("if", ""))
     if APPROVAL in asked and "labeled" in asked:
         return True
+    asks = re.findall(r"needs\.([\w-]+)\.result == 'success'", asked)
+    if name not in seen and "labeled" in asked and any(_is_approved(one, jobs, seen=seen | {name}) for one in asks):
+        return True
     if name in seen or re.search(r"\b(?:always|cancelled|failure)\(\)", asked):
         return False  # it runs although what it needs was skipped
     return any(_is_approved(other, jobs, seen=seen | {name}) for other in _needed(job))

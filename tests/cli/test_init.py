@@ -240,6 +240,8 @@ perfgate init in /project (branch main, Python 3.12)
   older       .github/workflows/perfgate.yml: of perfgate 1.0.0, not edited since
   edited      .github/workflows/perfgate-gate.yml: edited by hand
                 lacks: no `permissions: {{}}` at the top: jobs that name none get the repository's default token
+                lacks: job approval, step actions/checkout: the action is not pinned by its full SHA
+                lacks: job approval, step actions/checkout: no `persist-credentials: false`, {DISK}
                 lacks: job changes, step actions/checkout: the action is not pinned by its full SHA
                 lacks: job changes, step actions/checkout: no `persist-credentials: false`, {DISK}
                 lacks: job gate, step actions/checkout: the action is not pinned by its full SHA
@@ -433,7 +435,7 @@ def test_the_install_steps_install_what_is_meant(repository: Project, tmp_path: 
         for step in (step for job in jobs.values() for step in job.get("steps", []) if step.get("name") == "Install"):
             subprocess.run(["bash", "-eo", "pipefail", "-c", step["run"]], cwd=repository.root, env=env, check=True)
             installed.append((tmp_path / "words").read_text(encoding="utf-8").splitlines())
-    meant = (project, perfgate, perfgate, perfgate, project, perfgate)
+    meant = (perfgate, project, perfgate, perfgate, perfgate, project, perfgate)
     assert installed == [["install", "-q", *words] for words in meant]
 
 
