@@ -222,7 +222,6 @@ def check_trial(
         env=kept,
         timeout_s=TRIAL_TIMEOUT_S,
         capture=CaptureMode.ALL,
-        trace_osrt=False,
         graph_trace=GraphTrace.GRAPH,
     )
     try:

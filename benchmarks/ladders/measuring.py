@@ -425,7 +425,7 @@ def bench_of(project: Path, env: Mapping[str, str]) -> running.Bench:
     """
     settings = load_settings(project, {})
     tool = find_nsys(None, env, setting=settings.nsys)
-    options = trace_options(trace_osrt=settings.trace_osrt, graph_trace=settings.cuda_graph_trace)
+    options = trace_options(graph_trace=settings.cuda_graph_trace)
     return running.Bench(
         root=project,
         settings=settings,

@@ -80,7 +80,7 @@ def prepared(root: Path, loop: str) -> tuple[Bench, Workload]:
     (root / "pyproject.toml").write_text("[tool.pytest.ini_options]\n", encoding="utf-8")
     file.write_text(AT_THE_TOP + LOOPS.read_text(encoding="utf-8"), encoding="utf-8")
     settings, tool = Settings(), find_nsys(None, os.environ)
-    options = trace_options(trace_osrt=settings.trace_osrt, graph_trace=settings.cuda_graph_trace)
+    options = trace_options(graph_trace=settings.cuda_graph_trace)
     bench = Bench(
         root=root,
         settings=settings,

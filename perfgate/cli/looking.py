@@ -272,7 +272,7 @@ def _probed(here: Project, name: str, a: Subject, b: Subject, *, most: int, full
             expectation="--ncu runs it again",
             next_step="See them all: pytest --perfgate --collect-only -q",
         )
-    options = trace_options(trace_osrt=here.settings.trace_osrt, graph_trace=here.settings.cuda_graph_trace)
+    options = trace_options(graph_trace=here.settings.cuda_graph_trace)
     machine = read_machine(os.environ, nsys=str(nsys.version), nsys_options=options)
     if not machine.gpus:
         raise NcuFailed(

@@ -156,7 +156,7 @@ class Gate:
             _ = self.checkout.commit  # while the working tree is as it was checked out
             try:
                 tool = find_nsys(self._nsys, self._env, setting=self.settings.nsys)
-                options = trace_options(trace_osrt=self.settings.trace_osrt, graph_trace=self.settings.cuda_graph_trace)
+                options = trace_options(graph_trace=self.settings.cuda_graph_trace)
                 machine = read_machine(self._env, nsys=str(tool.version), nsys_options=options)
                 expecting.refuse_other_machine(machine, self.settings.machine)
                 self._bench = running.Bench(

@@ -65,6 +65,7 @@ class Settings(Record):
     nsys: str | None = Field(default=None, min_length=1)
     """The nsys program, where it is not to be searched for."""
     trace_osrt: bool = False
+    """Of older projects: has no effect, since nothing was read of what it recorded."""
     cuda_graph_trace: GraphTrace = GraphTrace.GRAPH
     pass_env: tuple[str, ...] = ()
     """Variables handed to workloads although their names look like secrets."""

@@ -47,10 +47,9 @@ scripts open the export as an unescaped URI, where `?`, `#` and `%41` cut or cha
 every report SKIPPED, an empty file left beside)."""
 
 
-def trace_options(*, trace_osrt: bool, graph_trace: GraphTrace) -> tuple[str, ...]:
+def trace_options(*, graph_trace: GraphTrace) -> tuple[str, ...]:
     """Return the options that change what tracing costs; they belong to a baseline's key."""
-    domains = "cuda,nvtx,osrt" if trace_osrt else "cuda,nvtx"
-    return (f"--trace={domains}", f"--cuda-graph-trace={graph_trace.value}")
+    return ("--trace=cuda,nvtx", f"--cuda-graph-trace={graph_trace.value}")
 
 
 def profile_command(
@@ -59,7 +58,6 @@ def profile_command(
     *,
     output: Path,
     capture: CaptureMode | CaptureWindow,
-    trace_osrt: bool,
     graph_trace: GraphTrace,
     workload_tmpdir: str | None = None,
 ) -> tuple[str, ...]:
@@ -70,7 +68,6 @@ def profile_command(
         argv: the workload, by `target_command`.
         output: base path of the capture; must hold none of `NOT_LITERAL`.
         capture: what opens and closes the window.
-        trace_osrt: whether operating system calls are traced too.
         graph_trace: CUDA graphs as one span, or kernel by kernel.
         workload_tmpdir: TMPDIR as the workload shall see it, where nsys itself runs under another one.
     """
@@ -78,7 +75,7 @@ def profile_command(
         str(nsys),
         "profile",
         "--stats=true",
-        *trace_options(trace_osrt=trace_osrt, graph_trace=graph_trace),
+        *trace_options(graph_trace=graph_trace),
         # CPU sampling and context switches need privileges that CI machines withhold, and tell perfgate nothing.
         "--sample=none",
         "--cpuctxsw=none",

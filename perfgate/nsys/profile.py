@@ -54,7 +54,6 @@ class ProfileSpec:
     """Complete, secrets already withheld."""
     timeout_s: float
     capture: CaptureMode | CaptureWindow
-    trace_osrt: bool = False
     graph_trace: GraphTrace = GraphTrace.GRAPH
     cleaner: Cleaner = field(default_factory=Cleaner)
     """Takes secrets out of what is printed, before it is kept."""
@@ -279,7 +278,6 @@ def _run(tool: NsysTool, spec: ProfileSpec, lines: Output, on_tick: Callable[[],
                 target_command((_program(spec) or spec.argv[0], *spec.argv[1:]), umask=_umask()),
                 output=plain / OUTPUT,
                 capture=spec.capture,
-                trace_osrt=spec.trace_osrt,
                 graph_trace=spec.graph_trace,
                 workload_tmpdir=workload_tmpdir if own_tmpdir else None,
             )

@@ -99,6 +99,14 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         refuse_whole_around_a_project(config, choice)
     except PerfgateError as invalid:
         raise usage_error(str(invalid)) from None
+    if settings.trace_osrt:
+        config.issue_config_time_warning(
+            pytest.PytestConfigWarning(
+                "trace_osrt in [tool.perfgate] has no effect any more: perfgate showed nothing of what it recorded. "
+                "Remove it; a baseline that was blessed with it must be measured and blessed again."
+            ),
+            stacklevel=2,
+        )
     choose_arguments(config, choice, config.rootpath / settings.workloads)
     config.stash[OUTPUTS] = Outputs.of(config)
     config.stash[BASE] = base_of(config)

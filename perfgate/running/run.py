@@ -271,7 +271,6 @@ def ordered(
         env=of_processes(env, cwd=cwd, run_id=run_id, shares_core=bouts is not None and bouts.core is not None),
         timeout_s=workload.timeout_s,
         capture=capture_window(workload, bench.machine),
-        trace_osrt=bench.settings.trace_osrt,
         graph_trace=bench.settings.cuda_graph_trace,
         cleaner=bench.cleaner.knowing(given, (*workload.pass_env,)),
     )

@@ -167,7 +167,7 @@ class Project:
     @property
     def machine(self) -> Machine:
         """The machine as a gate with runs of our own sees it."""
-        options = trace_options(trace_osrt=False, graph_trace=GraphTrace.GRAPH)
+        options = trace_options(graph_trace=GraphTrace.GRAPH)
         read = read_machine(os.environ, nsys="2024.2.3", nsys_options=options, library=self._nvml)
         return read.model_copy(update={"torch": "2.6.0", "cuda": "12.4", "nvtx": "0.2.11"})
 

@@ -13,15 +13,12 @@ from perfgate.nsys.tool import OLDEST, NsysVersion
 NSYS = Path("/opt/nsys")
 
 
-def command(
-    capture: CaptureMode | CaptureWindow, *, trace_osrt: bool = False, workload_tmpdir: str | None = None
-) -> tuple[str, ...]:
+def command(capture: CaptureMode | CaptureWindow, *, workload_tmpdir: str | None = None) -> tuple[str, ...]:
     return profile_command(
         NSYS,
         ("python", "train.py", "--lr=1"),
         output=Path("/runs/1/capture"),
         capture=capture,
-        trace_osrt=trace_osrt,
         graph_trace=GraphTrace.GRAPH,
         workload_tmpdir=workload_tmpdir,
     )
@@ -62,21 +59,10 @@ def test_profile_gives_the_workload_its_own_temporary_folder_back() -> None:
     assert "--env-var=TMPDIR=/scratch/me" in command(CaptureMode.ALL, workload_tmpdir="/scratch/me")
 
 
-def test_operating_system_calls_are_traced_on_request() -> None:
-    assert "--trace=cuda,nvtx,osrt" in command(CaptureMode.ALL, trace_osrt=True)
-
-
-@pytest.mark.parametrize(
-    ("trace_osrt", "graph_trace", "options"),
-    [
-        (False, GraphTrace.GRAPH, ("--trace=cuda,nvtx", "--cuda-graph-trace=graph")),
-        (True, GraphTrace.NODE, ("--trace=cuda,nvtx,osrt", "--cuda-graph-trace=node")),
-    ],
-)
-def test_trace_options_are_those_that_change_what_tracing_costs(
-    trace_osrt: bool, graph_trace: GraphTrace, options: tuple[str, ...]
-) -> None:
-    assert trace_options(trace_osrt=trace_osrt, graph_trace=graph_trace) == options
+@pytest.mark.parametrize("graph_trace", GraphTrace)
+def test_trace_options_are_those_that_change_what_tracing_costs(graph_trace: GraphTrace) -> None:
+    options = ("--trace=cuda,nvtx", f"--cuda-graph-trace={graph_trace.value}")
+    assert trace_options(graph_trace=graph_trace) == options
 
 
 def test_stats_asks_for_nanoseconds_and_bytes() -> None:
