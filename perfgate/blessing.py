@@ -27,7 +27,9 @@ from perfgate.model.baseline import (
     Milestone,
     Occasion,
     Result,
+    changed_code,
     code_digest,
+    code_files,
     common_step_names,
     common_step_ranges,
 )
@@ -124,6 +126,7 @@ def bless(
         occasions=_occasions(joined),
         blessing=Blessing(by=by, at=at, reason=reason.strip(), commit=commit, run_url=run_url, runner=runner),
         code=code_digest(newest.code),
+        code_files=code_files(newest.code),
         source=_within(newest.workload.source),
         breakdown=kept(breakdown_of(runs)),
         calibration={} if like is None else like.calibration,
@@ -407,9 +410,9 @@ def _refuse_stale(result: Result, code_now: Mapping[str, str]) -> None:
             expectation="It cannot be told whether it is of the code that is there now",
             next_step=again,
         )
-    changed = sorted(path for path, digest in result.code.items() if code_now.get(path) != digest)
+    changed = changed_code(result.code, code_now)
     if changed:
-        gone = [path for path in changed if path not in code_now]
+        gone = [path for path in changed if path in result.code and path not in code_now]
         shown = [f"{path} (deleted)" if path in gone else path for path in changed[:3]]
         more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
         raise BlessRefused(

@@ -24,12 +24,13 @@ from perfgate.judge.forecast import expected_smallest
 from perfgate.judge.outliers import keep
 from perfgate.judge.rows import Terms
 from perfgate.judge.stages import DUET_PLAN, STORED_PLAN
-from perfgate.model.baseline import Baseline, Commit, Result, Spread, code_digest
+from perfgate.model.baseline import Baseline, Commit, Result, Spread, changed_code, code_digest
 from perfgate.model.errors import CalibrationRefused
+from perfgate.model.machine import Machine
 from perfgate.model.metric import METRICS, Basis, ClockSpec, Metric, budget_of
 from perfgate.model.outcome import Outcome
 from perfgate.model.workload import Workload
-from perfgate.repeats import Repeats, clean_commits, gated, repeats, why_no_repeat
+from perfgate.repeats import Repeats, clean_commits, gated, known_to_differ, repeats, why_no_repeat
 
 # Statistics
 
@@ -179,14 +180,7 @@ def calibrate(
                 )
             )
     if not told or found.runs < 2:
-        raise CalibrationRefused(
-            subject=baseline.workload,
-            fact="the baseline holds no clock with a budget of which an SD could be told"
-            if gated(baseline)
-            else "the baseline holds no clock with a budget",
-            expectation="Counts are exact and need no calibration",
-            next_step=f"See what it holds: perfgate show {shlex.quote(baseline.workload)}",
-        )
+        raise _nothing_to_calibrate(baseline)
     known = {clock.metric: clock.spread for clock in told}
     return Calibration(
         baseline=baseline.model_copy(update={"calibration": {**baseline.calibration, **known}}),
@@ -304,6 +298,7 @@ def refuse_changed(
     *,
     code_now: Callable[[Mapping[str, str]], Mapping[str, str]],
     commit: Commit | None,
+    machine: Machine,
 ) -> None:
     """Refuse, before minutes are spent on it, to measure what cannot be a repeat of what is blessed.
 
@@ -313,11 +308,21 @@ def refuse_changed(
         results: kept results; one of the blessed code tells which files that is.
         code_now: returns SHA-256 by path, as the files are now, of the paths it is given.
         commit: where the repository stands now.
+        machine: what this one is, with the versions that are installed.
 
     Raises:
-        CalibrationRefused: the parameters have changed, or the code.
+        CalibrationRefused: the parameters have changed, the code or the machine, or there is nothing to calibrate.
     """
     refuse_parameters(baseline, workload)
+    if not gated(baseline):
+        raise _nothing_to_calibrate(baseline)
+    if differing := known_to_differ(baseline.machine, machine):
+        raise CalibrationRefused(
+            subject=baseline.workload,
+            fact=f"it was blessed on another machine ({', '.join(differing)})",
+            expectation=_UNCHANGED,
+            next_step=_bless_anew(baseline),
+        )
     if baseline.code is None and (commit is None or commit.dirty or commit.sha not in clean_commits(baseline)):
         raise CalibrationRefused(
             subject=baseline.workload,
@@ -325,11 +330,19 @@ def refuse_changed(
             expectation=_UNCHANGED,
             next_step=_bless_anew(baseline),
         )
-    known = next((result for result in results if baseline.code and code_digest(result.code) == baseline.code), None)
-    if known is None:
+    if baseline.code is None:
         return
-    now = code_now(known.code)
-    changed = sorted(path for path, digest in known.code.items() if now.get(path) != digest)
+    known = baseline.code_files
+    if not known and workload.form == "command":
+        raise CalibrationRefused(
+            subject=baseline.workload,
+            fact="the baseline does not say which files it ran: an older perfgate took others for a command's code",
+            expectation=_UNCHANGED,
+            next_step=_bless_anew(baseline),
+        )
+    if not known:
+        known = next((result.code for result in results if code_digest(result.code) == baseline.code), {})
+    changed = changed_code(known, code_now(known))
     if changed:
         more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
         raise CalibrationRefused(
@@ -338,6 +351,17 @@ def refuse_changed(
             expectation=_UNCHANGED,
             next_step=_go_back(baseline),
         )
+
+
+def _nothing_to_calibrate(baseline: Baseline) -> CalibrationRefused:
+    return CalibrationRefused(
+        subject=baseline.workload,
+        fact="the baseline holds no clock with a budget of which an SD could be told"
+        if gated(baseline)
+        else "the baseline holds no clock with a budget",
+        expectation="Counts are exact and need no calibration",
+        next_step=f"See what it holds: perfgate show {shlex.quote(baseline.workload)}",
+    )
 
 
 def refuse_parameters(baseline: Baseline, workload: Workload) -> None:

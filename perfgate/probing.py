@@ -24,7 +24,7 @@ from perfgate import running
 from perfgate.explain.kernels import moved_kernels
 from perfgate.explain.names import brief, identity, unnumbered
 from perfgate.explaining import Subject
-from perfgate.model.baseline import Baseline, Result
+from perfgate.model.baseline import Baseline, Result, changed_code
 from perfgate.model.errors import CaptureUnreadable, NcuFailed, PerfgateError, StoreFailed
 from perfgate.model.kernelfigures import KernelProbe, KernelProbes, LaunchFigures, MovedKernel
 from perfgate.model.order import Ending
@@ -293,7 +293,7 @@ def commit_before(of: Candidates) -> tuple[str | None, str]:
 
 def _remarks(bench: running.Bench, workload: Workload, of: Candidates, probes: Sequence[KernelProbe]) -> list[str]:
     told: list[str] = []
-    if running.code_now(of.result.code, bench.root) != dict(of.result.code):
+    if changed_code(of.result.code, running.code_now(of.result.code, bench.root, baselines=bench.settings.baselines)):
         told.append("The project's code is not that of b any more: now is what it is today.")
     if workload.digest() != of.result.workload.digest():
         told.append("The workload's parameters are not those of b any more: now is with those of today.")

@@ -179,6 +179,25 @@ def _counts(values: Values) -> tuple[tuple[Metric, float], ...]:
     return tuple((metric, values[metric]) for metric in COUNTS if metric in values)
 
 
+def known_to_differ(blessed: Machine, here: Machine) -> tuple[str, ...]:
+    """Name what is known of a machine, before anything runs on it, to be other than what was blessed.
+
+    Of packages only the release is known then, and of those that a workload does not load nothing is noted.
+    """
+
+    def release(version: str | None) -> str:
+        return (version or "").partition("+")[0]
+
+    noted = {
+        name: getattr(blessed, name)
+        for name in ("torch", "nvtx")
+        if None in (getattr(blessed, name), getattr(here, name))
+        or release(getattr(blessed, name)) == release(getattr(here, name))
+    }
+    noted |= {"cuda": blessed.cuda} | ({} if here.nsys is not None else {"nsys": blessed.nsys})
+    return tuple(_differing(blessed, here.model_copy(update=noted)))
+
+
 def _differing(one: Machine, other: Machine) -> list[str]:
     there, here = one.model_dump(), other.model_dump()
     return [name.replace("_", " ") for name in there if there[name] != here[name]]

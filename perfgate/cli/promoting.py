@@ -14,7 +14,7 @@ from perfgate import blessing, git
 from perfgate.cli.arguments import workload_name
 from perfgate.cli.common import Project, latest, project, screen
 from perfgate.cli.complaint import complaint
-from perfgate.model.baseline import Baseline, Result
+from perfgate.model.baseline import Baseline, Result, changed_code
 from perfgate.model.errors import BlessRefused, ConfigInvalid, PerfgateError, ResultMissing, ResultUnreadable
 from perfgate.model.metric import Metric
 from perfgate.plugin.listing import collected_workloads
@@ -81,7 +81,7 @@ def bless(workloads: tuple[str, ...], reason: str, *, accept_regression: bool, o
             by=by,
             at=at,
             commit=commit,
-            code_now=code_now(results[0].code, here.root),
+            code_now=code_now(results[0].code, here.root, baselines=here.baselines),
             budgets=budgets[name],
             accept_regression=accept_regression,
             in_ci=in_ci,
@@ -126,7 +126,11 @@ class _Gone:
         if not (root / workload.source).is_file():
             return f"there is no {workload.source}"
         is_collected = (root / workload.source).is_relative_to(root / self._here.settings.workloads)
-        if not is_collected or code_now(result.code, root) == result.code or self._ids is None:
+        if (
+            not is_collected
+            or not changed_code(result.code, code_now(result.code, root, baselines=self._here.baselines))
+            or self._ids is None
+        ):
             return None
         return None if workload.id in self._ids else f"{workload.source} holds no {workload.id}"
 

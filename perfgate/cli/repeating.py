@@ -21,10 +21,14 @@ from perfgate.model.errors import (
     BaselineMissing,
     CalibrationRefused,
     ConfigInvalid,
+    NsysNotFound,
     PerfgateError,
 )
+from perfgate.model.machine import Machine
 from perfgate.model.settings import DuetForm
 from perfgate.model.workload import Workload
+from perfgate.nsys.command import trace_options
+from perfgate.nsys.tool import find_nsys
 from perfgate.plugin.listing import collected_workloads
 from perfgate.pytest_door import gate_command, run_to_end
 from perfgate.render.calibration import CalibrationHead, SpreadRow, calibration_text
@@ -58,8 +62,9 @@ def calibrate(workloads: tuple[str, ...], *, runs: int | None, kept: bool) -> No
     if kept and runs is not None:
         raise click.UsageError("--kept measures nothing: leave --runs out.")
     here = project()
-    targets = _targets(here, workloads)
-    since = None if kept else _measure_again(here, targets, runs=runs or REPEATS)
+    machine = _this_machine(here)
+    targets = _targets(here, workloads, machine.slug)
+    since = None if kept else _measure_again(here, targets, machine, runs=runs or REPEATS)
     refusals: list[PerfgateError] = []
     for target in targets:
         try:
@@ -73,9 +78,8 @@ def calibrate(workloads: tuple[str, ...], *, runs: int | None, kept: bool) -> No
     click.echo("Commit the baselines in a commit of their own.")
 
 
-def _targets(here: Project, names: Sequence[str]) -> list[Target]:
+def _targets(here: Project, names: Sequence[str], slug: str) -> list[Target]:
     """The named workloads with their baselines on this machine; without names, all that have one."""
-    slug = read_machine(os.environ, nsys=None, nsys_options=()).slug
     known = {workload.id: workload for workload in collected_workloads(here.root)}
     targets: list[Target] = []
     for name in dict.fromkeys(names) or known:
@@ -97,6 +101,16 @@ def _targets(here: Project, names: Sequence[str]) -> list[Target]:
     return targets
 
 
+def _this_machine(here: Project) -> Machine:
+    """What a gate would find here; without its nsys, whose absence that gate reports."""
+    options = trace_options(trace_osrt=here.settings.trace_osrt, graph_trace=here.settings.cuda_graph_trace)
+    try:
+        nsys = str(find_nsys(None, os.environ, setting=here.settings.nsys).version)
+    except NsysNotFound:
+        nsys = None
+    return read_machine(os.environ, nsys=nsys, nsys_options=options)
+
+
 def _nothing_blessed(subject: str, slug: str) -> BaselineMissing:
     return BaselineMissing(
         subject=subject,
@@ -106,7 +120,7 @@ def _nothing_blessed(subject: str, slug: str) -> BaselineMissing:
     )
 
 
-def _measure_again(here: Project, targets: Sequence[Target], *, runs: int) -> datetime:
+def _measure_again(here: Project, targets: Sequence[Target], machine: Machine, *, runs: int) -> datetime:
     """Gate the workloads once more, all runs in one look, and return when that began."""
     commit = git.read_commit(here.root, baselines=here.baselines)
     for target in targets:
@@ -114,8 +128,9 @@ def _measure_again(here: Project, targets: Sequence[Target], *, runs: int) -> da
             target.baseline,
             target.workload,
             kept_results(here.store, target.baseline)[0],
-            code_now=lambda paths: code_now(paths, here.root),
+            code_now=lambda paths: code_now(paths, here.root, baselines=here.baselines),
             commit=commit,
+            machine=machine,
         )
     selected = [target.workload.nodeid or f"{target.workload.source}::{target.workload.id}" for target in targets]
     options = (f"--perfgate-runs={runs}", f"--perfgate-max-runs={runs}", *selected)

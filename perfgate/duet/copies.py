@@ -106,12 +106,12 @@ def hold_to_project(
     return {path: hashlib.sha256(file.read_bytes()).hexdigest() for path, file in equal.items() if path not in ignored}
 
 
-def project_code(root: Path, witnesses: Sequence[Witness], *, env: Mapping[str, str]) -> set[Path]:
-    """The project's files of Python code among those that processes loaded, without what is installed in it."""
+def loaded_code(root: Path, witnesses: Sequence[Witness], *, env: Mapping[str, str]) -> set[Path]:
+    """The project's files among those that processes loaded or executed, archives as a whole; no installed packages."""
     project = _Project(root, witnesses, env)
-    told = {file for witness in witnesses for file in witness.modules.values() if file.endswith(".py")}
-    files = {Path(os.path.realpath(file)) for file in told if not is_installed(PurePath(file))}
-    return {file for file in files if project.is_own(file) and file.is_file()}
+    told = {file for witness in witnesses for file in (*witness.modules.values(), *witness.executed)}
+    files = {found for file in told if (found := _on_disk(Path(os.path.realpath(file)))) is not None}
+    return {file for file in files if project.is_code(file)}
 
 
 def executed_code(root: Path, witness: Witness, *, env: Mapping[str, str]) -> set[Path]:
@@ -145,6 +145,14 @@ class _Project:
     def is_own(self, file: Path) -> bool:
         """Whether a file is the project's, and no run's."""
         return not self._is_elsewhere(file) and not file.is_relative_to(self.root / ".perfgate")
+
+    def is_code(self, file: Path) -> bool:
+        """The same, also in a folder that is named as one of installed packages and that git tracks; not perfgate."""
+        if file.is_relative_to(PACKAGE) or not file.is_relative_to(self.root):
+            return False
+        if not is_installed(file.relative_to(self.root)):
+            return self.is_own(file)
+        return any(file.relative_to(self._top).is_relative_to(folder) for folder in self._vendored)
 
     def is_beside(self, file: Path) -> bool:
         """Whether a file is in the repository, and not at or below the root; perfgate's own are none."""
@@ -331,7 +339,7 @@ class _Project:
     def listed(self) -> tuple[Path, ...]:
         """The Python files that git tracks in the repository; none where it does not say."""
         with suppress(RepositoryUnreadable):
-            return tuple(self._top / name for name in git.tracked_python_files(self._top, env=self._env))
+            return tuple(self._top / name for name in git.tracked_files(self._top, "*.py", env=self._env))
         return ()
 
     @cached_property
@@ -393,6 +401,11 @@ def _is_same(copy: Path, own: Path) -> bool:
 def is_version_file(file: Path) -> bool:
     """Whether a file is, by its name, one that tools write a version into."""
     return _VERSION_FILE.fullmatch(file.stem) is not None
+
+
+def _on_disk(file: Path) -> Path | None:
+    """A file, the archive that it is in, or None."""
+    return next((one for one in (file, *file.parents) if one.is_file()), None)
 
 
 def _read(file: Path) -> bytes | None:

@@ -130,6 +130,13 @@ def prove_measured(
             raise unproven(workload, tree, f"process {pid}, which took the steps, did not say what it loaded", SILENCE)
 
 
+def have_spoken(witnesses: Sequence[Witness], measured: Collection[int]) -> bool:
+    """Whether each process that took steps, by its id, is known to have said what it loaded."""
+    if not measured or {witness.namespace for witness in witnesses} != {namespace()}:
+        return False
+    return set(measured) <= {witness.pid for witness in witnesses}
+
+
 SILENCE: Final = (
     "A program that is not Python says nothing, nor does python -I, -S or -E, nor one that is killed",
     'Leave such options out of the command, or judge by stored values: without --perfgate-against, with duet = "off".',

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Final
@@ -15,7 +15,7 @@ from perfgate.gate import NOT_MEASURED_BY, Pair
 from perfgate.gating.against import SHOWN_SHA
 from perfgate.gating.listener import Listener
 from perfgate.gating.series import Series, complaining, kept_busy, measure
-from perfgate.model.baseline import code_digest
+from perfgate.model.baseline import Baseline, code_digest
 from perfgate.model.errors import CodeUnproven, PerfgateError, WorkloadFailed, WorktreeFailed
 from perfgate.model.sample import Form
 from perfgate.model.workload import Workload
@@ -38,8 +38,8 @@ class AlternateDuel:
     workload: Workload
     folder: Path
     listener: Listener
-    blessed_code: str | None
-    """`code_digest` that the commit must load; None where any will do."""
+    blessed: Baseline | None
+    """Whose code the commit must load; None where any will do."""
     _prefix: ClassVar[str] = "reference"
 
     def pair(self, index: int, planned: int) -> Pair:
@@ -126,7 +126,7 @@ class AlternateDuel:
             CodeUnproven: its file there was blessed with uncommitted changes.
         """
         tree = self.bench.tree
-        if self.blessed_code is None or tree is None:
+        if self.blessed is None or self.blessed.code is None or tree is None:
             return
         if declared_there(self.workload, tree, self.bench.settings).digest() != self.workload.digest():
             raise CodeUnproven(
@@ -138,7 +138,7 @@ class AlternateDuel:
 
     def _as_blessed(self, measured: running.Measured) -> running.Measured:
         """A run of the other commit, held to what was blessed."""
-        if self.blessed_code is not None and code_digest(measured.code) != self.blessed_code:
+        if not self._is_as_blessed(measured.code):
             raise CodeUnproven(
                 subject=f"{self.workload.id} at {self._shown}",
                 fact="the commit's files are not those that were blessed",
@@ -146,6 +146,14 @@ class AlternateDuel:
                 next_step="Bless from a fresh checkout, so that the commit can be run again." + self._submodule_advice,
             )
         return measured
+
+    def _is_as_blessed(self, code: Mapping[str, str]) -> bool:
+        if self.blessed is None or self.blessed.code is None or code_digest(code) == self.blessed.code:
+            return True
+        if self.blessed.code_files:
+            return running.is_as_blessed(self.bench, code, self.blessed.code_files)
+        # Of a command older baselines have noted another set of files; that its commit was clean is known.
+        return self.workload.form == "command"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -83,10 +83,10 @@ class Duets:
 
     def _alternate(self, expectation: Expectation, series: Series, folder: Path) -> AlternateDuel:
         baseline = expectation.baseline
-        against, blessed_code = self._against, None
+        against, blessed = self._against, None
         if against is None:
             assert baseline is not None  # without one there is no form
-            against, blessed_code = blessed_at(baseline), baseline.code
+            against, blessed = blessed_at(baseline), baseline
         return AlternateDuel(
             revision=against.revision,
             commit=against.commit,
@@ -95,7 +95,7 @@ class Duets:
             workload=expectation.workload,
             folder=folder,
             listener=self._listener,
-            blessed_code=blessed_code,
+            blessed=blessed,
         )
 
     def _beside(self, bench: running.Bench, commit: str) -> running.Bench:

@@ -7,7 +7,7 @@ remote's branch that baselines are compared with.
 from __future__ import annotations
 
 from perfgate.git.asking import ABOUT_ANOTHER_REPOSITORY, without_repository
-from perfgate.git.changed import changed_since, changes, differs_from_head
+from perfgate.git.changed import changed_since, changes, content_digest, differs_from_head
 from perfgate.git.commits import (
     Pushed,
     author,
@@ -30,7 +30,7 @@ from perfgate.git.files import (
     lfs_files,
     prefix,
     project_folders,
-    tracked_python_files,
+    tracked_files,
     vendored,
 )
 from perfgate.git.past import Blob, FileChange, cuts, deleted_by, file_changes, files_ever, read_blobs
@@ -47,6 +47,7 @@ __all__ = [
     "changed_since",
     "changes",
     "checked_out",
+    "content_digest",
     "cuts",
     "default_branch",
     "deleted_by",
@@ -69,7 +70,7 @@ __all__ = [
     "remove_worktree",
     "require_commit",
     "resolve",
-    "tracked_python_files",
+    "tracked_files",
     "vendored",
     "without_repository",
 ]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 from collections.abc import Mapping
 from pathlib import Path, PurePath
 from typing import Final
 
-from perfgate.git.asking import ask, printable, run
+from perfgate.git.asking import ask, printable, run, unreadable
 
 SUBMODULES: Final = "--ignore-submodules=none"
 """Whatever .gitmodules or the user's configuration says."""
@@ -28,6 +30,33 @@ def changes(root: Path, *, env: Mapping[str, str] | None = None, baselines: str 
     told = [entry[3:] for entry in ask(root, env, *words, settings=LOOK_YOURSELF).split("\0") if entry]
     told += [name for name in unwatched(root, env, *where) if name not in told]
     return tuple(map(printable, told))
+
+
+def content_digest(root: Path, *, baselines: str, env: Mapping[str, str] | None = None) -> str:
+    """Return a digest of all that git tracks in the repository, as the files are now; the baselines do not count.
+
+    It is the same before and after a commit of the same files.
+
+    Raises:
+        RepositoryUnreadable: no git, no repository, git refuses, or a file's content cannot be told: of a submodule
+            with changes, a link that was replaced.
+    """
+    where = where_it_counts(baselines)
+    told = ask(root, env, "ls-files", "-s", "-z", "--full-name", *where, settings=LOOK_YOURSELF)
+    entries = (entry.partition("\t") for entry in told.split("\0") if entry)
+    blobs = {name: facts.split(" ")[1] for facts, _, name in entries}
+    told = ask(root, env, "diff-files", "-z", "--name-only", SUBMODULES, *where, settings=LOOK_YOURSELF)
+    top = Path(ask(root, env, "rev-parse", "--show-toplevel").removesuffix("\n"))
+    for name in dict.fromkeys([*filter(None, told.split("\0")), *unwatched(root, env, *where)]):
+        file = top / name
+        if not os.path.lexists(file):
+            blobs.pop(name, None)
+        elif file.is_file() and not file.is_symlink():
+            done = run(top, env, "hash-object", "--stdin", f"--path={name}", given=file.read_bytes())
+            blobs[name] = os.fsdecode(done.stdout).strip()
+        else:
+            raise unreadable(root, f"what {printable(name)} holds cannot be told", "Commit it.")
+    return hashlib.sha256(json.dumps(sorted(blobs.items())).encode()).hexdigest()
 
 
 def changed_since(root: Path, revision: str, path: str, *, env: Mapping[str, str] | None = None) -> Mapping[str, bool]:

@@ -14,15 +14,15 @@ PROJECT_FILES: Final = ("pyproject.toml", "setup.cfg", "setup.py")
 """What says how the Python project around it is installed."""
 
 
-def tracked_python_files(root: Path, *, env: Mapping[str, str] | None = None) -> tuple[str, ...]:
-    """Return the tracked `*.py` files under `root` that are there, as sorted POSIX paths relative to it.
+def tracked_files(root: Path, *patterns: str, env: Mapping[str, str] | None = None) -> tuple[str, ...]:
+    """Return the tracked files under `root` that are there, as sorted POSIX paths relative to it.
 
-    Those of submodules, of any depth, are among them.
+    Those of submodules, of any depth, are among them. With `patterns` only files that fit one of these.
 
     Raises:
         RepositoryUnreadable: no git, no repository, or git refuses.
     """
-    told = ask(root, env, "ls-files", "-z", "--cached", "--recurse-submodules", "--", "*.py")
+    told = ask(root, env, "ls-files", "-z", "--cached", "--recurse-submodules", "--", *patterns)
     return tuple(sorted({name for name in told.split("\0") if name and (root / name).is_file()}))
 
 

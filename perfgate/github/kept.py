@@ -15,11 +15,12 @@ from perfgate import git
 from perfgate.github.api import Artifact, Repository, Run
 from perfgate.github.artifacts import Limits, unpacked
 from perfgate.github.request import Branch
-from perfgate.model.baseline import FEWEST_RUNS, Baseline, Commit, Result
+from perfgate.model.baseline import ALL_TRACKED, FEWEST_RUNS, Baseline, Commit, Result
 from perfgate.model.errors import (
     ArtifactUnreadable,
     BlessRefused,
     GitHubRefused,
+    RepositoryUnreadable,
     ResultMissing,
     ResultUnreadable,
 )
@@ -56,6 +57,10 @@ class Checkout:
     prefix: PurePath
     """Where the project lies in its repository."""
     commit: Commit
+    baselines: str
+    """The folder of the baselines, from the project's root."""
+    env: Mapping[str, str]
+    """What git is asked in."""
 
     def path_in_tree(self, baseline: Baseline) -> str:
         """Return where a baseline lies, POSIX and from the top of the repository.
@@ -75,16 +80,19 @@ class Checkout:
         return (self.prefix / inside).as_posix()
 
     def code_now(self, paths: Mapping[str, str]) -> dict[str, str]:
-        """Return the SHA-256 of the files at paths that a stranger names: of those in the project, and of no other."""
-        top = self.root.resolve()
+        """Return the SHA-256 of the files at paths that a stranger names: of those of the repository, and no other."""
+        root = self.root.resolve()
+        top = root.parents[len(self.prefix.parts) - 1] if self.prefix.parts else root
         found: dict[str, str] = {}
+        if ALL_TRACKED in paths:
+            with suppress(RepositoryUnreadable):
+                found[ALL_TRACKED] = git.content_digest(root, baselines=self.baselines, env=self.env)
         for path in paths:
-            pure = PurePosixPath(path)
-            if pure.is_absolute() or ".." in pure.parts or "\0" in path:
+            if PurePosixPath(path).is_absolute() or "\0" in path:
                 continue
             try:
-                file = (top / pure).resolve()
-                if file.is_relative_to(top) and file.is_file():
+                file = (root / path).resolve()
+                if file.is_relative_to(top) and not file.is_relative_to(top / ".git") and file.is_file():
                     found[path] = hashlib.sha256(file.read_bytes()).hexdigest()
             except (OSError, RuntimeError):  # a name that is too long, or links in a circle
                 continue
@@ -121,7 +129,12 @@ def checkout(root: Path, baselines: str, head_sha: str, *, env: Mapping[str, str
             next_step="See what was changed or added before this step: git status",
         )
     return Checkout(
-        root=root, store=Store(root, baselines), prefix=git.prefix(root, env=env), commit=Commit(sha=head_sha)
+        root=root,
+        store=Store(root, baselines),
+        prefix=git.prefix(root, env=env),
+        commit=Commit(sha=head_sha),
+        baselines=baselines,
+        env=env,
     )
 
 

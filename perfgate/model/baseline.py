@@ -29,6 +29,13 @@ LONGEST_STEP_NAMES: Final = 2000
 """Characters of the names of a run's steps, in all: more of them are data, and are not kept."""
 
 
+ALL_TRACKED: Final = "."
+"""What stands in a run's code where a process that took steps did not say what it loaded (a program that is not Python,
+`python -I`): a digest of all that git tracks, and none, an empty text, where there is no git. Any change may matter."""
+CODE_DIGITS: Final = 16
+"""Hex digits of a file's SHA-256 that a baseline keeps."""
+
+
 class Commit(Record):
     """The state of the repository that was measured."""
 
@@ -178,6 +185,8 @@ class Baseline(Record):
     blessing: Blessing
     code: str | None = None
     """`code_digest` of what the blessed runs loaded; None where it was not noted."""
+    code_files: Mapping[str, str] = {}
+    """The first digits of the SHA-256 of each of these files, by path; empty where they were not noted."""
     source: str | None = None
     """The file that declared the workload, POSIX, relative to the project's root; None where that was not noted."""
     anchor: Anchor | None = None
@@ -217,7 +226,10 @@ class Result(Record):
     """The first paths, from the repository's top, that made the commit dirty."""
     measured_at: datetime
     code: Mapping[str, str]
-    """SHA-256 by path (POSIX, relative to the root) of the project's files that the workload loaded."""
+    """SHA-256 by path (POSIX, relative to the root) of the project's files that the workload loaded.
+
+    `ALL_TRACKED` may be among them.
+    """
     runs: tuple[Run, ...]
     reference_runs: tuple[Run, ...] = ()
     """Of a duet: the runs of the commit that the candidate was compared with."""
@@ -229,7 +241,18 @@ class Result(Record):
 
 
 def code_digest(code: Mapping[str, str]) -> str | None:
-    """Return the SHA-256, 16 hex digits, of which files a run loaded and what was in them; None of no files."""
-    if not code:
+    """Return the SHA-256, 16 hex digits, of which files a run loaded and what was in them; None where nobody knows."""
+    if not code or not all(code.values()):
         return None
     return hashlib.sha256(json.dumps(dict(sorted(code.items()))).encode()).hexdigest()[:16]
+
+
+def code_files(code: Mapping[str, str]) -> dict[str, str]:
+    """Return what a baseline keeps of the files that a run loaded."""
+    return {path: digest[:CODE_DIGITS] for path, digest in sorted(code.items())}
+
+
+def changed_code(then: Mapping[str, str], now: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the paths, as messages name them, of what is not as it was then; `then` may hold first digits only."""
+    changed = (path for path, digest in then.items() if now.get(path, "-")[: len(digest)] != digest)
+    return tuple("a file that git tracks" if path == ALL_TRACKED else path for path in sorted(changed))

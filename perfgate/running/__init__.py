@@ -15,7 +15,7 @@ kept.py         log and exports                      leftovers.py    what a kill
 """
 
 from perfgate.running.bench import Bench, at_commit
-from perfgate.running.code import code_now
+from perfgate.running.code import code_now, is_as_blessed
 from perfgate.running.environment import told_withheld
 from perfgate.running.kept import clean_log
 from perfgate.running.leftovers import end_killed_gates, remove_killed_runs
@@ -35,6 +35,7 @@ __all__ = [
     "clean_log",
     "code_now",
     "end_killed_gates",
+    "is_as_blessed",
     "measure_pair",
     "measure_run",
     "outlasting_crashes",

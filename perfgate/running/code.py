@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import os
-from collections.abc import Collection, Mapping, Sequence
+import shlex
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from perfgate import git
-from perfgate.duet.copies import executed_code, hold_to_project, neighbours, project_code
-from perfgate.duet.proof import Witness, prove_command, prove_worker
+from perfgate.duet.copies import executed_code, hold_to_project, loaded_code, neighbours
+from perfgate.duet.proof import Witness, have_spoken, prove_command, prove_worker
 from perfgate.duet.worktree import Worktree
+from perfgate.model.baseline import ALL_TRACKED, code_files
 from perfgate.model.errors import RepositoryUnreadable, StoreFailed
 from perfgate.model.order import Account
 from perfgate.model.workload import Workload
@@ -28,19 +30,16 @@ def proven_code(
         CodeStale: it was to be of what is in the project, and loaded a copy that is another.
     """
     copied: Mapping[str, str] = {}
-    loaded: Collection[Path] = ()
     if bench.tree is not None:
         _prove(workload, bench.tree, witnesses, account)
     else:
         copied = hold_to_project(workload, bench.root, witnesses, env=bench.env)
-        loaded = project_code(bench.root, witnesses, env=bench.env) if account is None else ()
     if account is None:
-        return dict(sorted({**copied, **command_code(workload, bench.root, loaded, bench.began_at)}.items()))
+        return dict(sorted({**copied, **command_code(bench, workload, witnesses)}.items()))
     own = [witness for witness in witnesses if witness.pid == account.pid]
     executed = {file for witness in own for file in executed_code(bench.root, witness, env=bench.env)}
-    root = bench.root.resolve()
-    beside = {os.path.relpath(file, root): _digest(file) for file in neighbours(root, own, env=bench.env)}
-    return dict(sorted({**copied, **beside, **_digests(executed, bench.root), **account.code}.items()))
+    beside = neighbours(bench.root, own, env=bench.env)
+    return dict(sorted({**copied, **_digests({*executed, *beside}, bench.root), **account.code}.items()))
 
 
 def _prove(workload: Workload, tree: Worktree, witnesses: Sequence[Witness], account: Account | None) -> None:
@@ -50,32 +49,102 @@ def _prove(workload: Workload, tree: Worktree, witnesses: Sequence[Witness], acc
         prove_worker(workload, tree, witnesses, pid=account.pid, code=account.code)
 
 
-def command_code(
-    workload: Workload, root: Path, loaded: Collection[Path] = (), began_at: float = math.inf
-) -> dict[str, str]:
-    """SHA-256 by path of a command's code: files among its words, and the Python files that the repository tracks.
+def command_code(bench: Bench, workload: Workload, witnesses: Sequence[Witness]) -> dict[str, str]:
+    """SHA-256 by path of a command's code: the project's files that it names, and that its Python processes loaded.
 
-    Others that it `loaded` may be generated, and differ from run to run. Outside a repository nobody says which files
-    are the project's, and only those among the words are told, and what was loaded and is older than the runs.
+    What the runs have written themselves is none: files that are younger than they are, and that git does not track.
     """
+    root, env = bench.root, bench.env
+    loaded = {*loaded_code(root, witnesses, env=env), *neighbours(root, witnesses, env=env)}
+    files = {*loaded, *_named(workload, root.resolve())}
+    young = {file for file in files if file.stat().st_mtime > bench.began_at}
+    if young:
+        with suppress(RepositoryUnreadable):
+            young -= _tracked(root, env)
+    return _digests(files - young, root)
+
+
+def code_unsaid(
+    bench: Bench, workload: Workload, witnesses: Sequence[Witness], measured: Sequence[int]
+) -> dict[str, str]:
+    """What to note of the code of a command where a process that took steps did not say what it loaded.
+
+    Args:
+        bench: of what is in the project.
+        workload: what was run.
+        witnesses: what its processes said.
+        measured: ids of those that took the steps.
+    """
+    if workload.form != "command" or bench.tree is not None or have_spoken(witnesses, measured):
+        return {}
+    return {ALL_TRACKED: _all_tracked(bench.root, bench.settings.baselines, env=bench.env)}
+
+
+def _named(workload: Workload, root: Path) -> Iterator[Path]:
+    """The files below the root that a command or its variables name, also behind `--option=` or in a shell's line."""
     base = root / (workload.cwd or ".")
-    named = [base / word for word in workload.command or ()]
-    files = {path.resolve() for path in named if _is_file(path)}
-    try:
-        files |= {(root / path).resolve() for path in git.tracked_python_files(root)}
-    except RepositoryUnreadable:
-        files |= {path for path in loaded if path.is_file() and path.stat().st_mtime <= began_at}
-    return _digests(files, root)
+    for word in (*(workload.command or ()), *workload.env.values()):
+        for name in _names(word):
+            with suppress(OSError, ValueError):  # too long for a file's name, or with a zero in it
+                file = (base / name).resolve()
+                if file.is_file() and file.is_relative_to(root) and not file.is_relative_to(root / ".perfgate"):
+                    yield file
 
 
-def code_now(paths: Mapping[str, str], root: Path) -> dict[str, str]:
+def _names(word: str) -> Iterator[str]:
+    parts = [word]
+    with suppress(ValueError):
+        parts += shlex.split(word, comments=False)
+    for part in dict.fromkeys(parts):
+        yield part
+        yield part.partition("=")[2]
+        yield part.removeprefix("@")
+
+
+def is_as_blessed(bench: Bench, code: Mapping[str, str], blessed: Mapping[str, str]) -> bool:
+    """Whether a run in a checkout loaded what was blessed, as far as its commit holds it.
+
+    What no commit holds (a build's products, a version that was written) each side makes for itself.
+
+    Raises:
+        RepositoryUnreadable: git does not answer.
+    """
+    tracked = _tracked(bench.root, bench.env)
+
+    def held(files: Mapping[str, str]) -> dict[str, str]:
+        return {path: digest for path, digest in files.items() if (bench.root / path).resolve() in tracked}
+
+    return held(code_files(code)) == held(blessed)
+
+
+def _tracked(root: Path, env: Mapping[str, str]) -> set[Path]:
+    top = root.resolve()
+    within = git.prefix(top, env=env)
+    top = top.parents[len(within.parts) - 1] if within.parts else top
+    return {(top / name).resolve() for name in git.tracked_files(top, env=env)}
+
+
+def _all_tracked(root: Path, baselines: str, env: Mapping[str, str] | None = None) -> str:
+    """A digest of all that git tracks as it is now, and empty where git does not say."""
+    with suppress(RepositoryUnreadable):
+        return git.content_digest(root, baselines=baselines, env=env)
+    return ""
+
+
+def code_now(paths: Mapping[str, str], root: Path, *, baselines: str) -> dict[str, str]:
     """SHA-256 by path of the same files as they are now; a file that is gone is left out.
+
+    Args:
+        paths: of which files.
+        root: the project's root.
+        baselines: the folder of the baselines, from there, of which nothing is code.
 
     Raises:
         StoreFailed: one of them cannot be read.
     """
+    found = {ALL_TRACKED: _all_tracked(root, baselines)} if ALL_TRACKED in paths else {}
     try:
-        return {path: _digest(root / path) for path in paths if (root / path).is_file()}
+        return found | {path: _digest(root / path) for path in paths if (root / path).is_file()}
     except OSError as error:
         raise StoreFailed(
             subject=str(error.filename),
@@ -85,22 +154,10 @@ def code_now(paths: Mapping[str, str], root: Path) -> dict[str, str]:
 
 
 def _digests(files: Collection[Path], root: Path) -> dict[str, str]:
-    """SHA-256 by path of those of some files that lie below the root."""
+    """SHA-256 by path, from the root, of files of the repository."""
     top = root.resolve()
-    return {
-        path.relative_to(top).as_posix(): _digest(path)
-        for path in sorted(files)
-        if path.is_relative_to(top) and path.is_file()
-    }
+    return {Path(os.path.relpath(file, top)).as_posix(): _digest(file) for file in sorted(files)}
 
 
 def _digest(file: Path) -> str:
     return hashlib.sha256(file.read_bytes()).hexdigest()
-
-
-def _is_file(path: Path) -> bool:
-    """Whether there is such a file; words of a command may be too long to be a file's name."""
-    try:
-        return path.is_file()
-    except OSError:
-        return False

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from perfgate.duet.environment import environment_there
-from perfgate.duet.witness import EXECUTED, FOLDER
+from perfgate.duet.witness import EXECUTED, FOLDER, ON_SIGTERM, WHOLE
 from perfgate.duet.worktree import Worktree
 from perfgate.model.order import RUN_COOKIE
 from perfgate.model.workload import Workload
@@ -42,11 +42,11 @@ def as_activated(bench: Bench, workload: Workload) -> Mapping[str, str]:
 def in_project(workload: Workload, given: Mapping[str, str], witnesses: Path) -> dict[str, str]:
     """The environment of a run in the project, in which its Python processes say at their end what they loaded.
 
-    Of a command all that git tracks is its code; of a decorated workload, what it loads and executes.
+    A command may be several processes, forked ones too, and a launcher may end them by a signal: each is to say it.
     """
     inherited = [given["PYTHONPATH"]] if given.get("PYTHONPATH") else []
     told = {**given, "PYTHONPATH": os.pathsep.join((str(witnesses), *inherited)), FOLDER: str(witnesses)}
-    return told if workload.form == "command" else {**told, EXECUTED: "1"}
+    return {**told, **({WHOLE: "1", ON_SIGTERM: "1"} if workload.form == "command" else {EXECUTED: "1"})}
 
 
 def in_checkout(

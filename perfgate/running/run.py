@@ -22,7 +22,7 @@ from perfgate.model.workload import CaptureWindow, Workload
 from perfgate.nsys.profile import ProfileOutcome, ProfileSpec, profile
 from perfgate.running.bench import Bench
 from perfgate.running.captures import OfCapture, gpu_unseen, measure_capture, processes_of, steps_lost, unshown_warmup
-from perfgate.running.code import proven_code
+from perfgate.running.code import code_unsaid, proven_code
 from perfgate.running.command import capture_window, worker_command
 from perfgate.running.environment import as_activated, in_checkout, in_project, of_processes, passed_on
 from perfgate.running.exchange import ACCOUNT, FIFO, ORDER, WITNESSES, make_folder, order_of, read_account
@@ -187,8 +187,9 @@ class Ordered:
             window = workload.capture if silent and isinstance(workload.capture, CaptureWindow) else None
             told = of_command_without_steps(missing, ran.outcome, ran.log, withheld=self.withheld, window=window)
             raise told from missing
+        measured = [process.pid for process in processes]
+        unsaid = code_unsaid(bench, workload, self.witnesses, measured)
         if bench.tree is not None and workload.form == "command":
-            measured = [process.pid for process in processes]
             prove_measured(workload, bench.tree, self.witnesses, measured=measured)
         keep_exports(ran.outcome.captures, raw, self.folder)
         run = Run(
@@ -205,7 +206,7 @@ class Ordered:
         return Measured(
             run=run,
             account=ran.account,
-            code=ran.code,
+            code={**ran.code, **unsaid},
             withheld=self.withheld,
             reports=tuple(one.reports for one in captures),
             witnesses=self.witnesses,

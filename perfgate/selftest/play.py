@@ -234,7 +234,7 @@ class _Play:
             by="perfgate selftest",
             at=datetime.now(UTC),
             commit=None,
-            code_now=code_now(kept.result.code, self.folder / "project"),
+            code_now=code_now(kept.result.code, self.folder / "project", baselines="baselines"),
         )
         store.baselines.save(baseline, replacing=None)
         return baseline

@@ -300,11 +300,9 @@ def test_a_measurement_on_another_gpu_calibrates_nothing(calibrated: Project, co
     calibrated.store.baselines.save(before.model_copy(update={"machine": machine}), replacing=before)
     measures(calibrated)
     told, status = refused(calibrated)
-    assert told.startswith(
-        "perfgate: loop: what was measured just now is a result of another machine (driver), and no repeat of what is "
-        "blessed."
-    )
+    assert told.startswith("perfgate: loop: it was blessed on another machine (driver). ")
     assert status == 31
+    assert not commands
 
 
 def test_a_pytest_that_measures_nothing_is_told_by_its_exit_status(calibrated: Project) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from perfgate.model.machine import Machine
@@ -22,9 +23,10 @@ def bench_of(root: Path, **env: str) -> Bench:
     return Bench(root=root, settings=Settings(), tool=tool, machine=Machine(), env=env, python="/venv/bin/python")
 
 
-def command(*words: str, cwd: str | None = None) -> Workload:
+def command(*words: str, cwd: str | None = None, env: Mapping[str, str] | None = None) -> Workload:
     """A workload that is a command, without warm-up."""
-    return Workload(id="train", source="workloads/train.yaml", command=words, steps=30, warmup=0, step="s", cwd=cwd)
+    told = Workload(id="train", source="workloads/train.yaml", command=words, steps=30, warmup=0, step="s", cwd=cwd)
+    return told.model_copy(update={"env": env or {}})
 
 
 def ended(

@@ -13,6 +13,7 @@ from perfgate import running
 from perfgate.duet.proof import Witness
 from perfgate.gating.duels import AlternateDuel, InterleavedDuel
 from perfgate.gating.series import Series
+from perfgate.model.baseline import Baseline
 from perfgate.model.errors import NsysCrashed
 from perfgate.model.machine import Machine
 from perfgate.model.metric import Metric
@@ -110,7 +111,7 @@ class Stand:
             workload=self.workload,
             folder=self.folder,
             listener=self.progress,
-            blessed_code=blessed_code,
+            blessed=self._blessed(blessed_code),
         )
 
     def interleaved(self, *, blessed_code: str | None = None) -> InterleavedDuel:
@@ -123,11 +124,15 @@ class Stand:
             workload=self.workload,
             folder=self.folder,
             listener=self.progress,
-            blessed_code=blessed_code,
+            blessed=self._blessed(blessed_code),
             bout_steps=10,
             steps=150,
             core=3,
         )
+
+    @staticmethod
+    def _blessed(code: str | None) -> Baseline | None:
+        return None if code is None else records.baseline().model_copy(update={"code": code})
 
     @property
     def lines(self) -> list[str]:

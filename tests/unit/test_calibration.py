@@ -26,6 +26,7 @@ from perfgate.judge.compare import FLOOR_SD
 from perfgate.judge.words import percent
 from perfgate.model.baseline import Baseline, Commit, Result, Spread, code_digest
 from perfgate.model.errors import CalibrationRefused
+from perfgate.model.machine import Machine
 from perfgate.model.metric import METRICS, Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import Run
@@ -474,6 +475,7 @@ def refusal(
     steps: int = 30,
     now: Mapping[str, str] = records.CODE,
     commit: Commit | None = records.COMMIT,
+    machine: Machine | None = None,
 ) -> str | None:
     try:
         refuse_changed(
@@ -482,6 +484,7 @@ def refusal(
             results,
             code_now=lambda paths: {path: now[path] for path in paths if path in now},
             commit=commit,
+            machine=machine or baseline.machine,
         )
     except CalibrationRefused as refused:
         return str(refused)
@@ -493,6 +496,18 @@ def test_unchanged_code_and_parameters_may_be_measured() -> None:
     assert refusal(blessed(), later(30)) is None
     assert refusal(blessed(), unlike(code={"gone.py": "0"})) is None
     assert refusal(blessed(code=None)) is None
+
+
+def test_what_cannot_be_a_repeat_is_refused_before_it_is_measured() -> None:
+    here = blessed().machine
+    for known in ({"nsys": None}, {"torch": None}, {"torch": f"{here.torch}+cu124", "cuda": "99"}):
+        assert refusal(blessed(), machine=here.model_copy(update=known)) is None
+    for other in ({"driver": "1"}, {"nsys": "1"}, {"torch": "1.0"}, {"gpus": ()}):
+        assert refusal(blessed(), machine=here.model_copy(update=other)) is not None
+    counted = blessed().model_copy(update={"code_files": {"train.py": "a" * 16}})
+    assert refusal(counted, now={"train.py": "a" * 64}) is None
+    assert refusal(counted, now={"train.py": "b" * 64}) is not None
+    assert refusal(counted, now={}) is not None
 
 
 def test_other_parameters_are_refused_by_name() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from support.repository import Repository
 
-from perfgate.duet.copies import executed_code, hold_to_project, neighbours, project_code
+from perfgate.duet.copies import executed_code, hold_to_project, loaded_code, neighbours
 from perfgate.duet.environment import PACKAGE
 from perfgate.duet.proof import Witness
 from perfgate.model.errors import CodeStale
@@ -486,7 +486,7 @@ def test_neighbours_in_a_monorepo_are_what_was_loaded_beside_the_root_and_git_tr
     assert neighbours(service.top, [witness], env=service.env) == set()
 
 
-def test_the_code_of_a_project_is_its_python_files_that_are_not_installed_in_it(tmp_path: Path) -> None:
+def test_the_code_of_a_project_is_its_files_that_are_not_installed_in_it(tmp_path: Path) -> None:
     names = (
         "train.py",
         "lib/m.py",
@@ -502,4 +502,13 @@ def test_the_code_of_a_project_is_its_python_files_that_are_not_installed_in_it(
         modules={name: str(tmp_path / "project" / name) for name in (*names, "gone.py")},
     )
     root = tmp_path / "project"
-    assert project_code(root, [witness], env={}) == {root / "train.py", root / "lib" / "m.py"}
+    assert loaded_code(root, [witness], env={}) == {root / "train.py", root / "lib" / "m.py", root / "d.so"}
+
+
+def test_vendored_files_and_archives_are_code_of_the_project(repository: Repository) -> None:
+    repository.commit({"site-packages/x.py": "", "lib.zip": ""})
+    repository.write({"other/site-packages/y.py": ""})
+    names = ("site-packages/x.py", "lib.zip/a/b.py", "other/site-packages/y.py")
+    witness = Witness(pid=1, prefixes=(), modules={}, executed=tuple(str(repository.root / name) for name in names))
+    found = loaded_code(repository.root, [witness], env=repository.env)
+    assert found == {repository.root / "site-packages/x.py", repository.root / "lib.zip"}

@@ -61,7 +61,7 @@ def test_a_repository_of_another_user_names_the_remedy(root: Path, env: Env) -> 
         f"If you trust it: git config --global --add safe.directory {root}"
     )
     with pytest.raises(RepositoryUnreadable):
-        git.tracked_python_files(root, env=env)
+        git.tracked_files(root, env=env)
     (root / "svc").mkdir()
     assert refusal(root / "svc", env).endswith(f"safe.directory {root}")
     trusting = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "safe.directory", "GIT_CONFIG_VALUE_0": str(root)}

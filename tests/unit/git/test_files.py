@@ -11,17 +11,17 @@ from perfgate import git
 from perfgate.model.errors import RepositoryUnreadable
 
 
-def test_tracked_python_files_are_relative_to_the_root_and_exist(root: Path, env: Env) -> None:
+def test_tracked_files_are_relative_to_the_root_and_exist(root: Path, env: Env) -> None:
     (root / "untracked.py").write_text("")
     (root / "ünï code.py").write_text("")
     run(root, env, "add", "ünï code.py")
-    assert git.tracked_python_files(root, env=env) == ("train.py", "workloads/mlp.py", "ünï code.py")
-    assert git.tracked_python_files(root / "workloads", env=env) == ("mlp.py",)
+    assert git.tracked_files(root, "*.py", env=env) == ("train.py", "workloads/mlp.py", "ünï code.py")
+    assert git.tracked_files(root / "workloads", env=env) == ("mlp.py",)
     (root / "train.py").unlink()
-    assert git.tracked_python_files(root, env=env) == ("workloads/mlp.py", "ünï code.py")
+    assert git.tracked_files(root, "*.py", env=env) == ("workloads/mlp.py", "ünï code.py")
 
 
-def test_tracked_python_files_of_submodules_are_among_them(root: Path, env: Env, tmp_path: Path) -> None:
+def test_tracked_files_of_submodules_are_among_them(root: Path, env: Env, tmp_path: Path) -> None:
     inner = tmp_path / "inner"
     inner.mkdir()
     run(inner, env, "init", "--quiet")
@@ -29,10 +29,10 @@ def test_tracked_python_files_of_submodules_are_among_them(root: Path, env: Env,
     run(inner, env, "add", "core.py")
     run(inner, env, "commit", "--quiet", "-m", "one")
     run(root, env, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(inner), "libs/pkg")
-    assert git.tracked_python_files(root, env=env) == ("libs/pkg/core.py", "train.py", "workloads/mlp.py")
-    assert git.tracked_python_files(root / "libs", env=env) == ("pkg/core.py",)
+    assert git.tracked_files(root, "*.py", env=env) == ("libs/pkg/core.py", "train.py", "workloads/mlp.py")
+    assert git.tracked_files(root / "libs", env=env) == ("pkg/core.py",)
     run(root, env, "submodule", "--quiet", "deinit", "--force", "libs/pkg")
-    assert git.tracked_python_files(root, env=env) == ("train.py", "workloads/mlp.py")
+    assert git.tracked_files(root, "*.py", env=env) == ("train.py", "workloads/mlp.py")
 
 
 def test_a_folder_is_a_projects_where_git_tracks_what_says_so(root: Path, env: Env) -> None:

@@ -63,7 +63,7 @@ def test_what_runs_in_the_project_says_what_it_loads(tmp_path: Path, workload: W
     with ordered(bench, workload, tmp_path / "run", run_id="r") as one:
         assert one.spec.env["PYTHONPATH"] == f"{witnesses}:/lib" if given else str(witnesses)
         assert one.spec.env["PERFGATE_WITNESS"] == str(witnesses)
-        assert "PERFGATE_WITNESS_WHOLE" not in one.spec.env
+        assert ("PERFGATE_WITNESS_WHOLE" in one.spec.env) == (workload.form == "command")
         assert ("PERFGATE_WITNESS_EXECUTED" in one.spec.env) == (workload.form != "command")
         assert (witnesses / "sitecustomize.py").is_file()
     assert not witnesses.exists()

@@ -1,0 +1,213 @@
+"""What is the code of a workload, from gate to baseline: unrelated commits leave its repeats repeats, others do not."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import timedelta
+
+import pytest
+from support.project import Project, Seen
+from support.repository import IDENTITY
+
+from perfgate.model.baseline import Baseline, Result
+from perfgate.model.outcome import Outcome
+
+pytestmark = [pytest.mark.nsys, pytest.mark.behaviour]
+
+SCRIPT = """\
+import time
+import nvtx
+from proj import core
+
+for _ in range(6):
+    with nvtx.annotate("step"):
+        time.sleep(0.002)
+"""
+LOOP = """\
+import time
+from perfgate import workload
+from proj import core
+
+@workload(steps=4, warmup=1)
+def loop(steps):
+    for _ in steps:
+        time.sleep(0.002)
+"""
+DECLARED = "command: {command}\nstep: step\nwarmup: 2\nsteps: 4\ncapture: all\n"
+FILES = {
+    ".gitignore": "__pycache__/\n.perfgate/\n",
+    "proj/__init__.py": "",
+    "proj/core.py": "WORD = 1\n",
+    "train.py": SCRIPT,
+    "launch.py": "import runpy\nrunpy.run_path('train.py', run_name='__main__')\n",
+    "spawn.py": "import subprocess, sys\nsubprocess.run([sys.executable, 'train.py'], check=True)\n",
+    "run.sh": "exec python train.py\n",
+    "deaf.sh": "exec python -I -c \"import sys; sys.path.insert(0, '.'); exec(open('train.py').read())\"\n",
+    "forked.py": "import multiprocessing as m\nimport train\nif __name__ == '__main__':\n"
+    "    p = m.get_context('fork').Process(target=__import__, args=('proj.lazy',))\n    p.start()\n    p.join()\n",
+    "proj/lazy.py": "",
+    "conf.yaml": "size: 1\n",
+    "README.md": "words\n",
+    "tests/test_core.py": "",
+    "workloads/other.py": "",
+    "pyproject.toml": '[project]\nname = "proj"\nversion = "1"\n[tool.perfgate]\nduet = "off"\n',
+}
+UNRELATED = ("README.md", "tests/test_core.py", "workloads/other.py", "tools/new.py")
+
+
+@pytest.fixture
+def repository(project: Project, real_nsys: Sequence[str]) -> Iterator[Project]:
+    """A project in a repository, with a package that scripts and loops import."""
+    assert real_nsys
+    for name, text in FILES.items():
+        project.write(name, text)
+    project.patch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
+    project.patch.setenv("PYTHONPATH", ".")
+    git(project, "init", "--quiet", "--initial-branch=main")
+    return project
+
+
+def git(project: Project, *words: str) -> str:
+    done = subprocess.run(
+        ("git", *IDENTITY, *words), cwd=project.root, check=True, capture_output=True, text=True, timeout=60
+    )
+    return done.stdout.strip()
+
+
+def commit(project: Project, files: Mapping[str, str] | None = None) -> None:
+    for name, text in (files or {}).items():
+        project.write(name, text)
+    git(project, "add", "--all")
+    git(project, "commit", "--quiet", "--allow-empty", "-m", "a commit")
+
+
+def script(project: Project, *words: str) -> str:
+    commit(project, {"workloads/train.yaml": DECLARED.format(command=list(words))})
+    return "train"
+
+
+def loop(project: Project) -> str:
+    commit(project, {"workloads/loops.py": LOOP})
+    return "loop"
+
+
+def bless(project: Project, name: str) -> Baseline:
+    """Bless the workload as of long ago, and commit that."""
+    assert project.run("--perfgate", "-k", name).status == 1
+    seen = project.perfgate("bless", name, "--reason", "first")
+    assert seen.status == 0, seen.err
+    made = project.store.baselines.load("no-gpu", name)
+    assert made is not None
+    earlier = tuple(
+        one.model_copy(update={"measured_at": one.measured_at - timedelta(days=1)}) for one in made.occasions
+    )
+    blessing = made.blessing.model_copy(update={"at": made.blessing.at - timedelta(days=1)})
+    old = made.model_copy(update={"occasions": earlier, "blessing": blessing})
+    project.store.baselines.save(old, replacing=made)
+    commit(project)
+    return old
+
+
+def gated(project: Project, name: str, *, runs: int = 1) -> Mapping[str, str]:
+    """Gate the workload, and return what it says that it ran."""
+    project.run("--perfgate", "-k", name, f"--perfgate-runs={runs}", f"--perfgate-max-runs={runs}")
+    result = project.store.results.listed(name, "no-gpu")[0].found
+    assert isinstance(result, Result)
+    assert result.runs
+    return result.code
+
+
+def add(project: Project, name: str) -> tuple[Seen, int]:
+    """Gate the workload, and add what that measured; return what was seen, and the occasions that there are then.
+
+    The times of a busy CPU do not matter here: the result is taken as one that passed.
+    """
+    gated(project, name)
+    listed = project.store.results.listed(name, "no-gpu")[0]
+    assert isinstance(listed.found, Result)
+    passed = listed.found.verdict.model_copy(update={"outcome": Outcome.PASSED})
+    project.store.results.save(listed.found.model_copy(update={"verdict": passed}), listed.folder)
+    seen = project.perfgate("bless", name, "--occasion", "--reason", "another day")
+    now = project.store.baselines.load("no-gpu", name)
+    assert now is not None
+    return seen, len(now.occasions)
+
+
+def refuses_to_calibrate(project: Project, name: str) -> bool:
+    """Whether it refuses, before it measures."""
+    project.patch.setattr("perfgate.cli.repeating.run_to_end", pytest.fail)
+    return project.perfgate("calibrate", name).status == 31
+
+
+COMMANDS = {
+    "a script": ("python", "train.py", "--config=conf.yaml"),
+    "a module": ("python", "-m", "train", "--config", "conf.yaml"),
+    "its code": ("python", "-c", "import train", "conf.yaml"),
+    "a launcher": ("python", "launch.py", "conf.yaml"),
+    "a child": ("python", "spawn.py", "conf.yaml"),
+    "a shell": ("bash", "-c", "python train.py conf.yaml"),
+    "a shell's script": ("bash", "run.sh", "conf.yaml"),
+    "torchrun": (
+        "python",
+        "-m",
+        "torch.distributed.run",
+        "--standalone",
+        "--nproc-per-node=2",
+        "train.py",
+        "conf.yaml",
+    ),
+}
+
+
+@pytest.mark.parametrize("how", COMMANDS)
+def test_the_code_of_a_command_is_what_it_names_and_loads(repository: Project, how: str) -> None:
+    code = gated(repository, script(repository, *COMMANDS[how]))
+    named = {file for word in COMMANDS[how] if (repository.root / word).is_file() for file in (word,)}
+    assert set(code) == {"train.py", "proj/__init__.py", "proj/core.py", "conf.yaml", *named}
+
+
+def test_what_a_fork_loads_is_code(repository: Project) -> None:
+    code = gated(repository, script(repository, "python", "forked.py"))
+    assert set(code) == {"forked.py", "train.py", "proj/__init__.py", "proj/core.py", "proj/lazy.py"}
+
+
+@pytest.mark.parametrize("changed", ["proj/core.py", "conf.yaml"])
+def test_an_unrelated_commit_leaves_a_repeat_and_a_related_one_does_not(repository: Project, changed: str) -> None:
+    name = script(repository, *COMMANDS["a script"])
+    bless(repository, name)
+    commit(repository, dict.fromkeys(UNRELATED, "other = 1\n"))
+    seen, occasions = add(repository, name)
+    assert (seen.status, occasions) == (0, 2), seen.err
+    commit(repository, {changed: f"{FILES[changed]}\n"})
+    seen, occasions = add(repository, name)
+    assert (seen.status, occasions) == (22, 2)
+    assert refuses_to_calibrate(repository, name)
+
+
+def test_a_loop_is_the_same_in_this(repository: Project) -> None:
+    name = loop(repository)
+    bless(repository, name)
+    commit(repository, dict.fromkeys(UNRELATED, "other = 1\n"))
+    seen, occasions = add(repository, name)
+    assert (seen.status, occasions) == (0, 2), seen.err
+    commit(repository, {"proj/core.py": "WORD = 2\n"})
+    assert refuses_to_calibrate(repository, name)
+
+
+@pytest.mark.parametrize("words", [("bash", "deaf.sh"), ("python", "-I", "isolated.py"), ("python", "-S", "bare.py")])
+def test_after_steps_of_which_no_process_said_what_it_loaded_nothing_is_unchanged(
+    repository: Project, words: Sequence[str]
+) -> None:
+    here = "import sys\nsys.path[:0] = ['.', *{}]\nimport train\n"
+    packages = [path for path in __import__("sys").path if path.endswith("site-packages")]
+    repository.write("isolated.py", here.format([]))
+    repository.write("bare.py", here.format(packages))
+    name = script(repository, *words)
+    bless(repository, name)
+    seen, occasions = add(repository, name)
+    assert (seen.status, occasions) == (0, 2), seen.err
+    commit(repository, {"proj/core.py": "WORD = 2\n"})
+    seen, occasions = add(repository, name)
+    assert (seen.status, occasions) == (22, 2)
+    assert refuses_to_calibrate(repository, name)
