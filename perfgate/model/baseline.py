@@ -18,8 +18,8 @@ from perfgate.model.verdict import Verdict
 from perfgate.model.workload import Workload
 
 BASELINE_FORMAT: Final = 2
-"""History: 1, the first; 2 adds the commit's tree, GPUs and environment by occasion, the form and steps of each run,
-held budgets, and what `step_ms` is the value of."""
+"""History: 1, the first; 2 adds the commit's tree, the files that its code is of, GPUs and environment by occasion, the
+form and steps of each run, held budgets, and what `step_ms` is the value of."""
 RESULT_FORMAT: Final = 2
 """History: 1, the first; 2 adds the commit's tree, the form of each run and the environment."""
 

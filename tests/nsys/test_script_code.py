@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
 import pytest
@@ -57,7 +57,7 @@ UNRELATED = ("README.md", "tests/test_core.py", "workloads/other.py", "tools/new
 
 
 @pytest.fixture
-def repository(project: Project, real_nsys: Sequence[str]) -> Iterator[Project]:
+def repository(project: Project, real_nsys: Sequence[str]) -> Project:
     """A project in a repository, with a package that scripts and loops import."""
     assert real_nsys
     for name, text in FILES.items():

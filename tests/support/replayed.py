@@ -89,5 +89,5 @@ def _replayed(
     shutil.copy(work / EXPORT, folder / "capture-0.sqlite")
     for name in ("nsys/capture-0.nsys-rep", "nsys/capture-0.sqlite", "workload.log", "order.json"):
         (folder / name).write_text(SECRET, encoding="utf-8")
-    code = running.code_now({workload.source: ""}, of.root)
+    code = running.code_now({workload.source: ""}, of.root, baselines="baselines")
     return running.Measured(run=run, account=None, code=code)
