@@ -229,11 +229,24 @@ def why_not_alike(baseline: Baseline, result: Result) -> tuple[str, ...]:
     return tuple(found)
 
 
-def worth_knowing(baseline: Baseline, newest: Result) -> tuple[str, ...]:
-    """Say in sentences what to know of a baseline beside its numbers; `newest` is the last result that it is of."""
+def worth_knowing(baseline: Baseline, newest: Result, *, not_on: str | None = None) -> tuple[str, ...]:
+    """Say in sentences what to know of a baseline beside its numbers.
+
+    `newest` is the last result that it is of, `not_on` the default branch where that does not hold its commit.
+    """
     pace = told_of_pace(newest.runs)
-    told = (why_no_duet(baseline, uncommitted=newest.uncommitted), "" if pace is None else f"{pace}.")
+    told = (
+        why_no_duet(baseline, uncommitted=newest.uncommitted)
+        or (f"Its commit is not on {not_on}: {_GONE}" if not_on is not None else ""),
+        "" if pace is None else f"{pace}.",
+    )
     return tuple(sentence for sentence in told if sentence)
+
+
+_GONE: Final = (
+    "after a squash or a rebase no branch will hold it. Gates then run a commit with the same files, or fetch it from "
+    "the remote as long as that keeps it."
+)
 
 
 def why_no_duet(baseline: Baseline, *, uncommitted: Sequence[str] = ()) -> str:

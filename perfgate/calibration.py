@@ -30,7 +30,7 @@ from perfgate.model.machine import Machine
 from perfgate.model.metric import METRICS, Basis, ClockSpec, Metric, budget_of
 from perfgate.model.outcome import Outcome
 from perfgate.model.workload import Workload
-from perfgate.repeats import Repeats, clean_commits, gated, known_to_differ, repeats, why_no_repeat
+from perfgate.repeats import Repeats, clean_commits, gated, is_blessed_commit, known_to_differ, repeats, why_no_repeat
 
 # Statistics
 
@@ -323,7 +323,7 @@ def refuse_changed(
             expectation=_UNCHANGED,
             next_step=_bless_anew(baseline),
         )
-    if baseline.code is None and (commit is None or commit.dirty or commit.sha not in clean_commits(baseline)):
+    if baseline.code is None and (commit is None or not is_blessed_commit(baseline, commit)):
         raise CalibrationRefused(
             subject=baseline.workload,
             fact="the baseline does not say which files it ran, and this is not its commit, unchanged",

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from perfgate import running
+from perfgate import git, running
 from perfgate.explain.kernels import moved_kernels
 from perfgate.explain.names import brief, identity, unnumbered
 from perfgate.explaining import Subject
@@ -127,6 +127,8 @@ class _Probing:
         if None not in whys:
             return [why or "" for why in whys]
         try:
+            baselines = bench.settings.baselines
+            commit = git.obtain(bench.root, commit, baselines=baselines, env=bench.env)
             with running.at_commit(bench, commit, on_line=lambda line: self.tell(f"duet_setup: {line}")) as there:
                 return [self._launch_there(there, number, moved) for number, moved in enumerate(chosen)]
         except PerfgateError as failed:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from perfgate.model.baseline import Baseline, Result, code_digest
+from perfgate.model.baseline import Baseline, Commit, Result, code_digest
 from perfgate.model.machine import Machine
 from perfgate.model.metric import COUNTS, GATED_CLOCKS, Metric
 from perfgate.model.outcome import Outcome
@@ -138,7 +138,14 @@ def of_blessed_code(baseline: Baseline, result: Result) -> bool:
     """Whether a result ran the code that is blessed: the same files, or for want of their digest a clean commit."""
     if baseline.code is not None:
         return code_digest(result.code) == baseline.code
-    return result.commit is not None and not result.commit.dirty and result.commit.sha in clean_commits(baseline)
+    return result.commit is not None and is_blessed_commit(baseline, result.commit)
+
+
+def is_blessed_commit(baseline: Baseline, commit: Commit) -> bool:
+    """Whether a commit without changes is one that the baseline was measured at, or has the same files."""
+    trees = {one.commit.tree for one in baseline.occasions if one.commit is not None and not one.commit.dirty}
+    same = commit.sha in clean_commits(baseline) or (commit.tree is not None and commit.tree in trees)
+    return same and not commit.dirty
 
 
 def clean_commits(baseline: Baseline) -> frozenset[str]:

@@ -15,7 +15,14 @@ from perfgate.cli.arguments import workload_name
 from perfgate.cli.common import Project, latest, project, screen
 from perfgate.cli.complaint import complaint
 from perfgate.model.baseline import Baseline, Result, changed_code
-from perfgate.model.errors import BlessRefused, ConfigInvalid, PerfgateError, ResultMissing, ResultUnreadable
+from perfgate.model.errors import (
+    BlessRefused,
+    ConfigInvalid,
+    PerfgateError,
+    RepositoryUnreadable,
+    ResultMissing,
+    ResultUnreadable,
+)
 from perfgate.model.metric import Metric
 from perfgate.plugin.listing import collected_workloads
 from perfgate.render.page import inert, inert_line
@@ -87,7 +94,7 @@ def bless(workloads: tuple[str, ...], reason: str, *, accept_regression: bool, o
             in_ci=in_ci,
             allow_ci=allow_ci,
         )
-        remarks[name] = blessing.worth_knowing(new, results[0])
+        remarks[name] = blessing.worth_knowing(new, results[0], not_on=_branch_without(results[0], here))
         return old, new
 
     planned = _all_or_nothing(names, plan)
@@ -112,6 +119,15 @@ def bless(workloads: tuple[str, ...], reason: str, *, accept_regression: bool, o
         )
         click.echo(told, nl=False)
     click.echo("Commit the baselines in a commit of their own.")
+
+
+def _branch_without(result: Result, here: Project) -> str | None:
+    """The default branch where it does not hold the commit that was measured."""
+    if result.commit is None or result.commit.dirty:
+        return None
+    with suppress(RepositoryUnreadable):
+        return git.default_branch_without(here.root, result.commit.sha)
+    return None
 
 
 class _Gone:

@@ -20,6 +20,8 @@ class Against:
     """As it was asked for."""
     commit: str
     """SHA."""
+    tree: str | None = None
+    """That of its files without the baselines, where it was noted."""
 
 
 def blessed_at(baseline: Baseline) -> Against:
@@ -42,4 +44,4 @@ def blessed_at(baseline: Baseline) -> Against:
             fact="the baseline was measured with uncommitted changes, which no commit holds",
             next_step="Bless from a commit without changes, so that it can be run again.",
         )
-    return Against(revision=f"the baseline's commit {found.sha[:SHOWN_SHA]}", commit=found.sha)
+    return Against(revision=f"the baseline's commit {found.sha[:SHOWN_SHA]}", commit=found.sha, tree=found.tree)

@@ -17,7 +17,7 @@ from perfgate.gating.duels import AlternateDuel, InterleavedDuel
 from perfgate.gating.listener import Listener
 from perfgate.gating.series import Series
 from perfgate.model.baseline import Baseline
-from perfgate.model.errors import WorktreeFailed
+from perfgate.model.errors import RevisionMissing, WorktreeFailed
 from perfgate.model.metric import Metric
 from perfgate.model.settings import DuetForm
 
@@ -52,6 +52,8 @@ class Duets:
         self._worktrees: dict[str, running.Bench] = {}
         self._failed: dict[str, WorktreeFailed] = {}
         """Commits that could not be made ready: no other workload has to wait for the same."""
+        self._commits: dict[str, str | RevisionMissing] = {}
+        """What was found of the commits that were asked for."""
         self._held = ExitStack()
 
     def tidy(self) -> None:
@@ -87,10 +89,12 @@ class Duets:
         if against is None:
             assert baseline is not None  # without one there is no form
             against, blessed = blessed_at(baseline), baseline
+        commit = self._found(series.bench, against)
+        same = "" if commit == against.commit else f"{commit[:SHOWN_SHA]}, which has the files of "
         return AlternateDuel(
-            revision=against.revision,
-            commit=against.commit,
-            bench=self._beside(series.bench, against.commit),
+            revision=f"{same}{against.revision}",
+            commit=commit,
+            bench=self._beside(series.bench, commit),
             series=series,
             workload=expectation.workload,
             folder=folder,
@@ -98,12 +102,29 @@ class Duets:
             blessed=blessed,
         )
 
+    def _found(self, bench: running.Bench, against: Against) -> str:
+        """The commit, or another with the same files; looked for once in a gate, since a remote may take its time."""
+        sha = against.commit
+        if sha not in self._commits:
+            baselines = bench.settings.baselines
+            try:
+                found = git.obtain(bench.root, sha, tree=against.tree, baselines=baselines, env=bench.env)
+            except RevisionMissing as missing:
+                self._commits[sha] = missing
+            else:
+                self._commits[sha] = found
+                if found != sha:
+                    self._listener.say(f"  {sha[:SHOWN_SHA]} is gone: {found[:SHOWN_SHA]} has the same files")
+        known = self._commits[sha]
+        if isinstance(known, RevisionMissing):
+            raise known
+        return known
+
     def _beside(self, bench: running.Bench, commit: str) -> running.Bench:
         """The bench of another commit, which is tried once in a gate."""
         if commit in self._failed:
             raise self._failed[commit]
         if commit not in self._worktrees:
-            git.resolve(bench.root, commit, env=bench.env)
             self._listener.say(f"  checking out {commit[:SHOWN_SHA]} beside the project")
             checkout = running.at_commit(
                 bench,

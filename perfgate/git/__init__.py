@@ -1,7 +1,7 @@
 """What git says of the measured code and its history, and other commits checked out.
 
-It changes nothing of the user's: what it writes is worktrees of perfgate's own, which it also removes, and in CI the
-remote's branch that baselines are compared with.
+It changes nothing of the user's: what it writes is worktrees of perfgate's own, which it also removes, commits of
+baselines that the remote still has, without a name, and in CI the remote's branch that baselines are compared with.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from perfgate.git.commits import (
     author,
     checked_out,
     default_branch,
+    default_branch_without,
     fetch_branch,
     is_branch,
     merge_base,
@@ -34,6 +35,8 @@ from perfgate.git.files import (
     vendored,
 )
 from perfgate.git.past import Blob, FileChange, cuts, deleted_by, file_changes, files_ever, read_blobs
+from perfgate.git.recorded import obtain
+from perfgate.git.trees import code_tree
 from perfgate.git.worktrees import add_worktree, remove_worktree
 
 __all__ = [
@@ -47,9 +50,11 @@ __all__ = [
     "changed_since",
     "changes",
     "checked_out",
+    "code_tree",
     "content_digest",
     "cuts",
     "default_branch",
+    "default_branch_without",
     "deleted_by",
     "differs_from_head",
     "fetch_branch",
@@ -61,6 +66,7 @@ __all__ = [
     "is_tracked",
     "lfs_files",
     "merge_base",
+    "obtain",
     "prefix",
     "project_folders",
     "read_at",

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -31,6 +33,9 @@ ABOUT_ANOTHER_REPOSITORY: Final = frozenset(
 safe.directory by it."""
 _PATHS_AS_WRITTEN: Final = {f"GIT_{kind}_PATHSPECS": "0" for kind in ("LITERAL", "GLOB", "NOGLOB", "ICASE")}
 """`git --literal-pathspecs` hands itself on to hooks: `:(top)` would be a file's name."""
+
+
+_ASKS_NOBODY: Final = {"GIT_ASKPASS": "false", "SSH_ASKPASS": "false", "SSH_ASKPASS_REQUIRE": "never"}
 
 
 def without_repository(env: Mapping[str, str]) -> dict[str, str]:
@@ -63,8 +68,11 @@ def run(
     settings: tuple[str, ...] = (),
     limit_s: float | None = None,
     given: bytes = b"",
+    alone: bool = False,
 ) -> subprocess.CompletedProcess[bytes]:
     """Run one git command in `root` to its end, good or bad; `settings` come before the repository's own.
+
+    `alone` is for one that speaks to a remote: it has no terminal to ask for a password, and no other way to ask.
 
     Raises:
         RepositoryUnreadable: no git, or it takes too long.
@@ -72,16 +80,25 @@ def run(
     # GIT_OPTIONAL_LOCKS: status must not write the index under the user's own git.
     fixed = {"LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", **_PATHS_AS_WRITTEN}
     limit_s = TIME_LIMIT_S if limit_s is None else limit_s
+    argv = ("git", "--no-pager", *(word for setting in settings for word in ("-c", setting)), *question)
     try:
-        return subprocess.run(
-            ("git", "--no-pager", *(word for setting in settings for word in ("-c", setting)), *question),
+        with subprocess.Popen(
+            argv,
             cwd=root,
-            env=without_repository(os.environ if env is None else env) | fixed,
-            input=given,
-            capture_output=True,
-            timeout=limit_s,
-            check=False,
-        )
+            env=without_repository(os.environ if env is None else env) | fixed | (_ASKS_NOBODY if alone else {}),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=alone,
+        ) as process:
+            try:
+                out, err = process.communicate(given, timeout=limit_s)
+            except BaseException:
+                with suppress(ProcessLookupError):
+                    # With what it has started: ssh, a helper for https.
+                    os.killpg(process.pid, signal.SIGKILL) if alone else process.kill()
+                raise
+        return subprocess.CompletedProcess(argv, process.returncode, out, err)
     except FileNotFoundError as error:
         if not root.is_dir():
             raise unreadable(root, "there is no such folder", "Run perfgate inside the project.") from error

@@ -12,6 +12,7 @@ from typing import Final
 
 from perfgate.git.asking import HISTORY_LIMIT_S, ask, printable, run
 from perfgate.git.changed import LOOK_YOURSELF, SUBMODULES, unwatched, where_it_counts
+from perfgate.git.trees import code_tree
 from perfgate.model.baseline import Commit
 from perfgate.model.errors import RepositoryUnreadable, RevisionMissing
 
@@ -59,7 +60,7 @@ def require_commit(root: Path, *, env: Mapping[str, str] | None = None, baseline
         )
     dirty = dirty or bool(unwatched(root, env, *where))
     branch = headers.get("branch.head")
-    tree = ask(root, env, "rev-parse", "--verify", "--quiet", f"{sha}^{{tree}}").strip()
+    tree = code_tree(root, sha, baselines=baselines, env=env)
     return Commit(sha=sha, dirty=dirty, branch=None if branch == "(detached)" else branch, tree=tree)
 
 
@@ -205,6 +206,23 @@ def default_branch(root: Path, *, env: Mapping[str, str] | None = None) -> str |
             return name
     _, current = checked_out(root, env=env)
     return None if current is None else printable(current)
+
+
+def default_branch_without(root: Path, sha: str, *, env: Mapping[str, str] | None = None) -> str | None:
+    """Return the default branch where it does not hold a commit, here or at origin; None where it does, or is unknown.
+
+    Raises:
+        RepositoryUnreadable: no git, no repository, or git refuses.
+    """
+    branch = default_branch(root, env=env)
+    if branch is None:
+        return None
+    found = [
+        run(root, env, "merge-base", "--is-ancestor", sha, ref).returncode
+        for ref in (f"refs/heads/{branch}", f"refs/remotes/origin/{branch}")
+        if run(root, env, "rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}").returncode == 0
+    ]
+    return branch if found and all(status == 1 for status in found) else None
 
 
 def fetch_branch(root: Path, branch: str, *, env: Mapping[str, str] | None = None) -> None:

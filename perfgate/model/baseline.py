@@ -43,7 +43,7 @@ class Commit(Record):
     dirty: bool = False
     branch: str | None = None
     tree: ObjectName | None = None
-    """The SHA of its files as a whole, which a squash or a rebase keeps; None where it was not noted."""
+    """The SHA of its files as a whole, without the baselines, which a squash keeps; None where it was not noted."""
 
 
 class BlessedRun(Record):

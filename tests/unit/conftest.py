@@ -27,6 +27,7 @@ MAY_START_PROCESSES = {
     "git/test_changed.py": "asks git",
     "git/test_commits.py": "asks git",
     "git/test_files.py": "asks git",
+    "git/test_recorded.py": "asks git, also of remotes that hang",
     "git/test_worktrees.py": "asks git",
     "machine/test_neighbours.py": "neighbours are processes",
     "machine/test_ranks.py": "ranks are told by the environments of processes",

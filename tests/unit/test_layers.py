@@ -52,7 +52,7 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "history": frozenset({"model", "git", "store"}),
     "doctor": frozenset({"model", "git", "machine", "nsys", "workload"}),
     "explaining": frozenset({"model", "explain", "metrics", "nsys", "store"}),
-    "probing": frozenset({"model", "explain", "explaining", "ncu", "nsys", "process", "repeats", "running"}),
+    "probing": frozenset({"model", "explain", "explaining", "git", "ncu", "nsys", "process", "repeats", "running"}),
     "pages": frozenset({"model", "explain", "explaining", "history", "metrics", "nsys", "render", "store", "perfgate"}),
     "merging": frozenset({"model", "render", "perfgate"}),
     "demo": frozenset({"model", "metrics", "nsys", "render", "store", "gate", "blessing"}),

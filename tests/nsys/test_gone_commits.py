@@ -1,0 +1,58 @@
+"""A baseline whose commit a squash merge has taken away still has its pairs."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Sequence
+
+import pytest
+from support.project import LOOP, Project
+from support.repository import IDENTITY
+
+from perfgate.model.baseline import Result
+
+pytestmark = [pytest.mark.nsys, pytest.mark.behaviour]
+
+
+def git(project: Project, *words: str) -> str:
+    done = subprocess.run(
+        ("git", *IDENTITY, *words), cwd=project.root, check=True, capture_output=True, text=True, timeout=60
+    )
+    return done.stdout.strip()
+
+
+def test_after_a_squash_merge_a_gate_makes_its_pairs(project: Project, real_nsys: Sequence[str]) -> None:
+    assert real_nsys
+    project.patch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
+    project.write(".gitignore", "__pycache__/\n.perfgate/\n")
+    project.write("pyproject.toml", '[project]\nname = "scratch"\nversion = "1"\n[tool.perfgate]\nduet = "alternate"\n')
+    project.workload(LOOP)
+    git(project, "init", "--quiet", "--initial-branch=main")
+    git(project, "add", "--all")
+    git(project, "commit", "--quiet", "-m", "base")
+    git(project, "checkout", "--quiet", "-b", "topic")
+    project.workload(LOOP.replace("0.001", "0.002"))
+    git(project, "commit", "--quiet", "-am", "code")
+    measured = git(project, "rev-parse", "HEAD")
+    assert project.run("--perfgate").status == 1
+    seen = project.perfgate("bless", "loop", "--reason", "first", columns=400)
+    assert seen.status == 0, seen.err
+    assert "main" in seen.out
+    git(project, "add", "--all")
+    git(project, "commit", "--quiet", "-m", "baseline")
+    git(project, "checkout", "--quiet", "main")
+    git(project, "merge", "--quiet", "--squash", "topic")
+    git(project, "commit", "--quiet", "-m", "squashed")
+    squashed = git(project, "rev-parse", "HEAD")
+    git(project, "branch", "--quiet", "-D", "topic")
+    git(project, "reflog", "expire", "--expire=now", "--all")
+    git(project, "gc", "--quiet", "--prune=now")
+    with pytest.raises(subprocess.CalledProcessError):
+        git(project, "cat-file", "-e", measured)
+    # Slower than what is stored, so that the screen alone does not settle it.
+    project.workload(LOOP.replace("0.001", "0.004"))
+    project.run("--perfgate")
+    result = project.store.results.listed("loop", "no-gpu")[0].found
+    assert isinstance(result, Result)
+    assert result.verdict.duet is not None
+    assert (result.verdict.duet.commit, bool(result.reference_runs)) == (squashed, True)
