@@ -114,7 +114,9 @@ def bless(
             fact=f"{plural(len(runs), 'run')} over {plural(occasions, 'occasion')} can be blessed",
             expectation=f"A baseline needs at least {FEWEST_RUNS}; runs of the same code, machine and speed are joined",
             next_step=measure_more
-            or f"Measure more: pytest --perfgate --perfgate-runs={FEWEST_RUNS} {_selector(newest)}",
+            or f"Measure more: pytest --perfgate --perfgate-runs={FEWEST_RUNS} {_selector(newest)}\n"
+            f"Then bless again: perfgate bless {shlex.quote(newest.workload.id)} "
+            f"{'--accept-regression ' if accept_regression else ''}--reason {shlex.quote(reason.strip())}",
         )
     like = None if baseline is None or why_not_alike(baseline, newest) else baseline
     new = Baseline(
@@ -614,9 +616,7 @@ def _anchor_of(baseline: Baseline) -> Anchor | None:
 
 def _selector(result: Result) -> str:
     """Return the arguments that make pytest run this workload only."""
-    if result.workload.nodeid is not None:
-        return shlex.quote(result.workload.nodeid)
-    return f"-k {shlex.quote(result.workload.id)}"
+    return shlex.quote(result.workload.nodeid or f"{result.workload.source}::{result.workload.id}")
 
 
 def _moment(at: datetime) -> str:

@@ -259,6 +259,7 @@ def test_too_few_runs_make_no_baseline(here: Project) -> None:
             "perfgate: loop: 2 runs over 1 occasion can be blessed. A baseline needs at least 5; runs of the same "
             "code, machine and speed are joined.\n"
             "Measure more: pytest --perfgate --perfgate-runs=5 workloads/loops.py::loop\n"
+            "Then bless again: perfgate bless loop --reason x\n"
         ),
         22,
     )

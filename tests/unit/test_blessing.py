@@ -239,7 +239,8 @@ def test_four_runs_are_refused_and_five_are_not() -> None:
     assert refusal(*at_hours(0, runs=4)) == (
         "mlp: 4 runs over 1 occasion can be blessed. "
         "A baseline needs at least 5; runs of the same code, machine and speed are joined.\n"
-        "Measure more: pytest --perfgate --perfgate-runs=5 workloads/mlp.py::mlp"
+        "Measure more: pytest --perfgate --perfgate-runs=5 workloads/mlp.py::mlp\n"
+        "Then bless again: perfgate bless mlp --reason 'why not'"
     )
     assert len(bless(*at_hours(0, runs=5)).runs) == 5
 
@@ -249,7 +250,8 @@ def test_one_run_is_told_in_the_singular_and_a_command_is_selected_by_name() -> 
     assert refusal(records.result(of=train, measured=records.runs(12.3))) == (
         "train[1]: 1 run over 1 occasion can be blessed. "
         "A baseline needs at least 5; runs of the same code, machine and speed are joined.\n"
-        "Measure more: pytest --perfgate --perfgate-runs=5 -k 'train[1]'"
+        "Measure more: pytest --perfgate --perfgate-runs=5 'workloads/mlp.py::train[1]'\n"
+        "Then bless again: perfgate bless 'train[1]' --reason 'why not'"
     )
 
 
