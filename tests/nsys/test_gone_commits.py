@@ -51,7 +51,7 @@ def test_after_a_squash_merge_a_gate_makes_its_pairs(project: Project, real_nsys
         git(project, "cat-file", "-e", measured)
     # Slower than what is stored, so that the screen alone does not settle it.
     project.workload(LOOP.replace("0.001", "0.004"))
-    project.run("--perfgate")
+    project.run("--perfgate", "--perfgate-time-budget=1200", timeout_s=1200)
     result = project.store.results.listed("loop", "no-gpu")[0].found
     assert isinstance(result, Result)
     assert result.verdict.duet is not None
