@@ -103,7 +103,7 @@ def _targets(here: Project, names: Sequence[str], slug: str) -> list[Target]:
 
 def _this_machine(here: Project) -> Machine:
     """What a gate would find here; without its nsys, whose absence that gate reports."""
-    options = trace_options(trace_osrt=here.settings.trace_osrt, graph_trace=here.settings.cuda_graph_trace)
+    options = trace_options(graph_trace=here.settings.cuda_graph_trace)
     try:
         nsys = str(find_nsys(None, os.environ, setting=here.settings.nsys).version)
     except NsysNotFound:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import fields
 from pathlib import Path
@@ -19,7 +19,7 @@ from perfgate.gating.series import Series
 from perfgate.model.baseline import Baseline
 from perfgate.model.errors import RevisionMissing, WorktreeFailed
 from perfgate.model.metric import Metric
-from perfgate.model.settings import DuetForm
+from perfgate.model.settings import DuetForm, Settings
 
 BOUT_STEPS: Final = 10
 MOST_BOUTS: Final = 45
@@ -89,7 +89,7 @@ class Duets:
         if against is None:
             assert baseline is not None  # without one there is no form
             against, blessed = blessed_at(baseline), baseline
-        commit = self._found(series.bench, against)
+        commit = self.found(against, root=series.bench.root, settings=series.bench.settings, env=series.bench.env)
         same = "" if commit == against.commit else f"{commit[:SHOWN_SHA]}, which has the files of "
         return AlternateDuel(
             revision=f"{same}{against.revision}",
@@ -102,13 +102,17 @@ class Duets:
             blessed=blessed,
         )
 
-    def _found(self, bench: running.Bench, against: Against) -> str:
-        """The commit, or another with the same files; looked for once in a gate, since a remote may take its time."""
+    def found(self, against: Against, *, root: Path, settings: Settings, env: Mapping[str, str]) -> str:
+        """The commit, or another with the same files; looked for once in a gate, since a remote may take its time.
+
+        Raises:
+            RevisionMissing: there is none.
+            RepositoryUnreadable: git does not answer.
+        """
         sha = against.commit
         if sha not in self._commits:
-            baselines = bench.settings.baselines
             try:
-                found = git.obtain(bench.root, sha, tree=against.tree, baselines=baselines, env=bench.env)
+                found = git.obtain(root, sha, tree=against.tree, baselines=settings.baselines, env=env)
             except RevisionMissing as missing:
                 self._commits[sha] = missing
             else:

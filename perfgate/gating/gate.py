@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 
-from perfgate import gate, git, running
+from perfgate import gate, running
 from perfgate.gate import Checked, Closing, Expectation, Forms, Policy, as_not_measured
 from perfgate.gating import expecting
 from perfgate.gating.against import SHOWN_SHA, Against, blessed_at
@@ -311,8 +311,9 @@ class Gate:
             return ""
         commit = ""
         try:
-            commit = blessed_at(baseline).commit
-            git.resolve(self.root, commit, env=self._worker_env)
+            blessed = blessed_at(baseline)
+            commit = blessed.commit
+            self._duets.found(blessed, root=self.root, settings=self.settings, env=self._worker_env)
         except PerfgateError as missing:
             why = f"commit {commit[:SHOWN_SHA]}: {missing.fact}" if commit else missing.fact
             return f"{why}. {missing.next_step}" if missing.next_step else why
