@@ -151,13 +151,13 @@ def test_a_budget_that_the_runs_cannot_show_is_inconclusive(
     runner: Runner, inconclusive: str, status: int, outcome: str, kind: str
 ) -> None:
     machine = runner("unchanged")
-    done = gated(machine, budgets="gap_ms=0.0001", runs="2", max_runs="2", inconclusive=inconclusive)
+    done = gated(machine, budgets="gap_ms=0.001", runs="3", max_runs="3", inconclusive=inconclusive)
     assert (done.status, done.outputs["outcome"]) == (status, outcome), done.log
     (shown,) = done.commands
     assert shown.startswith(f"::{kind} file=workloads/small_loops.py,line=4,title=mlp%3A INCONCLUSIVE::"), shown
     assert "INCONCLUSIVE" in machine.told
     settings = json.loads((machine.workspace / ".perfgate/github/perfgate.json").read_text("utf-8"))["settings"]
-    assert (settings["budgets"], settings["runs"], settings["max_runs"]) == ({"gap_ms": 0.0001}, 2, 2)
+    assert (settings["budgets"], settings["runs"], settings["max_runs"]) == ({"gap_ms": 0.001}, 3, 3)
 
 
 @pytest.mark.parametrize(
