@@ -205,18 +205,19 @@ def _whole(baseline: Baseline | None) -> str:
 
 def _blessed(what: str, old: Baseline, new: Baseline) -> Iterator[Difference]:
     """Compare two baselines value by value."""
-    rows = [*_values(what, old, new), *_spreads(what, old, new), *_rest(what, old, new)]
+    rows = [*_values(what, old, new), *_spreads(what, old, new), *_rest(what, old, new), *_commits(what, old, new)]
     unsaid = {"blessing": new.blessing, "format": new.format, "digest": new.digest, "breakdown": new.breakdown}
     if not rows and old.model_copy(update=unsaid) != new:
         rows = [_differing(f"{what}: otherwise", "one", "another", Direction.LOOSENS)]
     yield from rows
-    shas = [sorted({one.commit.sha for one in side.occasions if one.commit is not None}) for side in (old, new)]
-    if shas[0] != shas[1]:
+
+
+def _commits(what: str, old: Baseline, new: Baseline) -> Iterator[Difference]:
+    was, now = (sorted({one.commit.sha for one in side.occasions if one.commit is not None}) for side in (old, new))
+    if was != now:
         # What was measured anew was measured at another commit, and its values say what that does.
-        anew = any(one not in old.occasions for one in new.occasions) and old.values(Metric.STEP_MS) != new.values(
-            Metric.STEP_MS
-        )
-        shown = [" ".join(sha[:12] for sha in side) or None for side in shas]
+        anew = old.values(Metric.STEP_MS) != new.values(Metric.STEP_MS)
+        shown = [" ".join(sha[:12] for sha in side) or None for side in (was, now)]
         yield _differing(f"{what}: commit", shown[0], shown[1], Direction.NEITHER if anew else Direction.LOOSENS)
 
 
