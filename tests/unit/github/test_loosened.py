@@ -27,7 +27,7 @@ def gate(
 ) -> Gate:
     declared = {} if workload is None else {workload.id: Declared(workload=workload, skipped=skipped)}
     return Gate(
-        settings=Settings.model_validate(settings),
+        settings=Settings.model_validate(settings or {}),
         pytest={},
         workloads=declared,
         baselines={} if baseline is None else {KEY: baseline},
@@ -67,7 +67,7 @@ def found(base: Gate, head: Gate) -> Mapping[str, Direction]:
     ],
 )
 def test_a_setting_loosens_or_tightens(old: dict[str, object], new: dict[str, object], direction: Direction) -> None:
-    (way,) = found(gate(**old), gate(**new)).values()
+    (way,) = found(gate(settings=old), gate(settings=new)).values()
     assert way is direction
 
 
