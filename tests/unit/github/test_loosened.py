@@ -23,7 +23,7 @@ def gate(
     workload: Workload | None = None,
     *,
     skipped: str | None = None,
-    **settings: object,
+    settings: Mapping[str, object] | None = None,
 ) -> Gate:
     declared = {} if workload is None else {workload.id: Declared(workload=workload, skipped=skipped)}
     return Gate(
