@@ -590,7 +590,8 @@ loop: INCOMPARABLE
   next        Upgrade perfgate, or delete the file, gate once more and bless anew: perfgate bless loop
       --reason "..."
   files       .perfgate/results/nvidia-h200/loop/TIME
-INCOMPARABLE  loop  baselines/nvidia-h200/loop.json: the baseline has format 3. This perfgate reads formats 1 to 2.
+INCOMPARABLE  loop  baselines/nvidia-h200/loop.json: the baseline has format 3. This perfgate reads formats 1
+    to 2.
 GATE SHUT: 1 INCOMPARABLE of 1 workload
 """,
     ),

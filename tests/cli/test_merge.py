@@ -370,7 +370,7 @@ FORMAT = "it is not of the format that this perfgate reads"
         (make_folder, "perfgate.json", f"it is no plain file{OF_DOCUMENT}"),
         (make_link_to_nowhere, "page.json", f"it is a link, which is not followed{OF_PAGE}"),
         (make_pipe, "page.json", f"it is no plain file{OF_PAGE}"),
-        (change("perfgate.json", format=2), "perfgate.json", f"{FORMAT} (format: Input should be 1){OF_DOCUMENT}"),
+        (change("perfgate.json", format=3), "perfgate.json", f"{FORMAT} (format: Input should be 2){OF_DOCUMENT}"),
         (
             change("perfgate.json", novelty=1),
             "perfgate.json",

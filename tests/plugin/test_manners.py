@@ -25,7 +25,6 @@ from support.project import LOOP, Project
 
 from perfgate.gate import Closing
 from perfgate.machine import gpu_lock
-from perfgate.model.baseline import Commit
 from perfgate.model.errors import StoreFailed
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
@@ -306,7 +305,8 @@ def test_the_document_says_where_a_workload_stands_and_at_which_commit(blessed: 
     document = read_document((blessed.root / "gate.json").read_text("utf-8"))
     where = {one.verdict.workload: (one.source, one.line) for one in document.workloads}
     assert where == {"loop": ("workloads/loops.py", 4), "script": ("workloads/script.yaml", 1)}
-    assert document.commit == Commit(sha=sha.stdout.strip(), branch="main")
+    assert document.commit is not None
+    assert (document.commit.sha, document.commit.branch, document.commit.dirty) == (sha.stdout.strip(), "main", False)
     assert (document.label, document.shard, document.gates) == ("h200", None, ())
 
 
