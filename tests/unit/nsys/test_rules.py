@@ -329,6 +329,7 @@ class StandIn:
         timeout_s: float,
         on_line: Callable[[str], None],
         on_tick: Callable[[], None] | None,
+        clean: Callable[[str], str],
     ) -> Finished:
         assert list(argv[:2]) == ["/opt/nsys", "analyze"]
         assert env["LC_ALL"] == "C"
