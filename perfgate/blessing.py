@@ -11,7 +11,7 @@ from statistics import median
 from typing import Final
 
 from perfgate.explain.breakdown import breakdown_of, kept
-from perfgate.judge.forecast import expected_smallest
+from perfgate.judge.forecast import COARSEST, expected_smallest, too_coarse
 from perfgate.judge.pace import told_of_pace
 from perfgate.judge.rows import Terms, judge_rows
 from perfgate.judge.speeds import plainly_differ
@@ -37,7 +37,8 @@ from perfgate.model.errors import BlessRefused
 from perfgate.model.metric import GATED_CLOCKS, METRICS, Basis, Kind, Metric, budget_of
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import Run, why_absent
-from perfgate.model.verdict import MetricVerdict
+from perfgate.model.settings import DuetForm, Settings
+from perfgate.model.verdict import FEWEST_TO_JUDGE, MetricVerdict
 from perfgate.model.words import plural
 from perfgate.repeats import SAME_OCCASION, is_in, near_occasion, once, why_no_repeat
 
@@ -70,6 +71,8 @@ def bless(
     run_url: str | None = None,
     runner: str | None = None,
     measure_more: str = "",
+    pairs: bool = True,
+    insist: bool = False,
 ) -> Baseline:
     """Return the baseline that kept results make.
 
@@ -93,6 +96,8 @@ def bless(
         run_url: the CI run that measured it.
         runner: where that ran.
         measure_more: what to do where runs are wanting; by default what is done at a desk.
+        pairs: whether the project's settings let a gate run the baseline's commit again.
+        insist: bless also what a gate could hardly compare with.
 
     Raises:
         BlessRefused: with the one thing to do about it.
@@ -135,6 +140,8 @@ def bless(
     )
     if like is not None and not accept_regression:
         _refuse_loss(newest, like, new, budgets, runs=runs)
+    if not insist:
+        _refuse_coarse(newest, new, budgets, pairs=pairs)
     return new.model_copy(update={"anchor": _anchor(like, new, commit=newest.commit, accepted=accept_regression)})
 
 
@@ -249,6 +256,12 @@ _GONE: Final = (
     "after a squash or a rebase no branch will hold it. Gates then run a commit with the same files, or fetch it from "
     "the remote as long as that keeps it."
 )
+
+
+def allows_pairs(settings: Settings) -> bool:
+    """Whether the settings let a gate make the pairs of an A/B run after its screen."""
+    room = settings.max_runs - settings.runs
+    return settings.duet is not DuetForm.OFF and room >= 2 * FEWEST_TO_JUDGE
 
 
 def why_no_duet(baseline: Baseline, *, uncommitted: Sequence[str] = ()) -> str:
@@ -492,6 +505,24 @@ def _refuse_loss(
                     whole = " of a step" if row.basis is Basis.STEP else ""
                     rises = f"{name} rises by {_percent(row.change)}{whole} over what is blessed now"
                     raise _loss(result, f"{rises}, its budget is {_percent(budget)}")
+
+
+def _refuse_coarse(result: Result, new: Baseline, budgets: Mapping[Metric, float], *, pairs: bool) -> None:
+    """Refuse runs that differ so much that a gate could show nothing by them, where it can make no others."""
+    smallest = too_coarse(new, budgets)
+    no_pairs = why_no_duet(new, uncommitted=result.uncommitted) or ("" if pairs else "The settings leave no A/B run.")
+    if smallest is None or not no_pairs:
+        return
+    told = result.workload.id
+    steps = [value for run in new.runs if (value := run.values.get(Metric.STEP_MS)) is not None]
+    raise BlessRefused(
+        subject=told,
+        fact=f"its runs took {min(steps):.4g} to {max(steps):.4g} ms a step: a gate could show no slowdown of step_ms "
+        f"below {shown_loss(smallest)}. {no_pairs.rstrip('.')}",
+        expectation=f"A baseline shows {percent(COARSEST)} %, or its commit can be run again",
+        next_step="Steady the workload or its machine, or measure at a commit without changes (duet not off); to bless "
+        f'it as it is: perfgate bless {shlex.quote(told)} --reason "..." --hold auto',
+    )
 
 
 def _loss(result: Result, fact: str) -> BlessRefused:

@@ -24,6 +24,7 @@ from perfgate.model.metric import Metric
 from perfgate.model.sample import Run
 from perfgate.model.side import Side
 from perfgate.model.timeline import Timeline
+from perfgate.model.verdict import Verdict
 from perfgate.model.workload import Workload
 from perfgate.nsys.export.timeline import read_timeline
 from perfgate.nsys.files import fault_of_rep
@@ -155,6 +156,17 @@ def compared_with(kept: KeptResult, store: Store) -> Subject:
     return Subject(
         side=Side.of_baseline(label, baseline), capture=_first_capture(baseline_results(store, result, baseline))
     )
+
+
+def judged_against(kept: KeptResult, store: Store) -> Verdict | None:
+    """What the gate said of a kept result against what `compared_with` returns; None where that was something else."""
+    verdict = kept.result.verdict
+    if verdict.stage is None:
+        return None
+    if kept.result.reference_runs:
+        return verdict
+    baseline = store.baselines.load(kept.result.machine.slug, kept.result.workload.id)
+    return verdict if baseline is not None and blessed_since(baseline, kept.result) is None else None
 
 
 def blessed_since(baseline: Baseline, result: Result) -> datetime | None:

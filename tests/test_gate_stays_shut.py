@@ -405,17 +405,19 @@ GATE SHUT: pytest was ended with exit status 0 before the gate was told: by pyte
 COPY_ADDED = """
 __ loop __
 loop: REGRESSED (2 runs against 5 blessed)
-  h2d_copies rose from 2 to 3 per step (exact).
+  h2d_copies 2 to 3; step_ms unchanged (12.34 ms).
   metric      baseline    now  change               budget  outcome       p
   ----------  --------  -----  -------------------  ------  ---------  ----
   h2d_copies         2      3  +1 (+50.0 %)          exact  REGRESSED
-  step_ms        12.34  12.34  +0.0 % [-1.8, +1.9]     2 %  PASSED     0.49
-  [ ]: interval, 95 %, adjusted for looking more than once; p: probability of such a rise by chance; could
-      show: the smallest loss these runs could have shown
+  step_ms        12.34  12.34  +0.0 % [-2.1, +1.5]     2 %  PASSED     0.49
+  [ ]: a loss is shown where the lower end (99.75 %) is above 0, a pass where the upper end (97.5 %) is below
+      the budget; p: probability of such a rise by chance; could show: the smallest loss these runs could have
+      shown
   next        If this is meant, gate with --perfgate-runs=5 (what a baseline needs) and bless it: perfgate
       bless loop --reason "..." --accept-regression
   files       .perfgate/results/nvidia-h200/loop/TIME
-REGRESSED  loop  h2d_copies rose from 2 to 3 per step (exact).
+REGRESSED  loop  step_ms 12.34  +0.0 % [-2.1, +1.5]  budget 2 %  2 runs
+    h2d_copies 2 to 3; step_ms unchanged (12.34 ms).
 GATE SHUT: 1 REGRESSED of 1 workload
 """
 CASES = (
@@ -427,16 +429,17 @@ CASES = (
 __ loop __
 loop: NO_BASELINE (1 run)
   there is no baseline to compare with on this machine (no GPU).
-  metric          now
-  ------------  -----
-  step_ms       1.234
-  step_mean_ms  1.234
+  metric          now  lowest  highest
+  ------------  -----  ------  -------
+  step_ms       1.234   1.234    1.234
+  step_mean_ms  1.234   1.234    1.234
   remark      whether the warm-up was long enough is not shown: that takes 8 measured steps or more, and 4
       were asked for
   next        Gate with --perfgate-runs=5: a baseline needs as many, and gates of the same code are joined. If
       these numbers are right, make them the baseline: perfgate bless loop --reason "..."
   files       .perfgate/results/no-gpu/loop/TIME
-NO_BASELINE  loop  there is no baseline to compare with on this machine (no GPU).
+NO_BASELINE  loop  step_ms 1.234  1 run
+    there is no baseline to compare with on this machine (no GPU).
 GATE SHUT: 1 NO_BASELINE of 1 workload
 """,
     ),
@@ -447,14 +450,14 @@ GATE SHUT: 1 NO_BASELINE of 1 workload
 __ loop __
 loop: INCOMPARABLE (5 runs)
   its baseline is for NVIDIA H100 80GB HBM3, this machine is NVIDIA H200. Their times are not comparable.
-  metric        now
-  ----------  -----
-  step_ms     12.34
-  h2d_copies      2
+  metric        now  lowest  highest
+  ----------  -----  ------  -------
+  step_ms     12.34   12.34    12.34
+  h2d_copies      2       2        2
   next        Run where it was blessed, or bless one for this machine: perfgate bless loop --reason "..."
   files       .perfgate/results/nvidia-h200/loop/TIME
-INCOMPARABLE  loop  its baseline is for NVIDIA H100 80GB HBM3, this machine is NVIDIA H200. Their times are
-    not comparable.
+INCOMPARABLE  loop  step_ms 12.34  5 runs
+    its baseline is for NVIDIA H100 80GB HBM3, this machine is NVIDIA H200. Their times are not comparable.
 GATE SHUT: 1 INCOMPARABLE of 1 workload
 """,
     ),
@@ -465,14 +468,14 @@ GATE SHUT: 1 INCOMPARABLE of 1 workload
 __ loop __
 loop: INCOMPARABLE (5 runs)
   its baseline is for nvidia-h100-80gb-hbm3, this machine is NVIDIA H200. Their times are not comparable.
-  metric        now
-  ----------  -----
-  step_ms     12.34
-  h2d_copies      2
+  metric        now  lowest  highest
+  ----------  -----  ------  -------
+  step_ms     12.34   12.34    12.34
+  h2d_copies      2       2        2
   next        Run where it was blessed, or bless one for this machine: perfgate bless loop --reason "..."
   files       .perfgate/results/nvidia-h200/loop/TIME
-INCOMPARABLE  loop  its baseline is for nvidia-h100-80gb-hbm3, this machine is NVIDIA H200. Their times are
-    not comparable.
+INCOMPARABLE  loop  step_ms 12.34  5 runs
+    its baseline is for nvidia-h100-80gb-hbm3, this machine is NVIDIA H200. Their times are not comparable.
 GATE SHUT: 1 INCOMPARABLE of 1 workload
 """,
     ),
@@ -483,14 +486,14 @@ GATE SHUT: 1 INCOMPARABLE of 1 workload
 __ loop __
 loop: INCOMPARABLE (5 runs against 5 blessed)
   baseline was captured by nsys 2025.3.1, this is nsys 2024.2.3. Their times are not comparable.
-  metric      baseline    now  outcome
-  ----------  --------  -----  -------
-  step_ms        12.34  12.34  shown
-  h2d_copies         2      2  shown
+  metric      baseline    now  lowest  highest  outcome
+  ----------  --------  -----  ------  -------  ---------
+  step_ms        12.34  12.34   12.34    12.34  not gated
+  h2d_copies         2      2       2        2  not gated
   next        Run as it was blessed, or bless anew: perfgate bless loop --reason "..."
   files       .perfgate/results/nvidia-h200/loop/TIME
-INCOMPARABLE  loop  baseline was captured by nsys 2025.3.1, this is nsys 2024.2.3. Their times are not
-    comparable.
+INCOMPARABLE  loop  step_ms 12.34  5 runs
+    baseline was captured by nsys 2025.3.1, this is nsys 2024.2.3. Their times are not comparable.
 GATE SHUT: 1 INCOMPARABLE of 1 workload
 """,
     ),
@@ -501,13 +504,14 @@ GATE SHUT: 1 INCOMPARABLE of 1 workload
 __ loop __
 loop: INCOMPARABLE (5 runs against 5 blessed)
   the baseline is of other parameters: steps was 30 and is 4.
-  metric      baseline    now  outcome
-  ----------  --------  -----  -------
-  step_ms        12.34  12.34  shown
-  h2d_copies         2      2  shown
+  metric      baseline    now  lowest  highest  outcome
+  ----------  --------  -----  ------  -------  ---------
+  step_ms        12.34  12.34   12.34    12.34  not gated
+  h2d_copies         2      2       2        2  not gated
   next        Restore them, or bless the workload as it is now: perfgate bless loop --reason "..."
   files       .perfgate/results/nvidia-h200/loop/TIME
-INCOMPARABLE  loop  the baseline is of other parameters: steps was 30 and is 4.
+INCOMPARABLE  loop  step_ms 12.34  5 runs
+    the baseline is of other parameters: steps was 30 and is 4.
 GATE SHUT: 1 INCOMPARABLE of 1 workload
 """,
     ),
@@ -519,15 +523,16 @@ __ loop __
 loop: INCOMPARABLE (5 runs against 5 blessed)
   the steps of the baseline are ranges named 'training_step #', these are 'optimizer_step #' and
       'training_step #'. Their times are not comparable.
-  metric      baseline    now  outcome
-  ----------  --------  -----  -------
-  step_ms        12.34  12.34  shown
-  h2d_copies         2      2  shown
+  metric      baseline    now  lowest  highest  outcome
+  ----------  --------  -----  ------  -------  ---------
+  step_ms        12.34  12.34   12.34    12.34  not gated
+  h2d_copies         2      2       2        2  not gated
   next        Correct the pattern of the steps (workloads/loops.py), or bless what they are now: perfgate
       bless loop --reason "..."
   files       .perfgate/results/nvidia-h200/loop/TIME
-INCOMPARABLE  loop  the steps of the baseline are ranges named 'training_step #', these are 'optimizer_step #'
-    and 'training_step #'. Their times are not comparable.
+INCOMPARABLE  loop  step_ms 12.34  5 runs
+    the steps of the baseline are ranges named 'training_step #', these are 'optimizer_step #' and
+        'training_step #'. Their times are not comparable.
 GATE SHUT: 1 INCOMPARABLE of 1 workload
 """,
     ),
@@ -539,14 +544,15 @@ __ loop __
 loop: INCOMPARABLE (5 runs)
   its baseline for this machine is baselines/NVIDIA-H200/loop.json, where none is looked for: the folder is to
       be named nvidia-h200.
-  metric        now
-  ----------  -----
-  step_ms     12.34
-  h2d_copies      2
+  metric        now  lowest  highest
+  ----------  -----  ------  -------
+  step_ms     12.34   12.34    12.34
+  h2d_copies      2       2        2
   next        Rename the folder, or bless one anew: perfgate bless loop --reason "..."
   files       .perfgate/results/nvidia-h200/loop/TIME
-INCOMPARABLE  loop  its baseline for this machine is baselines/NVIDIA-H200/loop.json, where none is looked
-    for: the folder is to be named nvidia-h200.
+INCOMPARABLE  loop  step_ms 12.34  5 runs
+    its baseline for this machine is baselines/NVIDIA-H200/loop.json, where none is looked for: the folder is
+        to be named nvidia-h200.
 GATE SHUT: 1 INCOMPARABLE of 1 workload
 """,
     ),
@@ -561,8 +567,9 @@ loop: INCOMPARABLE
   next        Restore it (git checkout HEAD -- baselines/nvidia-h200/loop.json, or from an older commit), or
       delete it, gate once more and bless anew: perfgate bless loop --reason "..."
   files       .perfgate/results/nvidia-h200/loop/TIME
-INCOMPARABLE  loop  baselines/nvidia-h200/loop.json: the baseline is broken: its JSON ends too early (line 9:
-    Unterminated string starting at).
+INCOMPARABLE  loop
+    baselines/nvidia-h200/loop.json: the baseline is broken: its JSON ends too early (line 9: Unterminated
+        string starting at).
 GATE SHUT: 1 INCOMPARABLE of 1 workload
 """,
     ),
@@ -576,7 +583,8 @@ loop: INCOMPARABLE
   next        Restore it (git checkout HEAD -- baselines/nvidia-h200/loop.json, or from an older commit), or
       delete it, gate once more and bless anew: perfgate bless loop --reason "..."
   files       .perfgate/results/nvidia-h200/loop/TIME
-INCOMPARABLE  loop  baselines/nvidia-h200/loop.json: the baseline is broken: it is empty.
+INCOMPARABLE  loop
+    baselines/nvidia-h200/loop.json: the baseline is broken: it is empty.
 GATE SHUT: 1 INCOMPARABLE of 1 workload
 """,
     ),
@@ -590,8 +598,8 @@ loop: INCOMPARABLE
   next        Upgrade perfgate, or delete the file, gate once more and bless anew: perfgate bless loop
       --reason "..."
   files       .perfgate/results/nvidia-h200/loop/TIME
-INCOMPARABLE  loop  baselines/nvidia-h200/loop.json: the baseline has format 3. This perfgate reads formats 1
-    to 2.
+INCOMPARABLE  loop
+    baselines/nvidia-h200/loop.json: the baseline has format 3. This perfgate reads formats 1 to 2.
 GATE SHUT: 1 INCOMPARABLE of 1 workload
 """,
     ),
@@ -606,8 +614,9 @@ loop: INCOMPARABLE
   next        Restore it (git checkout HEAD -- baselines/nvidia-h200/loop.json, or from an older commit), or
       delete it, gate once more and bless anew: perfgate bless loop --reason "..."
   files       .perfgate/results/nvidia-h200/loop/TIME
-INCOMPARABLE  loop  baselines/nvidia-h200/loop.json: the baseline was changed after it was blessed. Its seal
-    must match its content: a baseline is measured and blessed, never edited.
+INCOMPARABLE  loop
+    baselines/nvidia-h200/loop.json: the baseline was changed after it was blessed. Its seal must match its
+        content: a baseline is measured and blessed, never edited.
 GATE SHUT: 1 INCOMPARABLE of 1 workload
 """,
     ),
@@ -621,8 +630,8 @@ loop: INCOMPARABLE
   next        Restore it (git checkout HEAD -- baselines/nvidia-h200/loop.json, or from an older commit), or
       delete it, gate once more and bless anew: perfgate bless loop --reason "..."
   files       .perfgate/results/nvidia-h200/loop/TIME
-INCOMPARABLE  loop  baselines/nvidia-h200/loop.json: the baseline is broken: it holds NaN, which is not a
-    number.
+INCOMPARABLE  loop
+    baselines/nvidia-h200/loop.json: the baseline is broken: it holds NaN, which is not a number.
 GATE SHUT: 1 INCOMPARABLE of 1 workload
 """,
     ),
@@ -633,13 +642,14 @@ GATE SHUT: 1 INCOMPARABLE of 1 workload
 __ new_name __
 new_name: NO_BASELINE (5 runs)
   there is no baseline to compare with on this machine (NVIDIA H200).
-  metric        now
-  ----------  -----
-  step_ms     12.34
-  h2d_copies      2
+  metric        now  lowest  highest
+  ----------  -----  ------  -------
+  step_ms     12.34   12.34    12.34
+  h2d_copies      2       2        2
   next        If these numbers are right, make them the baseline: perfgate bless new_name --reason "..."
   files       .perfgate/results/nvidia-h200/new_name/TIME
-NO_BASELINE  new_name  there is no baseline to compare with on this machine (NVIDIA H200).
+NO_BASELINE  new_name  step_ms 12.34  5 runs
+    there is no baseline to compare with on this machine (NVIDIA H200).
 loop: it has a baseline for this machine, and no such workload was collected; gate with the variables and
     options that it was blessed with, or, if it was renamed or deleted on purpose, delete its baseline
 GATE SHUT: 1 NO_BASELINE, and 1 other reason above
@@ -649,7 +659,7 @@ GATE SHUT: 1 NO_BASELINE, and 1 other reason above
         name="workload deleted while its baseline remains",
         arrange=deleted,
         says="""
-PASSED  loop  Within budget: 1 clock and 1 count, 3 runs against 5 blessed.
+PASSED  loop  step_ms 12.34  +0.0 % [-2.0, +1.5]  budget 2 %  3 runs
 GATE SHUT: gone: it has a baseline for this machine, and no such workload was collected; gate with the
     variables and options that it was blessed with, or, if it was renamed or deleted on purpose, delete its
     baseline
@@ -660,7 +670,7 @@ GATE SHUT: gone: it has a baseline for this machine, and no such workload was co
         arrange=deleted_from_its_file,
         arguments=("workloads/loops.py",),
         says="""
-PASSED  loop  Within budget: 1 clock and 1 count, 3 runs against 5 blessed.
+PASSED  loop  step_ms 12.34  +0.0 % [-2.0, +1.5]  budget 2 %  3 runs
 1 of 2 workloads, chosen by path
 GATE SHUT: gone: it has a baseline for this machine, measured from workloads/loops.py, which does not declare
     it now; gate with the variables and options that it was blessed with, or, if it was renamed or deleted on
@@ -737,7 +747,7 @@ __ ERROR collecting workloads/broken.py __
 workloads/broken.py:1: in <module>
     raise RuntimeError("no such data set")
 E   RuntimeError: no such data set
-PASSED  loop  Within budget: 1 clock and 1 count, 3 runs against 5 blessed.
+PASSED  loop  step_ms 12.34  +0.0 % [-2.0, +1.5]  budget 2 %  3 runs
 GATE SHUT: files that cannot be collected: workloads/broken.py
 """,
     ),
@@ -766,7 +776,8 @@ loop: NOT_MEASURED
                 |     raise RuntimeError("CUDA out of memory")
                 | E   RuntimeError: CUDA out of memory
   files       .perfgate/results/no-gpu/loop/TIME
-NOT_MEASURED  loop  it raised RuntimeError: CUDA out of memory.
+NOT_MEASURED  loop
+    it raised RuntimeError: CUDA out of memory.
 GATE SHUT: 1 NOT_MEASURED of 1 workload
 """,
     ),
@@ -784,7 +795,8 @@ loop: NOT_MEASURED
                 |     sys.exit(3)
                 | E   SystemExit: 3
   files       .perfgate/results/no-gpu/loop/TIME
-NOT_MEASURED  loop  it called sys.exit(3) (exit status 3).
+NOT_MEASURED  loop
+    it called sys.exit(3) (exit status 3).
 GATE SHUT: 1 NOT_MEASURED of 1 workload
 """,
     ),
@@ -802,7 +814,8 @@ loop: NOT_MEASURED
                 |     sys.exit()
                 | E   SystemExit
   files       .perfgate/results/no-gpu/loop/TIME
-NOT_MEASURED  loop  it called sys.exit() (exit status 0).
+NOT_MEASURED  loop
+    it called sys.exit() (exit status 0).
 GATE SHUT: 1 NOT_MEASURED of 1 workload
 """,
     ),
@@ -816,7 +829,8 @@ loop: NOT_MEASURED
   its process was gone with exit status 3 before the workload came to its end.
   next        See /project/.perfgate/results/no-gpu/loop/TIME/run-1/workload.log. It printed nothing.
   files       .perfgate/results/no-gpu/loop/TIME
-NOT_MEASURED  loop  its process was gone with exit status 3 before the workload came to its end.
+NOT_MEASURED  loop
+    its process was gone with exit status 3 before the workload came to its end.
 GATE SHUT: 1 NOT_MEASURED of 1 workload
 """,
     ),
@@ -830,7 +844,8 @@ loop: NOT_MEASURED
   its process was killed by SIGKILL before the workload came to its end.
   next        See /project/.perfgate/results/no-gpu/loop/TIME/run-1/workload.log. It printed nothing.
   files       .perfgate/results/no-gpu/loop/TIME
-NOT_MEASURED  loop  its process was killed by SIGKILL before the workload came to its end.
+NOT_MEASURED  loop
+    its process was killed by SIGKILL before the workload came to its end.
 GATE SHUT: 1 NOT_MEASURED of 1 workload
 """,
     ),
@@ -847,7 +862,8 @@ loop: NOT_MEASURED
               Last lines of its output:
                 | waiting for data
   files       .perfgate/results/no-gpu/loop/TIME
-NOT_MEASURED  loop  it did not end within 6 s and was stopped.
+NOT_MEASURED  loop
+    it did not end within 6 s and was stopped.
 GATE SHUT: 1 NOT_MEASURED of 1 workload
 """,
     ),
@@ -862,7 +878,8 @@ loop: NOT_MEASURED
   next        Run it where there is what it needs, or mark it (pytest.mark.skipif), which the gate sees before
       it runs. See /project/.perfgate/results/no-gpu/loop/TIME/run-1/workload.log. It printed nothing.
   files       .perfgate/results/no-gpu/loop/TIME
-NOT_MEASURED  loop  it skipped itself (no data here), so nothing was measured.
+NOT_MEASURED  loop
+    it skipped itself (no data here), so nothing was measured.
 GATE SHUT: 1 NOT_MEASURED of 1 workload
 """,
     ),
@@ -877,8 +894,9 @@ loop: NOT_MEASURED
       break, a return, or data that ends first.
   next        See /project/.perfgate/results/no-gpu/loop/TIME/run-1/workload.log. It printed nothing.
   files       .perfgate/results/no-gpu/loop/TIME
-NOT_MEASURED  loop  the loop took 4 of 5 turns (1 warm-up, 4 measured). It must go on until the steps are used
-    up: look for a break, a return, or data that ends first.
+NOT_MEASURED  loop
+    the loop took 4 of 5 turns (1 warm-up, 4 measured). It must go on until the steps are used up: look for a
+        break, a return, or data that ends first.
 GATE SHUT: 1 NOT_MEASURED of 1 workload
 """,
     ),
@@ -893,8 +911,9 @@ loop: NOT_MEASURED
       return before it, or data that are empty.
   next        See /project/.perfgate/results/no-gpu/loop/TIME/run-1/workload.log. It printed nothing.
   files       .perfgate/results/no-gpu/loop/TIME
-NOT_MEASURED  loop  the loop took 0 of 5 turns (1 warm-up, 4 measured). Write for _ in steps: around a step,
-    and look for a return before it, or data that are empty.
+NOT_MEASURED  loop
+    the loop took 0 of 5 turns (1 warm-up, 4 measured). Write for _ in steps: around a step, and look for a
+        return before it, or data that are empty.
 GATE SHUT: 1 NOT_MEASURED of 1 workload
 """,
     ),
@@ -911,8 +930,9 @@ loop: NOT_MEASURED
       them in the function that they are given to.
   next        See /project/.perfgate/results/no-gpu/loop/TIME/run-1/workload.log. It printed nothing.
   files       .perfgate/results/no-gpu/loop/TIME
-NOT_MEASURED  loop  the steps were taken to another process, and only the workload's own is measured step by
-    step. Iterate over them in the function that they are given to.
+NOT_MEASURED  loop
+    the steps were taken to another process, and only the workload's own is measured step by step. Iterate
+        over them in the function that they are given to.
 GATE SHUT: 1 NOT_MEASURED of 1 workload
 """,
     ),
@@ -927,8 +947,9 @@ loop: NOT_MEASURED
       turn.
   next        See /project/.perfgate/results/no-gpu/loop/TIME/run-1/workload.log. It printed nothing.
   files       .perfgate/results/no-gpu/loop/TIME
-NOT_MEASURED  loop  the steps were iterated a second time, after 5 of 5 turns. Iterate over them once, and do
-    one step of work a turn.
+NOT_MEASURED  loop
+    the steps were iterated a second time, after 5 of 5 turns. Iterate over them once, and do one step of work
+        a turn.
 GATE SHUT: 1 NOT_MEASURED of 1 workload
 """,
     ),
@@ -943,8 +964,9 @@ loop: NOT_MEASURED
       "nvtx<0.2.12") or a newer nsys (2024.6 or later).
   next        See /project/.perfgate/results/no-gpu/loop/TIME/run-1/workload.log. It printed nothing.
   files       .perfgate/results/no-gpu/loop/TIME
-NOT_MEASURED  loop  nvtx 0.2.11 does not speak to this nsys: its ranges are silently dropped. Install an older
-    one (pip install "nvtx<0.2.12") or a newer nsys (2024.6 or later).
+NOT_MEASURED  loop
+    nvtx 0.2.11 does not speak to this nsys: its ranges are silently dropped. Install an older one (pip
+        install "nvtx<0.2.12") or a newer nsys (2024.6 or later).
 GATE SHUT: 1 NOT_MEASURED of 1 workload
 """,
     ),
@@ -960,7 +982,8 @@ train: NOT_MEASURED
       exit status 0: if that was before its first step, see
       /project/.perfgate/results/no-gpu/train/TIME/run-1/workload.log. It printed nothing.
   files       .perfgate/results/no-gpu/train/TIME
-NOT_MEASURED  train  no NVTX range matches 'Epoch \d+'. Perhaps you meant 'Batch \d+' (5 times).
+NOT_MEASURED  train
+    no NVTX range matches 'Epoch \d+'. Perhaps you meant 'Batch \d+' (5 times).
 GATE SHUT: 1 NOT_MEASURED of 1 workload
 """,
     ),
@@ -975,8 +998,9 @@ loop: INVALID (1 run)
       work is done elsewhere; do it in the body of the loop over the steps.
   next        Remove the cause, and run again.
   files       .perfgate/results/no-gpu/loop/TIME
-INVALID  loop  run 1 does not count: a step takes 0.002 ms, about what marking it takes, and launches nothing
-    on a GPU: the work is done elsewhere; do it in the body of the loop over the steps.
+INVALID  loop  1 run
+    run 1 does not count: a step takes 0.002 ms, about what marking it takes, and launches nothing on a GPU:
+        the work is done elsewhere; do it in the body of the loop over the steps.
 GATE SHUT: 1 INVALID of 1 workload
 """,
     ),
@@ -992,9 +1016,10 @@ train: INVALID (1 run)
       nsys has written its last, or has a launcher that does not wait for it.
   next        Remove the cause, and run again.
   files       .perfgate/results/no-gpu/train/TIME
-INVALID  train  run 1 does not count: steps were lost: process 1 shows 5 of 9 measured steps; its capture
-    holds 5, and workloads/train.yaml asks for 9 (warmup and steps): the script takes fewer, leaves by
-    os._exit before nsys has written its last, or has a launcher that does not wait for it.
+INVALID  train  1 run
+    run 1 does not count: steps were lost: process 1 shows 5 of 9 measured steps; its capture holds 5, and
+        workloads/train.yaml asks for 9 (warmup and steps): the script takes fewer, leaves by os._exit before
+        nsys has written its last, or has a launcher that does not wait for it.
 GATE SHUT: 1 INVALID of 1 workload
 """,
     ),
@@ -1010,7 +1035,8 @@ train: NOT_MEASURED
               Last lines of its output:
                 | no such data set
   files       .perfgate/results/no-gpu/train/TIME
-NOT_MEASURED  train  its command ended with exit status 1.
+NOT_MEASURED  train
+    its command ended with exit status 1.
 GATE SHUT: 1 NOT_MEASURED of 1 workload
 """,
     ),
@@ -1024,7 +1050,8 @@ train: NOT_MEASURED
   The workload's program no-such-program is not an executable file on PATH.
   next        In workloads/train.yaml, correct the command, or install it.
   files       .perfgate/results/no-gpu/train/TIME
-NOT_MEASURED  train  The workload's program no-such-program is not an executable file on PATH.
+NOT_MEASURED  train
+    The workload's program no-such-program is not an executable file on PATH.
 GATE SHUT: 1 NOT_MEASURED of 1 workload
 """,
     ),
@@ -1039,14 +1066,16 @@ loop: NOT_MEASURED (3 runs against 5 blessed)
   metric      baseline    now  change               budget  outcome          p  could show
   ----------  --------  -----  -------------------  ------  ------------  ----  ----------
   h2d_copies         2                                      NOT_MEASURED
-  step_ms        12.34  12.34  +0.0 % [-1.8, +1.9]     2 %  PASSED        0.49      +2.1 %
-  [ ]: interval, 95 %, adjusted for looking more than once; p: probability of such a rise by chance; could
-      show: the smallest loss these runs could have shown
+  step_ms        12.34  12.34  +0.0 % [-2.0, +1.5]     2 %  PASSED        0.49      +2.1 %
+  [ ]: a loss is shown where the lower end (99.75 %) is above 0, a pass where the upper end (97.5 %) is below
+      the budget; p: probability of such a rise by chance; could show: the smallest loss these runs could have
+      shown
   next        See the runs' captures and logs for the cause. If this is meant, delete the baseline's file,
       gate once more and bless anew: perfgate bless loop --reason "..."
   files       .perfgate/results/nvidia-h200/loop/TIME
-NOT_MEASURED  loop  Not all that the baseline gates could be judged: h2d_copies (not measured in 3 of 3 runs:
-    the capture holds no GPU operation: does the process use CUDA?).
+NOT_MEASURED  loop  step_ms 12.34  +0.0 % [-2.0, +1.5]  budget 2 %  3 runs
+    Not all that the baseline gates could be judged: h2d_copies (not measured in 3 of 3 runs: the capture
+        holds no GPU operation: does the process use CUDA?).
 GATE SHUT: 1 NOT_MEASURED of 1 workload
 """,
     ),
@@ -1058,7 +1087,8 @@ __ loop __
 loop: NOT_MEASURED
   nsys /bin/nsys (from PERFGATE_NSYS): does not exist. Expected the nsys program.
   next        Correct PERFGATE_NSYS, or leave it out to search PATH and NVIDIA's usual folders.
-NOT_MEASURED  loop  nsys /bin/nsys (from PERFGATE_NSYS): does not exist. Expected the nsys program.
+NOT_MEASURED  loop
+    nsys /bin/nsys (from PERFGATE_NSYS): does not exist. Expected the nsys program.
 GATE SHUT: 1 NOT_MEASURED of 1 workload
 """,
     ),
@@ -1072,7 +1102,8 @@ loop: NOT_MEASURED
   next        Install Nsight Systems (package nsight-systems-cli, or
       https://developer.nvidia.com/nsight-systems), then put nsys on PATH, set PERFGATE_NSYS, or pass
       --perfgate-nsys.
-NOT_MEASURED  loop  nsys /bin/nsys (from PERFGATE_NSYS): is version 2021.3.3. perfgate knows 2022.4 and newer.
+NOT_MEASURED  loop
+    nsys /bin/nsys (from PERFGATE_NSYS): is version 2021.3.3. perfgate knows 2022.4 and newer.
 GATE SHUT: 1 NOT_MEASURED of 1 workload
 """,
     ),
@@ -1086,7 +1117,8 @@ loop: NOT_MEASURED
   next        Install Nsight Systems (package nsight-systems-cli, or
       https://developer.nvidia.com/nsight-systems), then put nsys on PATH, set PERFGATE_NSYS, or pass
       --perfgate-nsys.
-NOT_MEASURED  loop  nsys /bin/nsys (from PERFGATE_NSYS): `nsys --version` gave no answer within 0.3 s.
+NOT_MEASURED  loop
+    nsys /bin/nsys (from PERFGATE_NSYS): `nsys --version` gave no answer within 0.3 s.
 GATE SHUT: 1 NOT_MEASURED of 1 workload
 """,
     ),
@@ -1101,7 +1133,8 @@ loop: NOT_MEASURED
               Last lines of its output:
                 | nsys: out of luck
   files       .perfgate/results/no-gpu/loop/TIME
-NOT_MEASURED  loop  its process was gone with exit status 1 before the workload came to its end.
+NOT_MEASURED  loop
+    its process was gone with exit status 1 before the workload came to its end.
 GATE SHUT: 1 NOT_MEASURED of 1 workload
 """,
     ),
@@ -1115,8 +1148,9 @@ loop: NOT_MEASURED
       /project/.perfgate/results/no-gpu/loop/TIME/run-1/workload.log.
   next        See /project/.perfgate/results/no-gpu/loop/TIME/run-1/workload.log, and run: perfgate doctor
   files       .perfgate/results/no-gpu/loop/TIME
-NOT_MEASURED  loop  nsys ended with status 0 and wrote no capture, and did not say why. All it printed is in
-    /project/.perfgate/results/no-gpu/loop/TIME/run-1/workload.log.
+NOT_MEASURED  loop
+    nsys ended with status 0 and wrote no capture, and did not say why. All it printed is in
+        /project/.perfgate/results/no-gpu/loop/TIME/run-1/workload.log.
 GATE SHUT: 1 NOT_MEASURED of 1 workload
 """,
     ),
@@ -1130,8 +1164,9 @@ loop: NOT_MEASURED
       if it fails each time, use another nsys through PERFGATE_NSYS.
   next        See /project/.perfgate/results/no-gpu/loop/TIME/run-1/workload.log, and run: perfgate doctor
   files       .perfgate/results/no-gpu/loop/TIME
-NOT_MEASURED  loop  nsys 2024.2.3 recorded the workload but could not import its recording: it does not say
-    why. Run it again; if it fails each time, use another nsys through PERFGATE_NSYS.
+NOT_MEASURED  loop
+    nsys 2024.2.3 recorded the workload but could not import its recording: it does not say why. Run it again;
+        if it fails each time, use another nsys through PERFGATE_NSYS.
 GATE SHUT: 1 NOT_MEASURED of 1 workload
 """,
     ),
@@ -1146,8 +1181,9 @@ loop: NOT_MEASURED
   next        Capture it again; if it was copied or downloaded, compare its size with the original's.
               See /project/.perfgate/results/no-gpu/loop/TIME/run-1/workload.log, and run: perfgate doctor
   files       .perfgate/results/no-gpu/loop/TIME
-NOT_MEASURED  loop  /project/.perfgate/results/no-gpu/loop/TIME/run-1/nsys/capture.nsys-rep: nsys 2024.2.3
-    cannot export it: the export does not exist. Expected a complete .nsys-rep.
+NOT_MEASURED  loop
+    /project/.perfgate/results/no-gpu/loop/TIME/run-1/nsys/capture.nsys-rep: nsys 2024.2.3 cannot export it:
+        the export does not exist. Expected a complete .nsys-rep.
 GATE SHUT: 1 NOT_MEASURED of 1 workload
 """,
     ),
@@ -1160,7 +1196,8 @@ loop: NOT_MEASURED
   /project/run-1.sqlite: it is cut off: 3000 of 8192 bytes are there.
   next        Export it again: nsys export --type sqlite --force-overwrite true CAPTURE.nsys-rep
   files       .perfgate/results/nvidia-h200/loop/TIME
-NOT_MEASURED  loop  /project/run-1.sqlite: it is cut off: 3000 of 8192 bytes are there.
+NOT_MEASURED  loop
+    /project/run-1.sqlite: it is cut off: 3000 of 8192 bytes are there.
 GATE SHUT: 1 NOT_MEASURED of 1 workload
 """,
     ),
@@ -1172,7 +1209,8 @@ __ loop __
 loop: NOT_MEASURED
   .perfgate/.gitignore: the disk is full. What was there before is unchanged.
   next        Free some space (old captures lie under .perfgate/results), then run again.
-NOT_MEASURED  loop  .perfgate/.gitignore: the disk is full. What was there before is unchanged.
+NOT_MEASURED  loop
+    .perfgate/.gitignore: the disk is full. What was there before is unchanged.
 GATE SHUT: 1 NOT_MEASURED of 1 workload
 """,
     ),
@@ -1187,8 +1225,9 @@ loop: NOT_MEASURED
       200 MB. Free some space.
   next        Run: perfgate doctor
   files       .perfgate/results/no-gpu/loop/TIME
-NOT_MEASURED  loop  The disk is full: 30 MB are free in
-    /project/.perfgate/results/no-gpu/loop/TIME/run-1/nsys, a capture needs 200 MB. Free some space.
+NOT_MEASURED  loop
+    The disk is full: 30 MB are free in /project/.perfgate/results/no-gpu/loop/TIME/run-1/nsys, a capture
+        needs 200 MB. Free some space.
 GATE SHUT: 1 NOT_MEASURED of 1 workload
 """,
     ),
@@ -1198,17 +1237,19 @@ GATE SHUT: 1 NOT_MEASURED of 1 workload
         says="""
 __ loop __
 loop: REGRESSED (3 runs against 5 blessed)
-  step_ms rose 5 % (95 % interval 3.1 to 6.9 %), budget 2 %.
+  +5.0 % step_ms (12.34 to 12.96 ms).
   metric   baseline    now  change               budget  outcome          p  could show
   -------  --------  -----  -------------------  ------  ---------  -------  ----------
-  step_ms     12.34  12.96  +5.0 % [+3.1, +6.9]     2 %  REGRESSED  <0.0001      +2.1 %
-  [ ]: interval, 95 %, adjusted for looking more than once; p: probability of such a rise by chance; could
-      show: the smallest loss these runs could have shown
+  step_ms     12.34  12.96  +5.0 % [+2.9, +6.5]     2 %  REGRESSED  <0.0001      +2.1 %
+  [ ]: a loss is shown where the lower end (99.75 %) is above 0, a pass where the upper end (97.5 %) is below
+      the budget; p: probability of such a rise by chance; could show: the smallest loss these runs could have
+      shown
   unchanged   h2d_copies 2
   next        If this is meant, gate with --perfgate-runs=5 (what a baseline needs) and bless it: perfgate
       bless loop --reason "..." --accept-regression
   files       .perfgate/results/nvidia-h200/loop/TIME
-REGRESSED  loop  step_ms rose 5 % (95 % interval 3.1 to 6.9 %), budget 2 %.
+REGRESSED  loop  step_ms 12.96  +5.0 % [+2.9, +6.5]  budget 2 %  3 runs
+    +5.0 % step_ms (12.34 to 12.96 ms).
 GATE SHUT: 1 REGRESSED of 1 workload
 """,
     ),
@@ -1226,7 +1267,8 @@ loop: INVALID (1 run against 5 blessed)
   run 1 does not count: GPU GPU-0 was throttled (hardware thermal slowdown).
   next        Free the GPU or let it cool, and run again.
   files       .perfgate/results/nvidia-h200/loop/TIME
-INVALID  loop  run 1 does not count: GPU GPU-0 was throttled (hardware thermal slowdown).
+INVALID  loop  1 run
+    run 1 does not count: GPU GPU-0 was throttled (hardware thermal slowdown).
 GATE SHUT: 1 INVALID of 1 workload
 """,
     ),
@@ -1239,7 +1281,8 @@ loop: INVALID (1 run against 5 blessed)
   run 1 does not count: GPU GPU-0 was shared with python (4711).
   next        Free the GPU or let it cool, and run again.
   files       .perfgate/results/nvidia-h200/loop/TIME
-INVALID  loop  run 1 does not count: GPU GPU-0 was shared with python (4711).
+INVALID  loop  1 run
+    run 1 does not count: GPU GPU-0 was shared with python (4711).
 GATE SHUT: 1 INVALID of 1 workload
 """,
     ),
@@ -1252,8 +1295,9 @@ loop: NOT_MEASURED
   GPU GPU-11111111-aaaa-bbbb-cccc-000000000001: held by process 1 of ada for resnet18 since THEN, and not let
       go within 0.5 s. Gates on one GPU take turns, since each would measure the other.
   next        Wait for that gate to end, or raise lock_timeout_s in [tool.perfgate].
-NOT_MEASURED  loop  GPU GPU-11111111-aaaa-bbbb-cccc-000000000001: held by process 1 of ada for resnet18 since
-    THEN, and not let go within 0.5 s. Gates on one GPU take turns, since each would measure the other.
+NOT_MEASURED  loop
+    GPU GPU-11111111-aaaa-bbbb-cccc-000000000001: held by process 1 of ada for resnet18 since THEN, and not
+        let go within 0.5 s. Gates on one GPU take turns, since each would measure the other.
 GATE SHUT: 1 NOT_MEASURED of 1 workload
 """,
     ),
@@ -1265,7 +1309,8 @@ __ loop __
 loop: NOT_MEASURED
   the time budget of 0.5 s was spent before it came to it.
   next        Allow more time (--perfgate-time-budget), or gate fewer workloads at once.
-NOT_MEASURED  loop  the time budget of 0.5 s was spent before it came to it.
+NOT_MEASURED  loop
+    the time budget of 0.5 s was spent before it came to it.
 GATE SHUT: 1 NOT_MEASURED of 1 workload
 """,
     ),
@@ -1278,7 +1323,8 @@ loop: INVALID (2 runs against 5 blessed)
   run 2 does not count: the workload's code changed meanwhile.
   next        Remove the cause, and run again.
   files       .perfgate/results/nvidia-h200/loop/TIME
-INVALID  loop  run 2 does not count: the workload's code changed meanwhile.
+INVALID  loop  2 runs
+    run 2 does not count: the workload's code changed meanwhile.
 GATE SHUT: 1 INVALID of 1 workload
 """,
     ),
@@ -1295,7 +1341,7 @@ GATE SHUT: loop: it was expected, and not measured
         arrange=partial(beside_one_that_needs, package="flash_attn"),
         says="""
 skipped: workloads/other.py (could not import 'flash_attn': No module named 'flash_attn')
-PASSED  loop  Within budget: 1 clock and 1 count, 3 runs against 5 blessed.
+PASSED  loop  step_ms 12.34  +0.0 % [-2.0, +1.5]  budget 2 %  3 runs
 GATE SHUT: other: it has a baseline for this machine, and was not collected; it may be in what was skipped:
     workloads/other.py (could not import 'flash_attn': No module named 'flash_attn')
 """,
@@ -1306,7 +1352,7 @@ GATE SHUT: other: it has a baseline for this machine, and was not collected; it 
         arguments=("--perfgate-shard=2/2",),
         says="""
 skipped: workloads/other.py (could not import 'flash_attn': No module named 'flash_attn')
-PASSED  relu  Within budget: 1 clock and 1 count, 3 runs against 5 blessed.
+PASSED  relu  step_ms 12.34  +0.0 % [-2.2, +1.5]  budget 2 %  3 runs
 Among 2 workloads, clocks share the 1 % of false alarms that a gate may give (Holm).
 1 of 3 workloads, chosen by --perfgate-shard
 GATE SHUT: other: it has a baseline for this machine, and was not collected; it may be in what was skipped:
@@ -1507,17 +1553,19 @@ GATE SHUT: loop: it was expected, and not measured
         says="""
 __ loop __
 loop: REGRESSED (2 runs against 5 blessed)
-  h2d_copies rose from 2 to 3 per step (exact).
+  h2d_copies 2 to 3; step_ms unchanged (12.34 ms).
   metric      baseline    now  change               budget  outcome       p
   ----------  --------  -----  -------------------  ------  ---------  ----
   h2d_copies         2      3  +1 (+50.0 %)          exact  REGRESSED
-  step_ms        12.34  12.34  +0.0 % [-1.8, +1.9]     2 %  PASSED     0.49
-  [ ]: interval, 95 %, adjusted for looking more than once; p: probability of such a rise by chance; could
-      show: the smallest loss these runs could have shown
+  step_ms        12.34  12.34  +0.0 % [-2.2, +1.5]     2 %  PASSED     0.49
+  [ ]: a loss is shown where the lower end (99.88 %) is above 0, a pass where the upper end (97.5 %) is below
+      the budget; p: probability of such a rise by chance; could show: the smallest loss these runs could have
+      shown
   next        If this is meant, gate with --perfgate-runs=5 (what a baseline needs) and bless it: perfgate
       bless loop --reason "..." --accept-regression
   files       .perfgate/results/nvidia-h200/loop/TIME
-REGRESSED  loop  h2d_copies rose from 2 to 3 per step (exact).
+REGRESSED  loop  step_ms 12.34  +0.0 % [-2.2, +1.5]  budget 2 %  2 runs
+    h2d_copies 2 to 3; step_ms unchanged (12.34 ms).
 Among 2 workloads, clocks share the 1 % of false alarms that a gate may give (Holm).
 other: it was expected, and not measured
 GATE SHUT: 1 REGRESSED, and 1 other reason above
@@ -1550,7 +1598,7 @@ ERROR: --perfgate-json: /dev/null/verdicts.json cannot be written. Give it a fil
             hook="def pytest_collection_modifyitems(items):\n    items[:] = [i for i in items if i.name == 'loop']\n",
         ),
         says="""
-PASSED  loop  Within budget: 1 clock and 1 count, 3 runs against 5 blessed.
+PASSED  loop  step_ms 12.34  +0.0 % [-2.2, +1.5]  budget 2 %  3 runs
 Among 2 workloads, clocks share the 1 % of false alarms that a gate may give (Holm).
 GATE SHUT: other: it was expected, and not measured
 """,
@@ -1561,7 +1609,7 @@ GATE SHUT: other: it was expected, and not measured
             hooked, hook="def pytest_runtest_protocol(item):\n    return True if item.name == 'other' else None\n"
         ),
         says="""
-PASSED  loop  Within budget: 1 clock and 1 count, 3 runs against 5 blessed.
+PASSED  loop  step_ms 12.34  +0.0 % [-2.2, +1.5]  budget 2 %  3 runs
 Among 2 workloads, clocks share the 1 % of false alarms that a gate may give (Holm).
 GATE SHUT: other: it was expected, and not measured
 """,
@@ -1574,7 +1622,7 @@ GATE SHUT: other: it was expected, and not measured
             "    if 'other' in nodeid: pytest.exit('enough', returncode=0)\n",
         ),
         says="""
-PASSED  loop  Within budget: 1 clock and 1 count, 3 runs against 5 blessed.
+PASSED  loop  step_ms 12.34  +0.0 % [-2.2, +1.5]  budget 2 %  3 runs
 Among 2 workloads, clocks share the 1 % of false alarms that a gate may give (Holm).
 GATE SHUT: other: it was expected, and not measured
 """,
@@ -1590,8 +1638,9 @@ loop: INCOMPARABLE
       told.
   next        Restore what it leads to, or delete the link.
   files       .perfgate/results/nvidia-h200/loop/TIME
-INCOMPARABLE  loop  baselines/nvidia-h200/loop.json: it is a link to nowhere. Whether there is a baseline
-    behind it cannot be told.
+INCOMPARABLE  loop
+    baselines/nvidia-h200/loop.json: it is a link to nowhere. Whether there is a baseline behind it cannot be
+        told.
 GATE SHUT: 1 INCOMPARABLE of 1 workload
 """,
     ),
@@ -1605,7 +1654,8 @@ loop: INCOMPARABLE
   baselines/nvidia-h200/loop.json: the baseline cannot be read (Not a directory).
   next        Make it a file that this user may read.
   files       .perfgate/results/nvidia-h200/loop/TIME
-INCOMPARABLE  loop  baselines/nvidia-h200/loop.json: the baseline cannot be read (Not a directory).
+INCOMPARABLE  loop
+    baselines/nvidia-h200/loop.json: the baseline cannot be read (Not a directory).
 baselines/nvidia-h200: the folder cannot be listed (Not a directory). Make it a folder that this user may
     read.
 GATE SHUT: 1 INCOMPARABLE, and 1 other reason above
@@ -1654,7 +1704,7 @@ ERROR: --perfgate-json: /project/workloads/loops.py holds something else than pe
         arrange=unwritable_document,
         arguments=("--perfgate-json=verdicts.json",),
         says="""
-PASSED  loop  Within budget: 1 clock and 1 count, 3 runs against 5 blessed.
+PASSED  loop  step_ms 12.34  +0.0 % [-2.0, +1.5]  budget 2 %  3 runs
 GATE SHUT: /project/verdicts.json: the verdicts cannot be written there (No space left on device). Give
     --perfgate-json a file that can be written.
 """,
@@ -1738,7 +1788,8 @@ __ loop __
 loop: NOT_MEASURED
   nsys /tmp (from --perfgate-nsys): is a folder. Expected the nsys program.
   next        Correct --perfgate-nsys, or leave it out to search PATH and NVIDIA's usual folders.
-NOT_MEASURED  loop  nsys /tmp (from --perfgate-nsys): is a folder. Expected the nsys program.
+NOT_MEASURED  loop
+    nsys /tmp (from --perfgate-nsys): is a folder. Expected the nsys program.
 GATE SHUT: 1 NOT_MEASURED of 1 workload
 """,
     ),
@@ -1760,23 +1811,25 @@ Perhaps you meant 'runs'.
         says="""
 __ loop __
 loop: INCONCLUSIVE (10 runs against 5 blessed)
-  step_ms 1.6 % slower (-0.52 to 3.8), budget 2 %: neither shown to be within it nor beyond it. The smallest
-      loss that 10 runs can show here is 2.4 %. No number of runs would settle it: 69.5 % of its variance lies
-      between occasions, of which the baseline spans 1.
+  step_ms +1.6 % [-0.8, +3.4], budget 2 %: neither shown to be within it nor beyond it. The smallest loss that
+      10 runs can show here is 2.4 %. No number of runs would settle it: 69.5 % of its variance lies between
+      occasions, of which the baseline spans 1.
   metric   baseline    now  change               budget  outcome           p  could show
   -------  --------  -----  -------------------  ------  ------------  -----  ----------
-  step_ms     12.34  12.54  +1.6 % [-0.5, +3.8]     2 %  INCONCLUSIVE  0.029      +2.4 %
-  [ ]: interval, 95 %, adjusted for looking more than once; p: probability of such a rise by chance; could
-      show: the smallest loss these runs could have shown
+  step_ms     12.34  12.54  +1.6 % [-0.8, +3.4]     2 %  INCONCLUSIVE  0.029      +2.4 %
+  [ ]: a loss is shown where the lower end (99.75 %) is above 0, a pass where the upper end (97.5 %) is below
+      the budget; p: probability of such a rise by chance; could show: the smallest loss these runs could have
+      shown
   unchanged   h2d_copies 2
   remark      No duet: /project: it is not in a git repository. perfgate asks git which code it measures.
               Run perfgate in a checkout of the project.
   next        Gate the baseline's commit again: if it moved too, it was the machine. Then delete the
       baseline's file, gate once more and bless anew: perfgate bless loop --reason "..."
   files       .perfgate/results/nvidia-h200/loop/TIME
-INCONCLUSIVE  loop  step_ms 1.6 % slower (-0.52 to 3.8), budget 2 %: neither shown to be within it nor beyond
-    it. The smallest loss that 10 runs can show here is 2.4 %. No number of runs would settle it: 69.5 % of
-    its variance lies between occasions, of which the baseline spans 1.
+INCONCLUSIVE  loop  step_ms 12.54  +1.6 % [-0.8, +3.4]  budget 2 %  10 runs
+    step_ms +1.6 % [-0.8, +3.4], budget 2 %: neither shown to be within it nor beyond it. The smallest loss
+        that 10 runs can show here is 2.4 %. No number of runs would settle it: 69.5 % of its variance lies
+        between occasions, of which the baseline spans 1.
 GATE SHUT: 1 INCONCLUSIVE of 1 workload
 """,
     ),
@@ -1788,14 +1841,14 @@ GATE SHUT: 1 INCONCLUSIVE of 1 workload
 __ loop __
 loop: INCOMPARABLE (5 runs)
   its baseline is for NVIDIA H100 80GB HBM3, this machine is NVIDIA H200. Their times are not comparable.
-  metric        now
-  ----------  -----
-  step_ms     12.34
-  h2d_copies      2
+  metric        now  lowest  highest
+  ----------  -----  ------  -------
+  step_ms     12.34   12.34    12.34
+  h2d_copies      2       2        2
   next        Run where it was blessed, or bless one for this machine: perfgate bless loop --reason "..."
   files       .perfgate/results/nvidia-h200/loop/TIME
-INCOMPARABLE  loop  its baseline is for NVIDIA H100 80GB HBM3, this machine is NVIDIA H200. Their times are
-    not comparable.
+INCOMPARABLE  loop  step_ms 12.34  5 runs
+    its baseline is for NVIDIA H100 80GB HBM3, this machine is NVIDIA H200. Their times are not comparable.
 GATE SHUT: 1 INCOMPARABLE of 1 workload
 """,
     ),
@@ -1811,8 +1864,9 @@ loop: INCOMPARABLE
   next        Restore it (git checkout HEAD -- baselines/nvidia-h200/loop.json, or from an older commit), or
       delete it, gate once more and bless anew: perfgate bless loop --reason "..."
   files       .perfgate/results/nvidia-h200/loop/TIME
-INCOMPARABLE  loop  baselines/nvidia-h200/loop.json: the baseline was changed after it was blessed. Its seal
-    must match its content: a baseline is measured and blessed, never edited.
+INCOMPARABLE  loop
+    baselines/nvidia-h200/loop.json: the baseline was changed after it was blessed. Its seal must match its
+        content: a baseline is measured and blessed, never edited.
 GATE SHUT: 1 INCOMPARABLE of 1 workload
 """,
     ),
@@ -1831,7 +1885,8 @@ loop: NOT_MEASURED
                 |     raise RuntimeError("no")
                 | E   RuntimeError: no
   files       .perfgate/results/no-gpu/loop/TIME
-NOT_MEASURED  loop  it raised RuntimeError: no.
+NOT_MEASURED  loop
+    it raised RuntimeError: no.
 GATE SHUT: 1 NOT_MEASURED of 1 workload
 """,
     ),

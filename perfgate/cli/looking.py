@@ -20,12 +20,13 @@ from perfgate.explain.advice import advise, classify
 from perfgate.explain.kernels import limited_by
 from perfgate.explain.moved import moved_operations, moved_ranges
 from perfgate.explain.names import short
-from perfgate.explain.sides import differences, made_up_of
+from perfgate.explain.sides import as_judged, differences, made_up_of
 from perfgate.explain.traces import told_unlike
-from perfgate.explaining import Subject, compared_with, of_capture, of_result, opened, rules_on
+from perfgate.explaining import Subject, compared_with, judged_against, of_capture, of_result, opened, rules_on
 from perfgate.history import read_history
 from perfgate.machine import gpu_lock, read_machine
 from perfgate.metrics.measure import measure
+from perfgate.model import numbers
 from perfgate.model.baseline import Baseline
 from perfgate.model.errors import (
     EXIT_SHUT,
@@ -39,7 +40,7 @@ from perfgate.model.errors import (
 )
 from perfgate.model.metric import Metric
 from perfgate.model.side import Side
-from perfgate.model.verdict import MetricVerdict
+from perfgate.model.verdict import MetricVerdict, Verdict
 from perfgate.model.words import plural
 from perfgate.ncu.tool import find_ncu
 from perfgate.nsys.command import trace_options
@@ -47,7 +48,6 @@ from perfgate.pages import Shelf, document_of, page_of
 from perfgate.plugin.listing import collect
 from perfgate.plugin.outputs import is_page_or_empty, replaced
 from perfgate.probing import MOST_KERNELS, Candidates, probe
-from perfgate.render import numbers
 from perfgate.render.document import SCHEMA_FILE
 from perfgate.render.explanation import explanation_text
 from perfgate.render.history import BLOCKS, history_json, history_text
@@ -210,11 +210,13 @@ def explain(
     _refuse_idle_step(words, step)
     here = project()
     width, colour = screen()
+    verdict: Verdict | None = None
     with ExitStack() as held:
         match words:
             case (word,) if not _is_capture(word):
                 kept = latest(here.store, word)
                 b, a = of_result(kept), compared_with(kept, here.store)
+                verdict = judged_against(kept, here.store)
             case (first, second):
                 a, b = _subjects(here.store, first, second, step, held)
             case (_,):
@@ -223,6 +225,8 @@ def explain(
                 raise click.UsageError(f"It takes a workload, or two things to compare; these are {len(words)}.")
         found = rules_on(a, b, find_tool, asked=rules)
     rows = differences(a.side, b.side)
+    if verdict is not None:
+        rows = as_judged(rows, verdict)
     told = explanation_text(
         a.side,
         b.side,
@@ -230,6 +234,7 @@ def explain(
         made_up_of(a.side, b.side, rows, full=full),
         width=width,
         colour=colour,
+        verdict=verdict,
         ranks=b.ranks,
         classified=classify(b.side.medians(), b.side.breakdown),
         advice=advise(b.side.medians(), b.side.breakdown),

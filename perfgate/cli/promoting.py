@@ -40,8 +40,21 @@ from perfgate.store import Store
     is_flag=True,
     help="Add the result, an unchanged repeat, to the baseline that is there instead of replacing it.",
 )
+@click.option(
+    "--hold",
+    type=click.Choice(["auto"]),
+    help="Bless runs that differ so much that a gate could show no slowdown of 25 %, though none can run them again.",
+)
 @click.option("--allow-ci", is_flag=True, help="Bless even in CI, where nobody looks at it.")
-def bless(workloads: tuple[str, ...], reason: str, *, accept_regression: bool, occasion: bool, allow_ci: bool) -> None:
+def bless(
+    workloads: tuple[str, ...],
+    reason: str,
+    *,
+    accept_regression: bool,
+    occasion: bool,
+    hold: str | None,
+    allow_ci: bool,
+) -> None:
     """Make the kept result of each WORKLOAD (default: of all) its baseline. Never measures."""
     if occasion and accept_regression:
         raise click.UsageError("--occasion adds repeats of what is blessed: leave --accept-regression out.")
@@ -93,6 +106,8 @@ def bless(workloads: tuple[str, ...], reason: str, *, accept_regression: bool, o
             accept_regression=accept_regression,
             in_ci=in_ci,
             allow_ci=allow_ci,
+            pairs=blessing.allows_pairs(here.settings),
+            insist=hold is not None,
         )
         remarks[name] = blessing.worth_knowing(new, results[0], not_on=_branch_without(results[0], here))
         return old, new

@@ -89,9 +89,10 @@ def play_recorded(captures: Path, folder: Path, say: Callable[[str], None], *, w
     say(verdict_table(slip.verdict, width=width, colour=colour))
 
     if slip.verdict.outcome is Outcome.REGRESSED:
-        meant = _bless(manifest, slip, baseline, "the demo blesses a loss", accept=True)
+        meant = _bless(manifest, slip, baseline, "a loss, meant", accept=True)
         store.baselines.save(meant, replacing=baseline)
-        say(f'$ perfgate bless {manifest.workload.id} --reason "{meant.blessing.reason}" --accept-regression')
+        asked = f'perfgate bless {manifest.workload.id} --reason "{meant.blessing.reason}"'
+        say(f"$ {asked} --accept-regression --hold auto")
         rows = blessing.differences(baseline, meant)
         say(bless_text(baseline, meant, rows, width=width, colour=colour, costs=blessing.costs(meant)))
     return _verdict_of_demo(unchanged.verdict, slip.verdict, say, width=width)
@@ -184,4 +185,5 @@ def _bless(
         commit=None,
         code_now=CODE,
         accept_regression=accept,
+        insist=True,  # recorded at no commit
     )

@@ -103,8 +103,20 @@ def attributions(
     for row in sorted(rows, key=lambda row: _weight(row, step_last=not step_tells)):
         if row.baseline is None or row.now is None or not moved(row):
             continue
-        found += taken_apart(row, *told_pair(row, before, now, partial(taken_apart, rows=of_metric)), of_metric, named)
+        pair = told_pair(row, before, now, partial(taken_apart, rows=of_metric))
+        found += [_of_process(one, *pair) for one in taken_apart(row, *pair, of_metric, named)]
     return tuple(found)
+
+
+def _of_process(attribution: Attribution, before: Breakdown, now: Breakdown) -> Attribution:
+    """What is told of one of several processes, with what that process itself changed by, and not the worst of each."""
+    sides = [side.own.get(attribution.metric) for side in (before, now) if isinstance(side, ToldBreakdown)]
+    if len(sides) < 2 or sides[0] is None or sides[1] is None:
+        return attribution
+    change = sides[1] - sides[0]
+    rest = attribution.rest + change - attribution.change
+    process = now.of if isinstance(now, ToldBreakdown) else ""
+    return attribution.model_copy(update={"change": change, "rest": rest, "process": process})
 
 
 def taken_apart(

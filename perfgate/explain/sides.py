@@ -15,7 +15,7 @@ from perfgate.model.baseline import Result
 from perfgate.model.metric import METRICS, Basis, Kind, Metric
 from perfgate.model.sample import ProcessSample, Run, why_absent
 from perfgate.model.side import Side
-from perfgate.model.verdict import Attribution, MetricVerdict
+from perfgate.model.verdict import Attribution, MetricVerdict, Verdict
 
 WORTH_TELLING: Final = 0.001
 """A clock that changed by less is taken to be the same, as a fraction in its basis: runs differ by as much.
@@ -87,6 +87,17 @@ def differences(a: Side, b: Side) -> tuple[MetricVerdict, ...]:
             row = row.model_copy(update={"change": spec.change(was, now, step_ms=before.get(Metric.STEP_MS))})
         rows.append(row)
     return tuple(rows)
+
+
+def as_judged(rows: Sequence[MetricVerdict], verdict: Verdict) -> tuple[MetricVerdict, ...]:
+    """The rows with a gate's own values, changes and intervals: it may have compared otherwise than by medians."""
+    judged = {row.metric: row for row in verdict.metrics if row.baseline is not None and row.now is not None}
+    return tuple(
+        judged[row.metric].model_copy(update={"outcome": None, "reason": ""})
+        if row.metric in judged and not row.reason
+        else row
+        for row in rows
+    )
 
 
 def made_up_of(a: Side, b: Side, rows: Sequence[MetricVerdict], *, full: bool = False) -> tuple[Attribution, ...]:

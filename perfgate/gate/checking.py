@@ -9,7 +9,7 @@ from perfgate.gate.comparable import parts_of, verdict_of, why_incomparable
 from perfgate.gate.conclusion import conclude, other_packages
 from perfgate.gate.duet import in_order, settle_by_duet
 from perfgate.gate.endings import Ended, NoDuet, OtherSteps
-from perfgate.gate.settled import count_rose, is_open
+from perfgate.gate.settled import count_rose, is_open, without_doubtful_clocks
 from perfgate.gate.stored import look, settle_by_stored
 from perfgate.gate.terms import Affords, Checked, Expectation, Forms, OpenDuel, Policy, Series
 from perfgate.gate.uncompared import measure_alone, of_other_steps
@@ -75,7 +75,9 @@ def _against_stored(underway: Underway, baseline: Baseline, forms: Forms) -> Che
         moved = clock_moved(baseline, underway.runs)
         final = told.verdict.outcome is not Outcome.INCONCLUSIVE or not is_open(told.verdict)
         if final and (moved is None or count_rose(told.verdict)):
-            return conclude(underway, told.verdict, baseline)
+            lost = told.verdict.outcome is Outcome.REGRESSED
+            verdict = without_doubtful_clocks(told.verdict, len(underway.runs)) if lost else told.verdict
+            return conclude(underway, verdict, baseline)
         updated = other_packages(underway, baseline)
         if updated is not None and moved is None:
             underway.remarks.append(f"No duet: {updated}: both sides would run with that, and none would show its loss")

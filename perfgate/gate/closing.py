@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from perfgate.gate.terms import Closing, Policy
-from perfgate.judge.family import step_down
+from perfgate.judge.clocks import at_level
+from perfgate.judge.family import step_down, still_sharing
 from perfgate.judge.tell import tell_family
 from perfgate.model.outcome import Outcome
 from perfgate.model.verdict import Verdict
@@ -62,20 +63,22 @@ def step_down_clocks(verdicts: Mapping[str, Verdict], *, workloads: int) -> dict
     that alone.
     """
     lost = step_down({name: verdict.loss_level for name, verdict in verdicts.items()}, workloads=workloads)
+    sharing = still_sharing(len(lost) - 1, workloads=workloads)
     return {
-        name: _with_loss(verdict)
+        name: _with_loss(verdict, sharing=sharing)
         for name, verdict in verdicts.items()
         if name in lost and verdict.outcome is Outcome.INCONCLUSIVE
     }
 
 
-def _with_loss(verdict: Verdict) -> Verdict:
-    """The verdict with its clearest loss shown."""
+def _with_loss(verdict: Verdict, *, sharing: int) -> Verdict:
+    """The verdict with its clearest loss shown, at the level of so many workloads that share the error."""
+    alpha = None if verdict.loss_alpha is None else verdict.loss_alpha * verdict.workloads / sharing
+    rows = [row if alpha is None else at_level(row, alpha) for row in verdict.metrics]
     rows = [
-        row.model_copy(update={"outcome": Outcome.REGRESSED}) if row.metric is verdict.loss_by else row
-        for row in verdict.metrics
+        row.model_copy(update={"outcome": Outcome.REGRESSED} if row.metric is verdict.loss_by else {}) for row in rows
     ]
-    (lost,) = (row for row in rows if row.metric is verdict.loss_by)
-    reason, next_step = tell_family(lost, verdict.workload, runs=verdict.runs)
-    update = {"outcome": Outcome.REGRESSED, "reason": reason, "next_step": next_step, "metrics": tuple(rows)}
-    return verdict.model_copy(update=update)
+    update = {"outcome": Outcome.REGRESSED, "metrics": tuple(rows), "loss_alpha": alpha, "workloads": sharing}
+    found = verdict.model_copy(update=update)
+    reason, next_step = tell_family(found)
+    return found.model_copy(update={"reason": reason, "next_step": next_step})

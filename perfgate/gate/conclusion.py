@@ -11,7 +11,7 @@ from perfgate.explain.where import where
 from perfgate.gate.anchor import creep_unknown, crept
 from perfgate.gate.terms import Checked
 from perfgate.gate.underway import Underway
-from perfgate.judge.tell import tell_creep, tell_shut
+from perfgate.judge.tell import headline, tell_creep, tell_shut
 from perfgate.judge.words import percent
 from perfgate.model.advice import Advice
 from perfgate.model.baseline import Baseline
@@ -51,8 +51,10 @@ def conclude(
             "creep": found,
         }
     )
+    if verdict.outcome in (Outcome.REGRESSED, Outcome.IMPROVED):
+        verdict = verdict.model_copy(update={"reason": headline(verdict)})
     if duet is not None and stored is not None and _opens(verdict):
-        verdict = verdict.model_copy(update={"reason": f"{verdict.reason}{_shift(underway, stored, compared)}"})
+        verdict = verdict.model_copy(update={"caveats": _shift(underway, stored, compared)})
     if verdict.outcome is Outcome.INCONCLUSIVE and underway.ended_by_time:
         verdict = verdict.model_copy(update={"next_step": "Allow more time: --perfgate-time-budget"})
     if stored is not None and verdict.outcome is not Outcome.REGRESSED:
@@ -110,26 +112,26 @@ def other_packages(underway: Underway, baseline: Baseline) -> str | None:
     return None
 
 
-def _shift(underway: Underway, stored: Baseline, reference: Baseline) -> str:
+def _shift(underway: Underway, stored: Baseline, reference: Baseline) -> tuple[str, ...]:
     """Say what a duet does not show: that both sides are slower than when it was blessed, or newer packages.
 
     Not that the code has not become so: it is what was proven to be the commit's that did not change, not all that ran.
     """
-    told = ""
+    told: list[str] = []
     if (updated := other_packages(underway, stored)) is not None:
-        told = f" But {updated}: both sides ran with that, and what it costs is not in this."
+        told.append(f"{updated}: both sides ran with that, and what it costs is not in this")
     then, now = stored.values(Metric.STEP_MS), reference.values(Metric.STEP_MS)
     spec = METRICS[Metric.STEP_MS].clock
     # On one core a step takes another time than when it was blessed.
     if underway.interleaved_runs or not then or not now or spec is None or median(then) <= 0:
-        return told
+        return tuple(told)
     lost = median(now) / median(then) - 1
     if lost > underway.policy.budgets.get(Metric.STEP_MS, spec.budget):
-        told += (
-            f" But the baseline's commit itself, as it runs here, takes {percent(lost)} % longer now than when it was "
-            "blessed: the machine, its software, or something else that no commit holds has become slower."
+        told.append(
+            f"the baseline's commit itself, as it runs here, takes {percent(lost)} % longer now than when it was "
+            "blessed: the machine, its software, or something else that no commit holds has become slower"
         )
-    return told
+    return tuple(told)
 
 
 def _circumstances(baseline: Baseline, machine: Machine) -> tuple[str, ...]:

@@ -31,8 +31,8 @@ def exact_count_rose(verdict: Verdict) -> bool:
 
 
 def without_doubtful_clocks(verdict: Verdict, runs: int) -> Verdict:
-    """Show, and not judge, the clocks that the count which ended the gate left no runs for."""
-    reason = f"not judged: a count settled the gate after {plural(runs, 'run')}"
+    """Show as estimates, and not judge, the clocks that a loss which ended the gate early left no runs for."""
+    reason = f"not judged: a loss settled the gate after {plural(runs, 'run')}"
     rows = tuple(
         row.model_copy(update={"outcome": None, "reason": reason}) if row.outcome is Outcome.INCONCLUSIVE else row
         for row in verdict.metrics

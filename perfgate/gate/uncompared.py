@@ -7,10 +7,12 @@ from statistics import median
 
 from perfgate.gate.comparable import verdict_of
 from perfgate.gate.endings import Ended, OtherSteps
+from perfgate.gate.reference import as_baseline
 from perfgate.gate.terms import Checked
 from perfgate.gate.underway import Underway
+from perfgate.judge.forecast import too_coarse
 from perfgate.judge.pace import told_of_pace
-from perfgate.judge.words import bless_command
+from perfgate.judge.words import bless_command, shown_loss
 from perfgate.model.baseline import FEWEST_RUNS, Baseline
 from perfgate.model.metric import METRICS
 from perfgate.model.outcome import Outcome
@@ -26,8 +28,13 @@ def measure_alone(underway: Underway, verdict: Verdict) -> Checked:
     few = f"Gate with --perfgate-runs={FEWEST_RUNS}: a baseline needs as many, and gates of the same code are joined. "
     enough = len(underway.runs) >= FEWEST_RUNS
     changed = told_of_pace(underway.runs)
+    blessed = as_baseline(underway.expectation, underway.runs, None)
+    differ: tuple[str, ...] = ()
+    if (coarse := too_coarse(blessed, underway.policy.budgets)) is not None:
+        shown = f"by stored runs no slowdown of step_ms below {shown_loss(coarse)} could be shown"
+        differ = (f"Runs differ so much that {shown}: steady the workload or its machine before it is blessed",)
     measured = {
-        "remarks": (*verdict.remarks, *(() if changed is None else (changed,))),
+        "remarks": (*verdict.remarks, *differ, *(() if changed is None else (changed,))),
         "runs": len(underway.runs),
         "metrics": _shown(underway.expectation.baseline, underway.runs),
         "next_step": verdict.next_step if enough else f"{few}{verdict.next_step}",
@@ -59,6 +66,8 @@ def _shown(baseline: Baseline | None, runs: Sequence[Run]) -> tuple[MetricVerdic
             outcome=None,
             baseline=median(baseline.values(metric)) if baseline is not None and baseline.values(metric) else None,
             now=median(values[metric] for values in measured),
+            lowest=min(values[metric] for values in measured),
+            highest=max(values[metric] for values in measured),
         )
         for metric in METRICS
         if measured and all(metric in values for values in measured)

@@ -142,7 +142,14 @@ class Underway:
         loud = doubtful(verdict.remarks)
         told = {
             "ranks": told_ranks(made),
-            "caveats": (*lacking, *unblessed(verdict), *self._unread(verdict), *caveats(remarks), *loud),
+            "caveats": (
+                *verdict.caveats,
+                *lacking,
+                *unblessed(verdict),
+                *self._unread(verdict),
+                *caveats(remarks),
+                *loud,
+            ),
             "remarks": (*(one for one in verdict.remarks if one not in loud), *asides(remarks)),
         }
         return Checked(

@@ -20,6 +20,7 @@ from perfgate.github.api import PullRequest, Repository
 from perfgate.github.context import Context
 from perfgate.github.kept import Checkout, read_result
 from perfgate.github.promote import commit_message, shortened
+from perfgate.model import numbers
 from perfgate.model.baseline import Baseline, Occasion, Result
 from perfgate.model.errors import (
     ActionsContextMissing,
@@ -32,7 +33,6 @@ from perfgate.model.errors import (
 from perfgate.model.limits import LARGEST_BASELINE, LARGEST_RESULT, MOST_ENTRIES
 from perfgate.model.metric import METRICS, Basis, Metric
 from perfgate.model.words import plural
-from perfgate.render import numbers
 from perfgate.render.markdown import name, prose
 from perfgate.render.page import inert
 from perfgate.store import RESULT_FILE, baseline_text

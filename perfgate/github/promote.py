@@ -13,12 +13,12 @@ from perfgate.github.api import Repository
 from perfgate.github.context import Context
 from perfgate.github.kept import WORKFLOW, Checkout, Kept
 from perfgate.github.request import Branch, Wish
+from perfgate.model import numbers
 from perfgate.model.baseline import FEWEST_RUNS, Baseline
 from perfgate.model.errors import BlessRefused, PerfgateError, ResultMissing
 from perfgate.model.metric import Metric
 from perfgate.model.verdict import MetricVerdict
 from perfgate.model.words import plural
-from perfgate.render import numbers
 from perfgate.render.markdown import LONGEST, LONGEST_SENTENCE, name, prose
 from perfgate.render.page import inert, uncommanding
 from perfgate.render.records import extent
@@ -73,10 +73,11 @@ def plan(
     at: datetime,
     run_url: str,
     runner: str | None,
+    pairs: bool = True,
 ) -> tuple[Planned, ...]:
     """Return the baselines that are to be committed: by the rules of `perfgate bless`, all of them or none.
 
-    `budgets` are the project's, as fractions.
+    `budgets` are the project's, as fractions; `pairs` says whether its settings allow A/B runs.
 
     Raises:
         ResultMissing: the gate has kept nothing of the workload.
@@ -112,6 +113,7 @@ def plan(
                 run_url=run_url,
                 runner=runner,
                 measure_more=MEASURE_MORE,
+                pairs=pairs,
             )
         except BlessRefused as error:
             refused.append(error)

@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 from typing import assert_never
 
 import numpy as np
+from scipy.special import stdtrit
 
 from perfgate.judge.compare import LARGEST, Comparison, Floats, Prior, compare, compare_pairs, middle, occasions_apart
 from perfgate.judge.outliers import Flags, hides_loss, in_opposite_modes, keep, more_by_chance
-from perfgate.judge.stages import PASS_CONFIDENCE, SHOWN_COVERAGE, STORED_PLAN, Plan
+from perfgate.judge.stages import PASS_CONFIDENCE, STORED_PLAN, Plan
 from perfgate.judge.words import milliseconds, told_change
 from perfgate.model.metric import METRICS, Basis, Metric
 from perfgate.model.outcome import Outcome
@@ -54,6 +55,11 @@ class ClockRule:
     def shares(self) -> int:
         """Among how many alpha is shared."""
         return self.clocks * self.workloads
+
+    @property
+    def loss_alpha(self) -> float:
+        """What a p-value may be at most to show a loss at one look."""
+        return self.plan.told.alpha / self.shares
 
     @property
     def budget_in_basis(self) -> float:
@@ -119,8 +125,17 @@ class ClockRule:
         """Say whether the change is shown to be a gain."""
         return (
             comparison.estimate <= -self.plan.told.budgets * self.budget_in_basis
-            and comparison.p_faster <= self.plan.told.alpha / self.shares
+            and comparison.p_faster <= self.loss_alpha
         )
+
+
+def at_level(row: MetricVerdict, alpha: float) -> MetricVerdict:
+    """The row with the lower end that shows a loss at this level."""
+    if row.low is None or row.change is None or row.standard_error is None or row.df is None:
+        return row
+    margin = float(stdtrit(row.df, 1 - alpha)) * row.standard_error
+    low = math.expm1(math.log1p(row.change) - margin) if row.basis is Basis.LOG else row.change - margin
+    return row.model_copy(update={"low": low})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -202,8 +217,10 @@ def _judge_values(
         if not may_be_modes:
             outcome = Outcome.REGRESSED
     change = rule.as_fraction(comparison.estimate)
-    one_side = (1 + SHOWN_COVERAGE) / 2
-    low, high = rule.as_fraction(comparison.lower(one_side)), rule.as_fraction(comparison.upper(one_side))
+    low: float | None = rule.as_fraction(comparison.lower(1 - rule.loss_alpha))
+    high: float | None = rule.as_fraction(comparison.upper(PASS_CONFIDENCE))
+    if may_be_modes:
+        low = high = None  # it does not decide
     return ClockJudgement(
         row=MetricVerdict(
             metric=rule.metric,
@@ -214,6 +231,8 @@ def _judge_values(
             change=change,
             low=low,
             high=high,
+            standard_error=comparison.standard_error,
+            df=comparison.df,
             budget=rule.budget,
             p_value=comparison.p_slower,
             smallest=rule.smallest(comparison) if runs >= rule.plan.fewest_to_fail else None,

@@ -81,7 +81,8 @@ def judge_count(
         if len(risen) >= _CONFIRMED:
             return CountJudgement(row=row(Outcome.REGRESSED, rise, risen))
         if runs == 1 and max_runs < _CONFIRMED:
-            return CountJudgement(row=row(Outcome.REGRESSED, f"{rise}, in the only run allowed", risen))
+            alone = f"{rise}, in the only run allowed"
+            return CountJudgement(row=row(Outcome.REGRESSED, alone, risen), remark=f"{metric} {alone}")
         if runs == 1:
             asked = f"{rise}, to be confirmed by a second run"
             return CountJudgement(row=row(Outcome.INCONCLUSIVE, asked, risen), wants_second_run=True)

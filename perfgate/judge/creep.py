@@ -12,7 +12,7 @@ import numpy as np
 from perfgate.judge.compare import LARGEST, compare, middle
 from perfgate.judge.outliers import keep
 from perfgate.judge.rows import Terms, rule_of
-from perfgate.judge.stages import SHOWN_COVERAGE, STORED_PLAN
+from perfgate.judge.stages import STORED_PLAN
 from perfgate.model.baseline import Baseline, Milestone
 from perfgate.model.metric import GATED_CLOCKS, METRICS, Metric
 from perfgate.model.verdict import Blessed, Creep
@@ -73,12 +73,11 @@ def creep(
         estimate=float(np.mean(np.sort(sides[1][kept[1]]))),
         occasions=anchor.occasions,
     )
-    one_side = (1 + SHOWN_COVERAGE) / 2
     lost = math.log1p(anchor_budget)
     return Creep(
         change=rule.as_fraction(found.estimate),
-        low=rule.as_fraction(found.lower(one_side)),
-        high=rule.as_fraction(found.upper(one_side)),
+        low=rule.as_fraction(found.lower(_CONFIDENCE)),
+        high=rule.as_fraction(found.upper(_CONFIDENCE)),
         budget=anchor_budget,
         shown=found.lower(_CONFIDENCE) > lost,
         now=middle(now),

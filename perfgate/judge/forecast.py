@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Final
 
 import numpy as np
 
@@ -12,7 +14,7 @@ from perfgate.judge.outliers import keep
 from perfgate.judge.rows import Terms, rule_of
 from perfgate.judge.stages import DUET_PLAN, INTERLEAVED_PLAN, INTERLEAVED_SDS, NOISY, STORED_PLAN, Plan
 from perfgate.model.baseline import Baseline
-from perfgate.model.metric import GATED_CLOCKS, METRICS, Basis, Metric
+from perfgate.model.metric import GATED_CLOCKS, METRICS, Basis, Metric, budget_of
 
 
 def smallest_loss(
@@ -91,6 +93,22 @@ def expected_smallest(
         rule = replace(rule, prior=replace(rule.prior, df=told.prior_df))
     rule = replace(rule, occasions=occasions or rule.occasions)
     return rule.smallest(_comparison(rule, run_sd=told.sd, baseline_runs=against, candidate_runs=runs))
+
+
+COARSEST: Final = 0.25
+"""A slowdown of step_ms below which a gate that can show none is no gate."""
+
+
+def too_coarse(baseline: Baseline, budgets: Mapping[Metric, float]) -> float | None:
+    """Return the smallest slowdown that all runs of a gate could show against stored ones; None where that will do.
+
+    It will do up to `COARSEST`, or the budget of step_ms where that is wider.
+    """
+    budget = budget_of(Metric.STEP_MS, budgets)
+    smallest = expected_smallest(
+        baseline, Metric.STEP_MS, runs=STORED_PLAN.most_runs, terms=Terms(budgets=dict(budgets))
+    )
+    return smallest if smallest is not None and smallest > max(COARSEST, budget or 0.0) else None
 
 
 def differs_too_much(baseline: Baseline, terms: Terms) -> bool:

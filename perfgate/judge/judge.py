@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from perfgate.judge.compare import Prior
 from perfgate.judge.remarks import remarks
 from perfgate.judge.rows import Rows, Terms, judge_rows
-from perfgate.judge.tell import tell
+from perfgate.judge.tell import headline, tell
 from perfgate.model.baseline import Baseline
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
@@ -54,22 +54,26 @@ def judge(baseline: Baseline, runs: Sequence[Run], terms: Terms) -> Judgement:
         wanted = len(runs) + 1 if unconfirmed else terms.plan.next_look(len(runs), max_runs=terms.max_runs)
     reason, next_step = tell(outcome, judged, baseline, runs, terms, wanted=wanted)
     loss_level, loss_by = _clearest_loss(judged)
+    verdict = Verdict(
+        workload=baseline.workload,
+        outcome=outcome,
+        reason=reason,
+        next_step=next_step,
+        metrics=tuple(judged.rows),
+        runs=len(runs),
+        baseline_runs=len(baseline.runs),
+        stage=terms.plan.stage,
+        workloads=terms.workloads,
+        loss_level=loss_level,
+        loss_by=loss_by,
+        loss_alpha=judged.clocks[0].rule.loss_alpha if judged.clocks else None,
+        dropped=tuple(drop for clock in judged.clocks for drop in clock.dropped),
+        remarks=remarks(judged, baseline, runs),
+    )
+    if outcome in (Outcome.REGRESSED, Outcome.IMPROVED):
+        verdict = verdict.model_copy(update={"reason": headline(verdict)})
     return Judgement(
-        verdict=Verdict(
-            workload=baseline.workload,
-            outcome=outcome,
-            reason=reason,
-            next_step=next_step,
-            metrics=tuple(judged.rows),
-            runs=len(runs),
-            baseline_runs=len(baseline.runs),
-            stage=terms.plan.stage,
-            workloads=terms.workloads,
-            loss_level=loss_level,
-            loss_by=loss_by,
-            dropped=tuple(drop for clock in judged.clocks for drop in clock.dropped),
-            remarks=remarks(judged, baseline, runs),
-        ),
+        verdict=verdict,
         wanted_runs=wanted,
         priors={
             clock.rule.metric: Prior(sd=clock.spread, df=min(clock.comparison.run_df, _PRIOR_DF_HANDED_ON))

@@ -130,7 +130,8 @@ def _judge_count(metric: Metric, places: Sequence[_Place], terms: Terms, *, vary
                 return count
             if count.row.outcome is outcome:
                 reason = f"{count.row.reason}, in a process that had less of it than the most of the {len(places)}"
-                return replace(count, row=count.row.model_copy(update={"reason": reason}))
+                row = count.row.model_copy(update={"reason": reason})
+                return replace(count, row=row, remark=f"{metric} {reason}")
     return judged[0]
 
 

@@ -12,8 +12,6 @@ from perfgate.model.verdict import FEWEST_TO_JUDGE, Stage
 
 PASS_CONFIDENCE: Final = 0.975
 """Of the upper bound that must lie below the budget: a loss of the budget passes 2.5 % of looks."""
-SHOWN_COVERAGE: Final = 0.9875
-"""Of the interval that is shown as "95 %, adjusted for looking more than once"."""
 ALPHA: Final = 0.01
 """Of one gate, over its clocks and looks."""
 

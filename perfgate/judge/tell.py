@@ -6,17 +6,18 @@ import math
 import shlex
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Final
 
 from perfgate.judge.clocks import ClockJudgement
-from perfgate.judge.compare import Comparison
 from perfgate.judge.rows import Rows, Terms
 from perfgate.judge.stages import Plan
-from perfgate.judge.words import bless_command, milliseconds, percent, shown_loss, told_move
+from perfgate.judge.words import bless_command, milliseconds, percent, shown_loss
+from perfgate.model import numbers
 from perfgate.model.baseline import FEWEST_RUNS, Baseline
-from perfgate.model.metric import METRICS, Basis, Kind
+from perfgate.model.metric import METRICS, PERIODS, Basis, Kind
 from perfgate.model.outcome import Outcome
-from perfgate.model.sample import Run
-from perfgate.model.verdict import FEWEST_TO_JUDGE, MOST_BUDGETS, Blessed, Creep, MetricVerdict, Verdict
+from perfgate.model.sample import OTHER_RANGES, OUTSIDE_RANGES, UNNAMED, Run
+from perfgate.model.verdict import FEWEST_TO_JUDGE, MOST_BUDGETS, Axis, Blessed, Creep, MetricVerdict, Part, Verdict
 from perfgate.model.words import listed, plural
 
 _FARTHEST_RUNS = 60
@@ -26,6 +27,8 @@ _OCCASIONS_WANTED = 5
 _MOST_TOLD = 3
 """Metrics that a reason names; the rows name all."""
 _DUET = 'Let a duet settle it (duet = "auto" in [tool.perfgate], and a baseline of a commit)'
+NO_RANGE: Final = frozenset({"", OUTSIDE_RANGES, OTHER_RANGES, UNNAMED})
+_LONGEST_NAME = 60
 _NEXT_TO_NOTHING = 1e-9
 """Stands for a budget of zero where one must be divided by."""
 
@@ -39,11 +42,9 @@ def tell(
         case Outcome.REGRESSED:
             accept = bless_command(baseline.workload, "--accept-regression")
             told = f"If this is meant, {_to_bless(len(runs))}: {accept}"
-            return _headline(judged, outcome, also="Also regressed"), told
+            return "", told
         case Outcome.IMPROVED:
-            return _headline(
-                judged, outcome, also="Also improved"
-            ), f"To hold the gain, {_to_bless(len(runs))}: {bless}"
+            return "", f"To hold the gain, {_to_bless(len(runs))}: {bless}"
         case Outcome.NOT_MEASURED:
             return _tell_not_measured(judged, runs, bless)
         case Outcome.INCONCLUSIVE if wanted > len(runs):
@@ -70,14 +71,14 @@ def _runs(number: int, plan: Plan) -> str:
 
 def tell_creep(creep: Creep, workload: str, *, runs: int) -> tuple[str, str]:
     """Say that many small losses have become one large one, and on which path."""
-    moved = told_move(creep.change, creep.low, creep.high, basis=Basis.LOG).removeprefix("rose ")
+    moved = numbers.change(creep.change, Basis.LOG, creep.low, creep.high)
     best = creep.path[0]
     losses = [
         f"{_point(there)} ({percent(there.step_ms / before.step_ms - 1)} %)" for before, there in pairwise(creep.path)
     ]
     way = " -> ".join([_point(best), *losses, f"{milliseconds(creep.now)} ms now"])
     told = (
-        f"step_ms is {moved} above the best ever blessed, budget {percent(creep.budget)} %: small losses, each "
+        f"step_ms {moved} against the best ever blessed, budget {percent(creep.budget)} %: small losses, each "
         f"of which was let through, have added up. {way}."
     )
     accept = bless_command(workload, "--accept-regression")
@@ -112,11 +113,11 @@ def tell_shut(verdict: Verdict) -> str:
     )
 
 
-def tell_family(row: MetricVerdict, workload: str, *, runs: int) -> tuple[str, str]:
-    """Say that the loss in this row is shown since those of the gate's other workloads were."""
-    accept = bless_command(workload, "--accept-regression")
-    told = f"If this is meant, {_to_bless(runs)}: {accept}"
-    return f"{row.metric} {_moved(row)}: shown now that the other workloads' losses are (Holm).", told
+def tell_family(verdict: Verdict) -> tuple[str, str]:
+    """Say that a verdict's loss is shown since those of the gate's other workloads were."""
+    accept = bless_command(verdict.workload, "--accept-regression")
+    told = f"If this is meant, {_to_bless(verdict.runs)}: {accept}"
+    return f"{headline(verdict)} Shown now that the other workloads' losses are (Holm).", told
 
 
 def _to_bless(runs: int) -> str:
@@ -126,20 +127,93 @@ def _to_bless(runs: int) -> str:
     return f"gate with --perfgate-runs={FEWEST_RUNS} (what a baseline needs) and bless it"
 
 
-def _headline(judged: Rows, outcome: Outcome, *, also: str) -> str:
-    """Tell the worst row, or the best gain, and name the others."""
-    rows = judged.of(outcome)
-    worst = _worst(rows)
-    told = f"{worst.metric} {_moved(worst)}."
-    others = [str(row.metric) for row in rows if row is not worst]
-    return f"{told} {also}: {listed(others)}." if others else told
+def headline(verdict: Verdict) -> str:
+    """Say what the user loses or gains, and by what: `+68 % step_ms (3.26 to 5.48 ms): d2h_copies 0 to 1 under `log``.
+
+    It leads with the step, also where that is an estimate, unless it has hardly moved.
+    """
+    rows = [row for row in verdict.metrics if row.outcome is verdict.outcome]
+    steps = [row for metric in PERIODS if (row := verdict.of(metric)) is not None and row.change is not None]
+    lead = next((row for row in steps if row in rows or _estimated(row, verdict.outcome)), None)
+    causes = sorted((row for row in rows if row.metric not in PERIODS), key=_weight)
+    cause = causes[0] if causes else None
+    if lead is None:
+        named = [cause or _worst(rows)]
+        told = f"{_moved(named[0])}{_under(named[0], verdict)}"
+        told += "".join(f"; {_moved_or_not(step)}" for step in steps[:1] if step is not named[0])
+    else:
+        named = [lead] if cause is None else [lead, cause]
+        told = _moved(lead)
+        if lead not in rows:
+            told += f", an estimate from {plural(verdict.compared, 'run' if verdict.duet is None else 'pair')}"
+        told += _made_of(lead, verdict) if cause is None else f": {_cause(cause)}{_under(cause, verdict)}"
+    others = [str(row.metric) for row in rows if row not in named]
+    also = "Also improved" if verdict.outcome is Outcome.IMPROVED else "Also regressed"
+    return f"{told}. {also}: {listed(others)}." if others else f"{told}."
+
+
+def _estimated(row: MetricVerdict, outcome: Outcome) -> bool:
+    """Whether a row that is not judged, or open, is estimated to have moved as the outcome says, by half its budget."""
+    if row.outcome not in (None, Outcome.INCONCLUSIVE) or row.low is None or row.change is None:
+        return False
+    towards = -row.change if outcome is Outcome.IMPROVED else row.change
+    return towards >= (row.budget or 0.0) / 2
+
+
+def _weight(row: MetricVerdict) -> tuple[bool, float]:
+    """The order of what may be a step's cause: counts first, as they are exact, then what takes most time."""
+    is_count = METRICS[row.metric].kind is Kind.COUNT
+    change = math.inf if row.change is None else abs(row.change)
+    return not is_count, -(change if is_count else abs((row.now or 0.0) - (row.baseline or 0.0)))
 
 
 def _moved(row: MetricVerdict) -> str:
-    if row.change is None or row.low is None or row.high is None or row.basis is None or row.budget is None:
-        return row.reason
-    moved = told_move(row.change, row.low, row.high, basis=row.basis)
-    return f"{moved}, budget {percent(row.budget)} %" if row.outcome is Outcome.REGRESSED else moved
+    """Tell how a row moved: `+68 % step_ms (3.26 to 5.48 ms)`, `syncs 0 to 1`."""
+    if METRICS[row.metric].kind is Kind.COUNT or row.change is None or row.basis is None:
+        return _cause(row)
+    return f"{numbers.change(row.change, row.basis)} {row.metric} ({_from_to(row)} ms)"
+
+
+def _moved_or_not(row: MetricVerdict) -> str:
+    now = numbers.value(row.metric, row.now or 0.0)
+    return f"{row.metric} unchanged ({now} ms)" if _from_to(row) == f"{now} to {now}" else _moved(row)
+
+
+def _cause(row: MetricVerdict) -> str:
+    unit = "" if METRICS[row.metric].kind is Kind.COUNT else " ms"
+    return f"{row.metric} {_from_to(row)}{unit}"
+
+
+def _from_to(row: MetricVerdict) -> str:
+    return f"{numbers.value(row.metric, row.baseline or 0.0)} to {numbers.value(row.metric, row.now or 0.0)}"
+
+
+def _largest(row: MetricVerdict, verdict: Verdict) -> Part | None:
+    """The range that holds most of what a metric changed by."""
+    parts = (one.parts for one in verdict.attributions if one.metric is row.metric and one.axis is Axis.RANGE)
+    largest = next((told[0] for told in parts if told), None)
+    moved = (row.now or 0.0) - (row.baseline or 0.0)
+    if largest is None or largest.name in NO_RANGE or 2 * largest.change * moved < moved * moved:
+        return None
+    return largest
+
+
+def _under(row: MetricVerdict, verdict: Verdict) -> str:
+    part = _largest(row, verdict)
+    return "" if part is None else f" under `{_named(part)}`"
+
+
+def _made_of(row: MetricVerdict, verdict: Verdict) -> str:
+    """What most of a step's change is, where no other metric's is shown."""
+    part = _largest(row, verdict)
+    if part is None or part.metric in PERIODS:
+        return _under(row, verdict)
+    signed = f"{'-' if part.change < 0 else '+'}{numbers.milliseconds(abs(part.change))} ms"
+    return f": {part.metric} {signed} under `{_named(part)}`"
+
+
+def _named(part: Part) -> str:
+    return " ".join(part.name.split())[:_LONGEST_NAME]
 
 
 def _worst(rows: Sequence[MetricVerdict]) -> MetricVerdict:
@@ -212,7 +286,7 @@ def _tell_inconclusive(judged: Rows, baseline: Baseline, runs: Sequence[Run], te
         )
         return told, "Gate again. If it stays so, steady the workload or its machine: what do its slow runs share?"
     told = (
-        f"{worst.metric} {worst.reason}: {_why_open(clock, comparison, plan)}. The smallest loss that "
+        f"{worst.metric} {worst.reason}: neither shown to be within it nor beyond it. The smallest loss that "
         f"{_runs(len(runs), plan)} can show here is {shown_loss(clock.rule.smallest(comparison))}."
     )
     needed = _runs_needed(judged.clocks, len(runs), plan)
@@ -251,17 +325,6 @@ def _tell_inconclusive(judged: Rows, baseline: Baseline, runs: Sequence[Run], te
     spread, wider = percent(comparison.run_sd), f"steady the workload, or set a wider budget for {worst.metric}."
     turns = 'let both sides take turns (duet = "interleave" in [tool.perfgate]), ' if terms.could_interleave else ""
     return told, f"Its runs differ by {spread} % (SD): {turns}{wider}"
-
-
-def _why_open(clock: ClockJudgement, comparison: Comparison, plan: Plan) -> str:
-    """Say what is not shown; of an interval beyond the budget, that a gate asks for more than the interval."""
-    if clock.row.low is None or clock.row.low < clock.rule.budget:
-        return "neither shown to be within it nor beyond it"
-    asked = plan.told.alpha / clock.rule.shares
-    return (
-        f"beyond it by this interval, but in {percent(comparison.p_slower)} % of gates chance alone has as much, and "
-        f"REGRESSED asks for at most {percent(asked)} %"
-    )
 
 
 def _allowing(runs: int, terms: Terms) -> str:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shlex
-from typing import Final, assert_never
+from typing import Final
 
+from perfgate.model import numbers
 from perfgate.model.metric import Basis
 
 LARGEST_SHOWN: Final = 10.0
@@ -41,40 +42,13 @@ def milliseconds(value: float) -> str:
     return trimmed(value, decimals=2) if abs(value) >= 1 else f"{value:.3g}"
 
 
-def _towards(change: float, low: float, high: float) -> tuple[str, str]:
-    """Write the change's size and its interval in the change's own direction."""
-    if change < 0:
-        change, low, high = -change, -high, -low
-    return percent(change), f"{percent(low)} to {percent(high)}"
+def told_change(change: float, low: float | None, high: float | None, *, budget: float, basis: Basis) -> str:
+    """Tell a clock's change as its row shows it: `+3.1 % [+2.8, +3.4], budget 2 %`.
 
-
-def told_change(change: float, low: float, high: float, *, budget: float, basis: Basis) -> str:
-    """Tell a clock's change, its interval and its budget: `3.1 % slower (2.8 to 3.4), budget 2 %`."""
-    size, interval = _towards(change, low, high)
-    match basis:
-        case Basis.LOG:
-            told = f"{size} % {'faster' if change < 0 else 'slower'}"
-        case Basis.STEP:
-            told = f"{size} % of a step {'less' if change < 0 else 'more'}"
-        case _:
-            assert_never(basis)
-    if size == "0":
-        told = "unchanged"
-    return f"{told} ({interval}), budget {percent(budget)} %"
-
-
-def told_move(change: float, low: float, high: float, *, basis: Basis) -> str:
-    """Tell a clock's change as an event: `rose 3.1 % (95 % interval 2.8 to 3.4 %)`."""
-    size, interval = _towards(change, low, high)
-    verb = "fell" if change < 0 else "rose"
-    match basis:
-        case Basis.LOG:
-            told = f"{verb} {size} %"
-        case Basis.STEP:
-            told = f"{verb} by {size} % of a step"
-        case _:
-            assert_never(basis)
-    return f"{told} (95 % interval {interval} %)"
+    Without an interval where none decides.
+    """
+    of_step = " of a step" if basis is Basis.STEP else ""
+    return f"{numbers.change(change, basis, low, high)}{of_step}, budget {numbers.limit(budget, basis)}"
 
 
 def bless_command(workload: str, *options: str) -> str:

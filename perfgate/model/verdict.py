@@ -50,7 +50,17 @@ class MetricVerdict(Record):
     change: float | None = None
     low: float | None = None
     high: float | None = None
-    """Ends of the 98.75 % interval, shown as "95 %, adjusted for looking more than once"."""
+    """Ends of what decides: a loss is shown where `low` is above 0, and a pass where `high` is below the budget.
+
+    `low` is the bound at `Verdict.loss_alpha`, `high` that at 97.5 %, both one-sided.
+    """
+    standard_error: float | None = None
+    """Of the change, in `basis`: of its logarithm where that is relative."""
+    df: float | None = None
+    """Degrees of freedom of `standard_error`."""
+    lowest: float | None = None
+    highest: float | None = None
+    """Of the candidate's runs, where nothing is compared."""
     budget: float | None = None
     p_value: float | None = None
     """One-sided, of the change being above zero."""
@@ -109,11 +119,13 @@ class Attribution(Record):
     metric: Metric
     axis: Axis
     change: float
-    """`now - baseline` of the metric's row, per step and in its unit."""
+    """`now - baseline` of the metric's row, or of the process that is told, per step and in its unit."""
     parts: tuple[Part, ...]
     """Those that changed, the largest first; with `rest` they add up to `change`."""
     rest: float
     """What no part accounts for: medians of runs are no sums, and a step's work overlaps."""
+    process: str = ""
+    """Of several processes the one that it is told of."""
 
     @property
     def tells_all(self) -> bool:
@@ -148,7 +160,7 @@ class Creep(Record):
     change: float
     low: float
     high: float
-    """Ends of the 98.75 % interval."""
+    """Ends of what decides: one-sided bounds at 99.5 %; the loss is shown where `low` is above the budget."""
     budget: float
     shown: bool
     """Whether the loss is shown to be there and is beyond budget."""
@@ -192,6 +204,8 @@ class Verdict(Record):
     """Of the clearest loss among the clocks: p over what it may be in a gate of one workload; None without a loss."""
     loss_by: Metric | None = None
     """The clock that has it."""
+    loss_alpha: float | None = None
+    """What a clock's p-value may be at most to show a loss: it sets `low` of each row. None where nothing is shown."""
     creep: Creep | None = None
     dropped: tuple[Dropped, ...] = ()
     where: Mapping[Metric, str] = {}

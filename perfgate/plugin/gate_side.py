@@ -141,6 +141,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         loosening=None if (base := config.stash[BASE]) is None else base.loosening,
         width=writer.fullwidth,
         colour=writer.hasmarkup,
+        verbose=config.get_verbosity() > 0,
     )
     config.add_cleanup(config.stash[GATE].tidy)
 

@@ -10,10 +10,10 @@ from typing import Protocol, TextIO
 from rich.console import Console
 from rich.text import Text
 
+from perfgate.model import numbers
 from perfgate.model.errors import NsysCrashed
 from perfgate.model.metric import Metric
 from perfgate.model.sample import Run
-from perfgate.render import numbers
 from perfgate.render.page import NARROWEST, inert, inert_line, inert_message
 
 SHOWN = (Metric.STEP_MS, Metric.KERNEL_MS, Metric.GAP_MS)

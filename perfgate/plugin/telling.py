@@ -37,6 +37,8 @@ class Telling:
     """How this gate differs from the base branch's, where whoever started it found out."""
     width: int
     colour: bool
+    verbose: bool = False
+    """Whether tables of what PASSED are shown as well."""
 
     @property
     def shelf(self) -> Shelf:
@@ -62,7 +64,7 @@ class Telling:
         tables = [
             self.table(verdict)
             for name, verdict in verdicts.items()
-            if name in hidden or (verdict.outcome is not Outcome.PASSED and gate.opens(verdict))
+            if name in hidden or (gate.opens(verdict) and (self.verbose or verdict.outcome is not Outcome.PASSED))
         ]
         judged = {f"{name}: {verdict.outcome}" for name, verdict in verdicts.items()}
         missing = [] if why else [line for line in closing.shut_by if line not in judged]

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from perfgate.model import numbers
 from perfgate.model.baseline import Spread
 from perfgate.model.metric import METRICS, Basis, ClockSpec, Metric
 from perfgate.model.words import plural
-from perfgate.render import numbers
 from perfgate.render.page import Cell, Column, Page, Row, inert
 from perfgate.render.records import moment
 

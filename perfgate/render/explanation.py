@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from perfgate.model import numbers
 from perfgate.model.advice import Advice, Classified
 from perfgate.model.findings import RuleChanges
 from perfgate.model.metric import METRICS, Metric
 from perfgate.model.sample import OUTSIDE_RANGES, UNNAMED
 from perfgate.model.side import Side
-from perfgate.model.verdict import Attribution, Axis, MetricVerdict, Part
+from perfgate.model.verdict import Attribution, Axis, MetricVerdict, Part, Verdict
 from perfgate.model.words import plural
-from perfgate.render import numbers
 from perfgate.render.page import Cell, Column, Page, Row, inert
 from perfgate.render.records import difference_table, side_lines, unlike_lines
+from perfgate.render.text import told_interval
 
 MOST_PARTS: Final = 10
 """Rows of a table; smaller parts are told as one."""
@@ -37,6 +38,7 @@ def explanation_text(
     *,
     width: int,
     colour: bool,
+    verdict: Verdict | None = None,
     ranks: Sequence[str] = (),
     classified: Classified | None = None,
     advice: Sequence[Advice] = (),
@@ -53,6 +55,7 @@ def explanation_text(
         attributions: what the differences are made of; those of one metric together.
         width: cells of a line.
         colour: whether escape codes may be used.
+        verdict: of what the rows are, where a gate has judged them.
         ranks: what is known of several processes.
         classified: what b is bound by.
         advice: what usually helps b.
@@ -69,6 +72,8 @@ def explanation_text(
         difference_table(page, rows, titles=("a", "b"))
     else:
         page.prose("Neither holds a metric that could be compared.")
+    if verdict is not None and any(row.low is not None for row in rows):
+        page.prose(f"as the gate judged them. {told_interval(verdict)}", style="dim")
     for told in ranks:
         page.prose(told, label="ranks")
     if classified is not None:
@@ -81,6 +86,7 @@ def explanation_text(
         page.line(
             Cell(text=metric, style="bold"),
             f" {_signed(metric, own[0].change)}{' ms' if METRICS[metric].unit == 'ms' else ''}",
+            f" in {inert(own[0].process)}" if own[0].process else "",
         )
         for one in own:
             _table(page, one, full=full)

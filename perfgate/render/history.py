@@ -10,10 +10,10 @@ from typing import Final
 
 from rich.cells import cell_len
 
+from perfgate.model import numbers
 from perfgate.model.history import History, MachineHistory, Version, VersionKind
 from perfgate.model.metric import METRICS, Basis, Kind, Metric
 from perfgate.model.words import plural
-from perfgate.render import numbers
 from perfgate.render.page import LABEL, Cell, Column, Page, Row, cut, inert
 from perfgate.render.records import ci_run, moment
 

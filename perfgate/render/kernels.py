@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from perfgate.model import numbers
 from perfgate.model.kernelfigures import KernelProbe, KernelProbes, LaunchFigures
-from perfgate.render import numbers
 from perfgate.render.page import Cell, Column, Page, Row, inert
 
 LONGEST: Final = 120

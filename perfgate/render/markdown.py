@@ -12,17 +12,17 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from perfgate.model import numbers
 from perfgate.model.loosening import Direction, Loosening
 from perfgate.model.merged import MergedGate, shown_names
 from perfgate.model.outcome import Outcome
 from perfgate.model.verdict import MetricVerdict, Verdict
 from perfgate.model.words import plural
-from perfgate.render import numbers
 from perfgate.render.document import DocumentWorkload, GateDocument
 from perfgate.render.loosening import NONE, told_counts
 from perfgate.render.merged import gate_cells
 from perfgate.render.page import inert, inert_prose
-from perfgate.render.text import WORST_FIRST, budget_cell, change_cell, is_unchanged_count, told_dropped
+from perfgate.render.text import WORST_FIRST, budget_cell, change_cell, is_unchanged_count, step_cells, told_dropped
 
 LONGEST: Final = 60_000
 """Characters of the whole: a comment may have 65,536."""
@@ -67,7 +67,7 @@ def gate_markdown(document: GateDocument, *, page: str | None = None) -> str:
     if page is not None:
         lines += [f"[The page with plots and timelines]({page})", ""]
     if ordered:
-        lines += ["| workload | outcome | step_ms | change | |", "|---|---|---|---|---|"]
+        lines += ["| workload | outcome | step_ms | change | budget | runs | |", "|---|---|---|---|---|---|---|"]
         rows = _fitting((_line(shown, one.verdict) for shown, one in ordered[:MOST_LINES]), room=LONGEST // 2)
         lines += rows
         if len(ordered) > len(rows):
@@ -160,16 +160,16 @@ def name(text: str) -> str:
 
 
 def _line(shown: str, verdict: Verdict) -> str:
-    step = next((row for row in verdict.metrics if row.metric == "step_ms"), None)
-    now = "" if step is None or step.now is None else numbers.value(step.metric, step.now)
-    change = "" if step is None else change_cell(step)
+    now, change, budget, runs = step_cells(verdict)
     first = next(iter(verdict.reason.splitlines()), "")
     mark = MARKS.get(verdict.outcome, SHUT_MARK)
     cells = (
         name(shown),
         f"{mark} {verdict.outcome}",
-        now,
+        now.removeprefix("step_ms "),
         prose(change),
+        prose(budget.removeprefix("budget ")),
+        runs,
         prose(first, longest=LONGEST_CELL),
     )
     return f"| {' | '.join(cells)} |"

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from statistics import median
 from typing import Final
 
+from perfgate.model import numbers
 from perfgate.model.baseline import Baseline, Blessing, Commit, Occasion, common_step_names
 from perfgate.model.machine import Machine
 from perfgate.model.metric import METRICS, Basis, Metric
@@ -14,7 +15,6 @@ from perfgate.model.sample import UNNAMED
 from perfgate.model.side import Moved, Side
 from perfgate.model.verdict import MetricVerdict
 from perfgate.model.words import listed, plural
-from perfgate.render import numbers
 from perfgate.render.page import Cell, Column, Page, Row, inert
 from perfgate.render.samples import absent_lines, complaint_lines, kernels_table, missing_lines, ranges_table
 from perfgate.render.text import change_cell, share_rows

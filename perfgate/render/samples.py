@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from perfgate.model import numbers
 from perfgate.model.metric import METRICS, PERIODS, Kind, Metric
 from perfgate.model.sample import UNNAMED, DeviceSample, KernelSample, ProcessSample, RangeSample
 from perfgate.model.words import plural
-from perfgate.render import numbers
 from perfgate.render.page import Cell, Column, Page, Row, inert
 
 MOST_RANGES: Final = 20

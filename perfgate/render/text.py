@@ -6,18 +6,15 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from perfgate.model import numbers
 from perfgate.model.metric import METRICS, Basis, Kind, Metric
 from perfgate.model.outcome import OnInconclusive, OnNew, Outcome
 from perfgate.model.verdict import Creep, Dropped, MetricVerdict, Stage, Verdict
 from perfgate.model.words import plural
-from perfgate.render import numbers
 from perfgate.render.page import HELD, LONGEST_PROSE, Cell, Column, Page, Row, inert, shortened
 
 SHORTEST_NAME: Final = 24
 """Cells that a workload's name is left with beside its outcome, however long the line becomes."""
-INTERVAL: Final = "95 %, adjusted for looking more than once"
-PASSED_BY: Final = "PASSED asks for less than the interval's upper end: a one-sided bound at 97.5 % below the budget"
-"""Told where the interval of a clock that passed reaches over its budget."""
 SHARES: Final = {Metric.GAP_MS: "gap_share", Metric.H2D_MS: "h2d_share"}
 """Metrics that are shown with their share of the step."""
 
@@ -52,6 +49,8 @@ _COLUMNS: Final = (
     Column(title="metric"),
     Column(title="baseline", right=True),
     Column(title="now", right=True),
+    Column(title="lowest", right=True),
+    Column(title="highest", right=True),
     Column(title="change"),
     Column(title="budget", right=True),
     Column(title="outcome"),
@@ -136,18 +135,21 @@ def summary(
     if ordered:
         outcomes = max(len(verdict.outcome) for verdict in ordered)
         names = min(max(len(inert(verdict.workload)) for verdict in ordered), longest_name or page.width // 3)
-        for verdict in ordered:
+        cells = [step_cells(verdict) for verdict in ordered]
+        fits = outcomes + 2 + names + 2 + max(len(_columns(own, cells)) for own in cells) <= page.width
+        for verdict, own in zip(ordered, cells, strict=True):
             name = shortened(inert(verdict.workload), names).ljust(names)
             outcome = Cell(text=verdict.outcome.ljust(outcomes), style=STYLES[verdict.outcome])
-            reason = inert(_first_line(verdict), longest=1000)
-            first, *more = page.wrapped(reason, page.width - outcomes - names - 4)
-            page.line(outcome, "  ", name, "  ", first)
+            step = _columns(own, cells)
+            page.line(outcome, "  ", *([name, "  ", step] if step and fits else [name.rstrip()]))
+            if step and not fits:
+                page.line(step, indent=4)
             # The others have a table, which tells theirs.
-            caveats = verdict.caveats if verdict.outcome is Outcome.PASSED else ()
-            for caveat in caveats:
-                more += page.wrapped(f"remark: {inert(caveat, longest=1000)}", page.width - outcomes - names - 4)
-            for line in more:
-                page.line(line, indent=outcomes + names + 4)
+            passed = verdict.outcome is Outcome.PASSED
+            more = [f"remark: {caveat}" for caveat in verdict.caveats] if passed else [_first_line(verdict)]
+            for sentence in more:
+                for line in page.wrapped(inert(sentence, longest=1000), page.width - 4) if sentence else ():
+                    page.line(line, indent=4)
     judged = list(zip(verdicts, opening, strict=True))
     shutting = Counter(verdict.outcome for verdict, lets in judged if not lets)
     passing = Counter(verdict.outcome for verdict, lets in judged if lets and verdict.outcome in PASSING)
@@ -167,6 +169,24 @@ def summary(
             f": {inert(why, longest=LONGEST_PROSE) or (found + of) or nothing}",
         )
     return page.text
+
+
+def _columns(row: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A row's cells below those of the others, if it has all of them, else one after the other."""
+    if not all(row):
+        return "  ".join(filter(None, row))
+    widths = [max(len(other[place]) for other in rows if all(other)) for place in range(len(row))]
+    return "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+
+
+def step_cells(verdict: Verdict) -> tuple[str, str, str, str]:
+    """What a step takes now, its change with what decides on it, its budget, and the runs; empty where unknown."""
+    step = verdict.of(Metric.STEP_MS)
+    runs = plural(verdict.compared, "run" if verdict.duet is None else "pair") if verdict.runs else ""
+    if step is None or step.now is None:
+        return "", "", "", runs
+    budget = budget_cell(step)
+    return f"step_ms {numbers.value(step.metric, step.now)}", change_cell(step), budget and f"budget {budget}", runs
 
 
 def skipped_text(skipped: Mapping[str, str], *, width: int) -> str:
@@ -240,14 +260,14 @@ def share_rows(rows: Sequence[MetricVerdict], metric: Metric, *, blanks: int) ->
     return [dim] if any(told) else []
 
 
-def passed_by_less(row: MetricVerdict) -> bool:
-    """Whether a clock passed although the interval shown, which is the wider one, reaches over its budget.
-
-    Not one whose change is beyond it: that passed by something else, which a remark tells.
-    """
-    if row.outcome not in PASSING or row.change is None or row.high is None or row.budget is None:
-        return False
-    return row.change < row.budget < row.high
+def told_interval(verdict: Verdict) -> str:
+    """Say what the ends of an interval are: the bounds that decide, with their levels."""
+    if verdict.loss_alpha is None:
+        return "[ ]: interval"
+    return (
+        f"[ ]: a loss is shown where the lower end ({100 * (1 - verdict.loss_alpha):.4g} %) is above 0, a pass where "
+        "the upper end (97.5 %) is below the budget"
+    )
 
 
 def _metrics(page: Page, verdict: Verdict) -> None:
@@ -260,30 +280,29 @@ def _metrics(page: Page, verdict: Verdict) -> None:
     statistics: list[Row] = []
     for row in told:
         before, now = (_value(row.metric, amount) for amount in (row.baseline, row.now))
-        cells: Row = (row.metric.value, before, now, change_cell(row), budget_cell(row), _outcome(row, verdict))
+        ends = (_value(row.metric, amount) for amount in (row.lowest, row.highest))
+        cells: Row = (row.metric.value, before, now, *ends, change_cell(row), budget_cell(row), _outcome(row, verdict))
         p = "" if row.p_value is None else numbers.probability(row.p_value)
         rows.append(cells)
         statistics.append((*cells, p, _could_show(row)))
-        for more in share_rows(verdict.metrics, row.metric, blanks=3):
+        for more in share_rows(verdict.metrics, row.metric, blanks=5):
             rows.append(more)
             statistics.append((*more, "", ""))
     wide = page.fits((*_COLUMNS, *_STATISTICS), statistics)
     if rows:
         page.table((*_COLUMNS, *_STATISTICS) if wide else _COLUMNS, statistics if wide else rows)
-    _below(page, told, wide=wide)
+    _below(page, told, verdict, wide=wide)
     for label, folded in (("unchanged", unchanged), ("new", new)):
         if folded:
             values = ", ".join(f"{row.metric}{HELD}{numbers.value(row.metric, row.now or 0.0)}" for row in folded)
             page.prose(values, label=label)
 
 
-def _below(page: Page, rows: Sequence[MetricVerdict], *, wide: bool) -> None:
+def _below(page: Page, rows: Sequence[MetricVerdict], verdict: Verdict, *, wide: bool) -> None:
     """Write what the table's columns mean, and what of it did not fit into columns."""
     captions: list[str] = []
     if any(row.low is not None for row in rows):
-        captions.append(f"[ ]: interval, {INTERVAL}")
-    if any(passed_by_less(row) for row in rows):
-        captions.append(PASSED_BY)
+        captions.append(told_interval(verdict))
     if any(row.basis is Basis.STEP and row.change is not None for row in rows):
         captions.append("pp: percentage points of the baseline's step")
     tested = [row for row in rows if row.p_value is not None]
@@ -330,9 +349,14 @@ def _outcome(row: MetricVerdict, verdict: Verdict) -> Cell:
     """Return a row's outcome, or why it has none; without a baseline all rows are alike and need no word."""
     if row.outcome is not None:
         return Cell(text=row.outcome, style=STYLES[row.outcome])
+    return Cell(text=why_unjudged(row, verdict))
+
+
+def why_unjudged(row: MetricVerdict, verdict: Verdict) -> str:
+    """A word for a row without an outcome: an `estimate` is of a clock that a count left no runs to judge."""
     if not verdict.baseline_runs:
-        return Cell(text="")
-    return Cell(text="new" if row.baseline is None else "shown")
+        return ""
+    return "new" if row.baseline is None else "estimate" if row.low is not None else "not gated"
 
 
 def budget_cell(row: MetricVerdict) -> str:

@@ -235,6 +235,7 @@ class _Play:
             at=datetime.now(UTC),
             commit=None,
             code_now=code_now(kept.result.code, self.folder / "project", baselines="baselines"),
+            insist=True,
         )
         store.baselines.save(baseline, replacing=None)
         return baseline

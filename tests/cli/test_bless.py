@@ -286,7 +286,7 @@ def test_a_regression_is_blessed_only_when_it_is_called_one(here: Project) -> No
     measure(here, MORE_COPIES, options=["--perfgate-runs=5"])
     told, status = refused(here, "loop", "--reason", "slower")
     assert told == (
-        "perfgate: loop: it REGRESSED: h2d_copies rose from 2 to 3 per step (exact). "
+        "perfgate: loop: it REGRESSED: h2d_copies 2 to 3; step_ms unchanged (12.34 ms). "
         "A loss beyond budget is not blessed by the way.\n"
         'Mend it, or say that it is meant: perfgate bless loop --accept-regression --reason "..."\n'
     )

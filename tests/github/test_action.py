@@ -110,10 +110,8 @@ def test_a_slip_shuts_the_gate_and_is_shown_at_the_workload(slipped: tuple[Machi
     machine, done = slipped
     assert (done.status, done.outputs["outcome"]) == (1, "shut"), done.log
     (shown,) = done.commands
-    assert shown.startswith(
-        "::error file=workloads/small_loops.py,line=4,title=mlp%3A REGRESSED::"
-        "d2h_copies rose from 0 to 1 per step (exact). Also regressed: pageable_copies and syncs."
-    ), shown
+    assert shown.startswith("::error file=workloads/small_loops.py,line=4,title=mlp%3A REGRESSED::"), shown
+    assert "d2h_copies 0 to 1" in shown.splitlines()[0]
     assert machine.told.startswith("## perfgate: gate \u274c shut\n")
     assert "| `mlp` | \u274c REGRESSED |" in machine.told
     artifacts = published(machine, done, "failure")

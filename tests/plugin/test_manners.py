@@ -56,12 +56,18 @@ def blessed(project: Project) -> Project:
     return project
 
 
+PASSED = "PASSED  loop  step_ms 12.34  +0.0 % []  budget 2 %  3 runs\n"
+
+
+def unjudged(summary: str) -> str:
+    """A summary without the ends of its intervals."""
+    return re.sub(r"\[[^]]*\]  budget", "[]  budget", summary)
+
+
 def test_a_gate_that_opens_says_so_in_its_last_line(blessed: Project) -> None:
     seen = blessed.gate()
     assert seen.status == 0
-    assert seen.summary == (
-        "PASSED  loop  Within budget: 5 clocks and 7 counts, 3 runs against 5 blessed.\nGATE OPEN: 1 PASSED\n"
-    )
+    assert unjudged(seen.summary) == f"{PASSED}GATE OPEN: 1 PASSED\n"
 
 
 def test_what_the_runs_did_not_count_is_told_of_what_passed(blessed: Project) -> None:
@@ -69,11 +75,7 @@ def test_what_the_runs_did_not_count_is_told_of_what_passed(blessed: Project) ->
     blessed.measures(records.run().model_copy(update={"remarks": told}))
     seen = blessed.gate()
     assert seen.status == 0
-    assert seen.summary == (
-        "PASSED  loop  Within budget: 5 clocks and 7 counts, 3 runs against 5 blessed.\n"
-        "              remark: 3 ranges are not counted\n"
-        "GATE OPEN: 1 PASSED\n"
-    )
+    assert unjudged(seen.summary) == f"{PASSED}    remark: 3 ranges are not counted\nGATE OPEN: 1 PASSED\n"
 
 
 def test_progress_is_a_plain_line_a_run_where_nobody_watches(blessed: Project) -> None:
@@ -98,10 +100,10 @@ def test_a_failing_workload_shows_its_table_and_no_traceback(blessed: Project) -
     assert seen.failures.splitlines()[:6] == [
         "__ loop __",
         "loop: REGRESSED (2 runs against 5 blessed)",
-        "  h2d_copies rose from 2 to 3 per step (exact).",
+        "  h2d_copies 2 to 3; step_ms unchanged (12.34 ms).",
         "",
-        "  metric          baseline     now  change                   budget  outcome       p",
-        "  --------------  --------  ------  -----------------------  ------  ---------  ----",
+        "  metric          baseline     now  change                  budget  outcome       p",
+        "  --------------  --------  ------  ----------------------  ------  ---------  ----",
     ]
     assert "Traceback" not in seen.out
     assert "bench.py" not in seen.out
@@ -164,7 +166,7 @@ def test_several_workloads_are_summed_up_worst_first(blessed: Project) -> None:
     blessed.bless(blessed.baseline("later"))
     seen = blessed.gate(columns=100)
     assert seen.status == 1
-    assert [line.split()[:2] for line in seen.summary.splitlines()] == [
+    assert [line.split()[:2] for line in seen.summary.splitlines() if not line.startswith(" ")] == [
         ["REGRESSED", "loop"],
         ["PASSED", "later"],
         ["Among", "2"],
@@ -180,10 +182,10 @@ def test_what_was_skipped_and_never_blessed_is_told_and_keeps_nothing_shut(bless
     blessed.workload("import pytest\npytest.skip('no data', allow_module_level=True)\n", file="zoo.py")
     seen = blessed.gate()
     assert seen.status == 0
-    assert seen.summary == (
+    assert unjudged(seen.summary) == (
         "skipped: workloads/zoo.py (no data)\nskipped: mute (unconditional skip)\nskipped: never (needs two GPUs)\n"
         "skipped: unrun ([NOTRUN] slow)\n"
-        "PASSED  loop  Within budget: 5 clocks and 7 counts, 3 runs against 5 blessed.\n"
+        f"{PASSED}"
         "Among 4 workloads, clocks share the 1 % of false alarms that a gate may give (Holm).\nGATE OPEN: 1 PASSED\n"
     )
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from perfgate.blessing import allows_pairs
 from perfgate.cli.arguments import PATH
 from perfgate.cli.common import printable, project
 from perfgate.github import kept, occasions, promote
@@ -55,6 +56,7 @@ def _promoted(context: Context, repository: Repository, request: Request) -> pro
         wish,
         checkout,
         budgets=here.settings.budgets,
+        pairs=allows_pairs(here.settings),
         by=by,
         at=datetime.now(UTC),
         run_url=context.page_of_run(held.run.id),

@@ -8,13 +8,13 @@ import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from perfgate.model import numbers
 from perfgate.model.history import Point
 from perfgate.model.metric import METRICS, Basis, Kind, Metric
 from perfgate.model.pagedata import PageWorkload
 from perfgate.model.side import Side
 from perfgate.model.stepview import Lane, StepView
 from perfgate.model.verdict import Dropped, MetricVerdict, Verdict
-from perfgate.render import numbers
 from perfgate.render.page import inert
 from perfgate.render.records import moment
 from perfgate.render.text import change_cell

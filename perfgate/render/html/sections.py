@@ -11,6 +11,7 @@ from html import escape
 from statistics import median
 from typing import Final
 
+from perfgate.model import numbers
 from perfgate.model.machine import Machine
 from perfgate.model.metric import METRICS, Basis, Kind, Metric
 from perfgate.model.outcome import Outcome
@@ -21,13 +22,12 @@ from perfgate.model.stepview import Lane, StepView
 from perfgate.model.told import ToldRun
 from perfgate.model.verdict import Attribution, MetricVerdict, Stage, Verdict
 from perfgate.model.words import inflected, plural
-from perfgate.render import numbers
 from perfgate.render.explanation import TITLES, named_rest
 from perfgate.render.html import plots
 from perfgate.render.html.markup import LONGEST, Td, Th, data, listed, name, prose, table, words
 from perfgate.render.page import inert
 from perfgate.render.records import moment
-from perfgate.render.text import INTERVAL, PASSED_BY, SHARES, change_cell, passed_by_less, told_creep, told_dropped
+from perfgate.render.text import SHARES, change_cell, told_creep, told_dropped, told_interval, why_unjudged
 
 MOST_PARTS: Final = 30
 """Rows of an attribution; smaller parts are told as one."""
@@ -181,9 +181,8 @@ def _judged(placed: Placed) -> str:
         Th(title="note"),
     )
     told_rows = [_metric(row, verdict) for row in rows]
-    passing = f"{PASSED_BY}; " if any(map(passed_by_less, rows)) else ""
     caption = (
-        f"Metrics, per step. [ ]: interval, {INTERVAL}; {passing}pp: percentage points of the baseline's step; "
+        f"Metrics, per step. {told_interval(verdict)}; pp: percentage points of the baseline's step; "
         "p: probability of such a rise by chance; could show: the smallest loss these runs could have shown"
     )
     return f"<h4>Metrics</h4>{figure}{table(escape(caption), columns, told_rows, sortable=True)}"
@@ -201,7 +200,7 @@ def _metric(row: MetricVerdict, verdict: Verdict) -> tuple[str | Td, ...]:
     if row.budget is not None and not is_count:
         limit = numbers.limit(row.budget, basis)
     before, now = (Td(html=_value(row.metric, amount), by=amount) for amount in (row.baseline, row.now))
-    outcome = "" if not verdict.baseline_runs else "new" if row.baseline is None else "shown only"
+    outcome = why_unjudged(row, verdict)
     return (
         f'<abbr title="{escape(spec.meaning)}">{row.metric.value}</abbr>',
         before,

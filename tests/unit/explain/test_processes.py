@@ -107,7 +107,7 @@ def test_what_the_worst_rank_has_lost_is_told_though_it_is_the_worst_no_longer()
     def ranks(*syncs: float) -> list[ProcessSample]:
         return [rank(n, {f"log {n}": {M.SYNCS: count}}, step_ms=14 + n) for n, count in enumerate(syncs)]
 
-    assert told(side(*ranks(3, 1)), side(*ranks(0, 1)), M.SYNCS) == "-2: -3 under log 0"
+    assert told(side(*ranks(3, 1)), side(*ranks(0, 1)), M.SYNCS) == "-3: -3 under log 0"
 
 
 def test_a_rank_that_had_less_of_a_count_is_told_where_it_is_judged() -> None:

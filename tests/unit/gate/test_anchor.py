@@ -56,7 +56,7 @@ def test_many_small_losses_end_in_a_large_one_and_the_way_there_is_told() -> Non
     assert checked.verdict.creep is not None
     assert checked.verdict.creep.shown
     assert checked.verdict.reason == (
-        "step_ms is 8.3 % (95 % interval 6.6 to 10 %) above the best ever blessed, budget 5 %: small losses, each of "
+        "step_ms +8.3 % [+6.6, +10.0] against the best ever blessed, budget 5 %: small losses, each of "
         "which was let through, have added up. 12.34 ms (2026-03-02, 0123456) -> 12.46 ms (2026-03-03, 0123456) (1 %) "
         "-> 12.59 ms (2026-03-04, 0123456) (1 %) -> 12.71 ms (2026-03-05, 0123456) (1 %) -> "
         "12.84 ms (2026-03-06, 0123456) (1 %) -> 12.97 ms (2026-03-07, 0123456) (1 %) -> "
@@ -154,7 +154,7 @@ def test_after_a_screen_at_another_clock_few_runs_are_made_three_as_well() -> No
         policy=Policy(runs=1, stops_early=False),
     )
     assert outcome_of(checked) == (Outcome.REGRESSED, Stage.STORED, 3, 0)
-    assert "above the best ever blessed" in checked.verdict.reason
+    assert "against the best ever blessed" in checked.verdict.reason
 
 
 def test_what_a_lower_clock_may_account_for_is_no_loss_against_the_anchor() -> None:

@@ -23,7 +23,9 @@ def test_without_a_baseline_five_runs_are_measured_and_shown() -> None:
     )
     assert series.asked == [(0, 5), (1, 5), (2, 5), (3, 5), (4, 5)]
     assert (len(checked.runs), checked.verdict.runs, checked.verdict.baseline_runs) == (5, 5, 0)
-    assert checked.verdict.of(Metric.STEP_MS) == MetricVerdict(metric=Metric.STEP_MS, outcome=None, now=12.3)
+    assert checked.verdict.of(Metric.STEP_MS) == MetricVerdict(
+        metric=Metric.STEP_MS, outcome=None, now=12.3, lowest=12.1, highest=12.5
+    )
     assert [row.metric for row in checked.verdict.metrics] == list(records.VALUES)
 
 

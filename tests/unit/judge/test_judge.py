@@ -99,7 +99,7 @@ def test_a_difference_that_two_modes_may_have_made_is_told_as_that() -> None:
     outcome, wanted, reason, next_step = told(judge(blessed(there), measured(here), Terms(plan=DUET_PLAN, max_runs=8)))
     assert (outcome, wanted) == (Outcome.INCONCLUSIVE, 8)
     assert reason == (
-        "step_ms 54.7 % slower (54 to 55.4), budget 2 %; yet runs of one side lie far apart, as where a workload has "
+        "step_ms +54.7 %, budget 2 %; yet runs of one side lie far apart, as where a workload has "
         "two modes, or its machine two speeds, and one of them was met more often by chance."
     )
     assert next_step == ("Gate again. If it stays so, steady the workload or its machine: what do its slow runs share?")
@@ -116,21 +116,21 @@ def test_unchanged_runs_pass_at_any_number_of_runs(runs: int) -> None:
 @pytest.mark.parametrize(
     ("now", "reason"),
     [
-        (columns(kernel=1.031), "kernel_ms rose 3.1 % (95 % interval 2.8 to 3.4 %), budget 1 %."),
-        (columns(gap=0.41), "gap_ms rose by 4.1 % of a step (95 % interval 3.5 to 4.7 %), budget 1 %."),
-        (columns(syncs=[2.0] * 3), "syncs rose from 1 to 2 per step (exact)."),
-        (columns(2, syncs=[2.0] * 2), "syncs rose from 1 to 2 per step (exact)."),
+        (columns(kernel=1.031), "+3.1 % kernel_ms (8.000 to 8.248 ms); step_ms unchanged (10.000 ms)."),
+        (columns(gap=0.41), "+4.1 pp gap_ms (1.000 to 1.410 ms); step_ms unchanged (10.000 ms)."),
+        (columns(syncs=[2.0] * 3), "syncs 1 to 2; step_ms unchanged (10.000 ms)."),
+        (columns(2, syncs=[2.0] * 2), "syncs 1 to 2; +0.10 % step_ms (10.000 to 10.01 ms)."),
         (
             columns(step=1.05, kernel=1.06, gap=0.5),
-            "kernel_ms rose 6 % (95 % interval 5.7 to 6.3 %), budget 1 %. Also regressed: step_ms and gap_ms.",
+            "+5.0 % step_ms (10.000 to 10.50 ms): gap_ms 1.000 to 1.500 ms. Also regressed: kernel_ms.",
         ),
         (
             columns(step=1.5, syncs=[2.0] * 3),
-            "syncs rose from 1 to 2 per step (exact). Also regressed: step_ms.",
+            "+50.0 % step_ms (10.000 to 15.00 ms): syncs 1 to 2.",
         ),
     ],
 )
-def test_a_loss_names_the_worst_metric_counts_first(now: Columns, reason: str) -> None:
+def test_a_loss_says_what_the_step_lost_and_the_worst_cause_counts_first(now: Columns, reason: str) -> None:
     runs = len(now[M.STEP_MS])
     assert told(judged(now)) == (Outcome.REGRESSED, runs, reason, ACCEPT)
 
@@ -138,11 +138,11 @@ def test_a_loss_names_the_worst_metric_counts_first(now: Columns, reason: str) -
 @pytest.mark.parametrize(
     ("now", "reason"),
     [
-        (columns(step=0.95), "step_ms fell 5 % (95 % interval 3.6 to 6.3 %)."),
-        (columns(syncs=[0.0] * 3), "syncs fell from 1 to 0 per step (exact)."),
+        (columns(step=0.95), "-5.0 % step_ms (10.000 to 9.500 ms)."),
+        (columns(syncs=[0.0] * 3), "syncs 1 to 0; step_ms unchanged (10.000 ms)."),
         (
             columns(kernel=0.9, syncs=[0.0] * 3),
-            "syncs fell from 1 to 0 per step (exact). Also improved: kernel_ms.",
+            "syncs 1 to 0; step_ms unchanged (10.000 ms). Also improved: kernel_ms.",
         ),
     ],
 )
@@ -161,7 +161,7 @@ def test_what_is_not_settled_says_so() -> None:
     assert told(judged(columns(step=1.016))) == (
         Outcome.INCONCLUSIVE,
         5,
-        "Not settled by 3 runs: step_ms 1.6 % slower (0.16 to 3.1), budget 2 %.",
+        "Not settled by 3 runs: step_ms +1.6 % [-0.2, +2.7], budget 2 %.",
         "Measure up to 5 runs and judge again.",
     )
 
@@ -170,13 +170,13 @@ def test_one_run_never_fails_on_a_clock_however_slow() -> None:
     assert told(judged(columns(1, step=2.0))) == (
         Outcome.INCONCLUSIVE,
         3,
-        "Not settled by 1 run: step_ms 100 % slower (97 to 103), budget 2 %.",
+        "Not settled by 1 run: step_ms +100 % [+96, +102], budget 2 %.",
         "Measure up to 3 runs and judge again.",
     )
     assert told(judged(columns(2, step=2.0), max_runs=2)) == (
         Outcome.INCONCLUSIVE,
         2,
-        "step_ms 100 % slower (97.3 to 103), budget 2 %: 2 runs can pass a clock, never fail it.",
+        "step_ms +100 % [+97, +102], budget 2 %: 2 runs can pass a clock, never fail it.",
         "Allow at least 3 runs: pytest --perfgate --perfgate-max-runs=3",
     )
 
@@ -508,7 +508,7 @@ def noisy_ms(spread: float, runs: int, shift: float = 0.0) -> list[float]:
 def test_more_runs_are_asked_for_where_they_would_show_it_within_budget() -> None:
     baseline = blessed({M.STEP_MS: noisy_ms(0.008, 10)}, occasions=5)
     now = {M.STEP_MS: noisy_ms(0.008, 4, shift=0.006)}
-    reason = f"step_ms 0.6 % slower (-1.3 to 2.6), budget 2 %: {NEITHER}. {SMALLEST.format(4, '2.2')}"
+    reason = f"step_ms +0.6 % [-1.6, +2.1], budget 2 %: {NEITHER}. {SMALLEST.format(4, '2.2')}"
     assert told(judge(baseline, measured(now), Terms(max_runs=4))) == (
         Outcome.INCONCLUSIVE,
         4,
@@ -520,7 +520,7 @@ def test_more_runs_are_asked_for_where_they_would_show_it_within_budget() -> Non
 def test_more_runs_are_asked_for_where_they_would_show_the_loss() -> None:
     baseline = blessed({M.STEP_MS: noisy_ms(0.008, 10)}, occasions=5)
     now = {M.STEP_MS: noisy_ms(0.008, 4, shift=0.02)}
-    reason = f"step_ms 2 % slower (0.06 to 4), budget 2 %: {NEITHER}. {SMALLEST.format(4, '2.2')}"
+    reason = f"step_ms +2.0 % [-0.2, +3.5], budget 2 %: {NEITHER}. {SMALLEST.format(4, '2.2')}"
     assert told(judge(baseline, measured(now), Terms(max_runs=4))) == (
         Outcome.INCONCLUSIVE,
         4,
@@ -536,7 +536,7 @@ def test_more_runs_are_asked_for_where_they_would_show_the_loss() -> None:
             [10.0] * 10,
             1,
             [10.13] * 10,
-            f"step_ms 1.3 % slower (-0.48 to 3.1), budget 2 %: {NEITHER}. {SMALLEST.format(10, '2')}"
+            f"step_ms +1.3 % [-0.7, +2.7], budget 2 %: {NEITHER}. {SMALLEST.format(10, '2')}"
             " No number of runs would settle it: 99 % of its variance lies between occasions, of which the baseline"
             " spans 1.",
             AGAIN,
@@ -546,7 +546,7 @@ def test_more_runs_are_asked_for_where_they_would_show_the_loss() -> None:
             [10.0] * 10,
             5,
             [10.13] * 10,
-            f"step_ms 1.3 % slower (-0.09 to 2.7), budget 2 %: {NEITHER}. {SMALLEST.format(10, '1.6')}"
+            f"step_ms +1.3 % [-0.3, +2.4], budget 2 %: {NEITHER}. {SMALLEST.format(10, '1.6')}"
             " No number of runs would settle it: 98.4 % of its variance lies between occasions.",
             AGAIN,
             id="five occasions",
@@ -555,7 +555,7 @@ def test_more_runs_are_asked_for_where_they_would_show_the_loss() -> None:
             [10.0] * 10,
             5,
             noisy_ms(0.006, 10, shift=0.0085),
-            f"step_ms 0.85 % slower (-0.61 to 2.3), budget 2 %: {NEITHER}. {SMALLEST.format(10, '1.7')}"
+            f"step_ms +0.8 % [-0.8, +2.0], budget 2 %: {NEITHER}. {SMALLEST.format(10, '1.7')}"
             " It would take about 14 runs, more than the 10 of one gate.",
             AGAIN,
             id="occasions and more runs than one gate has",
@@ -564,7 +564,7 @@ def test_more_runs_are_asked_for_where_they_would_show_the_loss() -> None:
             noisy_ms(0.01, 5),
             5,
             noisy_ms(0.02, 10, shift=0.001),
-            f"step_ms 0.11 % faster (-3.1 to 3.2), budget 2 %: {NEITHER}. {SMALLEST.format(10, '3.7')}"
+            f"step_ms -0.1 % [-3.7, +2.3], budget 2 %: {NEITHER}. {SMALLEST.format(10, '3.7')}"
             " It would take about 31 runs, more than the 10 of one gate.",
             FULLER,
             id="more runs than one gate has",
@@ -616,7 +616,7 @@ def test_where_the_machine_has_become_noisier_it_says_so_and_blames_no_baseline(
 def test_where_runs_differ_by_more_than_the_budget_stored_values_say_little() -> None:
     judgement = judge(blessed({M.STEP_MS: noisy_ms(0.05, 10)}), measured({M.STEP_MS: noisy_ms(0.05, 10)}), Terms())
     reason = (
-        f"step_ms unchanged (-31.4 to 45.8), budget 2 %: {NEITHER}. {SMALLEST.format(10, '52.8')} "
+        f"step_ms +0.0 % [-34.6, +34.5], budget 2 %: {NEITHER}. {SMALLEST.format(10, '52.8')} "
         "Runs differ by 5.3 % (SD), and occasions rather more: stored values say little."
     )
     assert told(judgement) == (
@@ -691,7 +691,7 @@ def test_medians_that_a_step_was_reckoned_by_are_in_its_distance_from_the_anchor
         creep(baseline, [10.80, 10.66, 10.88], Terms(), anchor_budget=0.05, medians=of) for of in ((), (10,), (10, 3))
     ]
     assert [one.shown for one in found if one is not None] == [True, True, False]
-    assert [round(100 * (one.high - one.low), 1) for one in found if one is not None] == [4.8, 5.0, 5.8]
+    assert [round(100 * (one.high - one.low), 1) for one in found if one is not None] == [4.9, 5.2, 6.0]
 
 
 def test_occasions_that_belie_what_is_believed_of_them_do_so_before_the_anchor_as_well() -> None:
@@ -742,15 +742,12 @@ def test_a_wider_budget_makes_no_host_steadier() -> None:
         assert found.verdict.outcome is Outcome.INCONCLUSIVE, budget
 
 
-def test_an_interval_beyond_the_budget_is_told_as_that_where_a_gate_asks_for_more() -> None:
+def test_an_interval_that_a_gate_asks_more_than_is_not_shown() -> None:
     then = blessed({M.STEP_MS: [6.6, 9.9, 7.5, 8.8, 7.0]})
     found = judge(then, measured({M.STEP_MS: [19.6, 22.5, 20.4, 21.7, 21.0]}), Terms(max_runs=5))
     (row,) = found.verdict.metrics
     assert (found.verdict.outcome, found.settled) == (Outcome.INCONCLUSIVE, True)
     assert row.low is not None
     assert row.p_value is not None
-    assert row.low > 0.02
     assert 0.0025 < row.p_value < 0.01
-    assert "beyond it by this interval, but in 0." in found.verdict.reason
-    assert " % of gates chance alone has as much, and REGRESSED asks for at most 0.25 %. " in found.verdict.reason
-    assert NEITHER not in found.verdict.reason
+    assert row.low < 0

@@ -47,7 +47,7 @@ def test_steps_that_take_longer_in_less_than_half_of_the_turns_are_a_loss() -> N
     # Two kernels that ran side by side run one after the other in every third step: no more kernel or idle time.
     verdict = verdict_of(BEFORE, loop(3, step_ms=10.0, step_mean_ms=13.3, kernel_ms=8.0, gap_ms=2.0))
     assert (verdict.outcome, row_of(verdict, M.STEP_MS).outcome) == (Outcome.REGRESSED, Outcome.PASSED)
-    assert verdict.reason.startswith("step_mean_ms rose 33 %")
+    assert verdict.reason.startswith("+33.0 % step_mean_ms")
     assert verdict.loss_by is M.STEP_MEAN_MS
 
 
@@ -123,8 +123,8 @@ def test_a_likely_loss_of_the_mean_that_no_look_has_shown_is_told() -> None:
     verdict = verdict_of(before, now, Terms(plan=INTERLEAVED_PLAN, priors=TURNS, workloads=7, max_runs=3))
     assert (verdict.outcome, row_of(verdict, M.STEP_MEAN_MS).outcome) == (Outcome.PASSED, None)
     (remark,) = verdict.remarks
-    assert remark.startswith("step_mean_ms 7.5 % slower (")
-    assert remark.endswith("), budget 2 %: likely a loss, that a busy host may also make")
+    assert remark.startswith("step_mean_ms +7.5 % [")
+    assert remark.endswith("], budget 2 %: likely a loss, that a busy host may also make")
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def test_idle_time_that_faster_kernels_leave_is_no_loss(now: dict[str, float], b
     size = {"as much": 10, "more": 20}[by]
     assert (verdict.outcome, row.outcome) == (Outcome.IMPROVED, Outcome.PASSED)
     made_room = f"steps take no longer for it: what else is in them fell by {by}"
-    assert row.reason.endswith(f"budget 1 %; {made_room}")
+    assert row.reason.endswith(f"budget 1 pp; {made_room}")
     assert verdict.remarks == (f"gap_ms rose by {size} % of a step, and {made_room}",)
     assert (verdict.loss_level, verdict.loss_by) == (None, None)
 
@@ -220,7 +220,7 @@ def test_while_it_is_open_whether_steps_take_longer_it_is_open_whether_waiting_i
         "rose by 37.2 % of a step, for which something else in it made room; of a whole step: "
     )
     assert judgement.wanted_runs > 3
-    assert judgement.verdict.reason.startswith("Not settled by 3 runs: step_ms 0.96 % slower")
+    assert judgement.verdict.reason.startswith("Not settled by 3 runs: step_ms +1.0 % [")
     assert (judgement.verdict.loss_level, judgement.verdict.loss_by) == (None, None)
     steady = {metric: [*values, *[values[1]] * 5] for metric, values in now.items()}
     assert judge(blessed(before), measured(steady), Terms()).verdict.outcome is Outcome.IMPROVED

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from perfgate.model import numbers
 from perfgate.model.metric import Basis, Metric
-from perfgate.render import numbers
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,99 @@
+"""What no gate could compare with is no baseline, unless somebody insists: runs that differ far too much."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Sequence
+
+import pytest
+from support import records
+from support.project import LOOP, Project
+
+from perfgate.model.metric import Metric
+from perfgate.model.sample import Run
+
+pytestmark = pytest.mark.behaviour
+
+GARBAGE = (0.2, 34.0, 2.3, 28.0, 12.0)
+BLESS = ("bless", "loop", "--reason", "first")
+
+
+def run(step_ms: float) -> Run:
+    values = {Metric.STEP_MS: step_ms, Metric.H2D_COPIES: 2}
+    return records.run().model_copy(update={"processes": (records.process(values),)})
+
+
+def git(project: Project, *words: str) -> None:
+    identity = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org")
+    subprocess.run(["git", *identity, *words], cwd=project.root, check=True, capture_output=True)
+
+
+def gated(project: Project, steps: Sequence[float], *, commit: bool = False, settings: str = "") -> str:
+    """What a first gate of these runs says."""
+    project.gpus()
+    project.patch.setenv("GIT_AUTHOR_NAME", "Ada")
+    project.patch.setenv("GIT_AUTHOR_EMAIL", "ada@example.org")
+    project.workload(LOOP)
+    project.write(".gitignore", ".perfgate/\n__pycache__/\n.out\n.err\nbin/\n")
+    if settings:
+        project.write("pyproject.toml", f"[tool.perfgate]\n{settings}\n")
+    if commit:
+        git(project, "init", "-q", "-b", "main")
+        git(project, "add", "-A")
+        git(project, "commit", "-q", "-m", "one")
+    project.measures(*map(run, steps), code=[{}])
+    return project.gate("workloads/loops.py").out
+
+
+@pytest.fixture(autouse=True)
+def code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which files a run loads is of no interest here."""
+    monkeypatch.setattr("perfgate.blessing._refuse_stale", lambda *_: None)
+
+
+def is_blessed(project: Project) -> bool:
+    return project.store.baselines.load(project.machine.slug, "loop") is not None
+
+
+def test_a_first_gate_shows_how_far_its_runs_lie_apart(project: Project) -> None:
+    out = gated(project, GARBAGE)
+    line = next(line for line in out.splitlines() if line.split()[:1] == ["step_ms"])
+    assert {"12.00", "0.2000", "34.00"} <= set(line.split())
+
+
+@pytest.mark.parametrize(
+    ("commit", "settings", "blessed"),
+    [
+        pytest.param(False, "", False, id="no commit"),
+        pytest.param(True, "", True, id="its commit can be run again"),
+        pytest.param(True, 'duet = "off"', False, id="duet off"),
+        pytest.param(True, "max_runs = 5", False, id="no room for pairs"),
+    ],
+)
+def test_garbage_is_no_baseline_where_nobody_can_run_it_again(
+    project: Project, commit: bool, settings: str, blessed: bool
+) -> None:
+    gated(project, GARBAGE, commit=commit, settings=settings)
+    seen = project.perfgate(*BLESS)
+    assert (seen.status == 0, is_blessed(project)) == (blessed, blessed)
+
+
+def test_nor_is_it_with_uncommitted_changes(project: Project) -> None:
+    gated(project, (10.0, 10.1, 9.9, 10.0, 10.0), commit=True)
+    project.write("model.py", "width = 2\n")
+    git(project, "add", "model.py")
+    project.measures(*map(run, GARBAGE), code=[{}])
+    project.gate("workloads/loops.py")
+    assert project.perfgate(*BLESS).status != 0
+    assert not is_blessed(project)
+
+
+def test_somebody_may_insist(project: Project) -> None:
+    gated(project, GARBAGE)
+    assert project.perfgate(*BLESS, "--hold", "auto").status == 0
+    assert is_blessed(project)
+
+
+def test_runs_that_repeat_are_blessed_without_a_commit(project: Project) -> None:
+    gated(project, (10.0, 10.1, 9.9, 10.0, 10.0))
+    assert project.perfgate(*BLESS).status == 0
