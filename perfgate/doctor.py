@@ -439,8 +439,7 @@ def _hear(tool: NsysTool, said: Mapping[str, str], timelines: Sequence[Timeline]
             fact=f"the nvtx package cannot be imported ({version.removeprefix('absent').strip(', ')})",
             advice="Install it into the interpreter of your workloads: pip install nvtx",
         )
-    names = {str(name) for timeline in timelines for name in timeline.ranges.name}
-    if TRIAL_RANGE in names:
+    if any(TRIAL_RANGE in timeline.ranges.name.texts for timeline in timelines):
         return Finding(check=check, ok=True, fact=f"nsys {tool.version} hears nvtx {version}")
     incompatible = next(
         (note.text for timeline in timelines for note in timeline.diagnostics if "payload extension" in note.text), ""

@@ -27,7 +27,7 @@ from perfgate.model.timeline import Timeline
 from perfgate.model.verdict import Verdict
 from perfgate.model.workload import Workload
 from perfgate.nsys.export.timeline import read_timeline
-from perfgate.nsys.files import fault_of_rep
+from perfgate.nsys.files import REPORTS, fault_of_rep
 from perfgate.nsys.profile import export
 from perfgate.nsys.rules import run_rules
 from perfgate.nsys.tool import NsysTool
@@ -70,7 +70,7 @@ class Subject:
 
 
 def opened(path: Path, find_tool: FindTool, held: ExitStack) -> tuple[Path, Timeline]:
-    """A capture's export, made for as long as `held` is if it is a `.nsys-rep`, and its timeline.
+    """A capture's export, made for as long as `held` is if it is nsys's own file, and its timeline.
 
     Raises:
         CaptureUnreadable: it is no capture.
@@ -80,10 +80,10 @@ def opened(path: Path, find_tool: FindTool, held: ExitStack) -> tuple[Path, Time
         raise CaptureUnreadable(
             subject=str(path),
             fact="this is a folder" if path.is_dir() else "there is no such file",
-            expectation="It takes a .nsys-rep or .sqlite file",
+            expectation="It takes a .nsys-rep, .qdrep or .sqlite file",
             next_step="Check the path.",
         )
-    if path.suffix != ".nsys-rep":
+    if path.suffix not in REPORTS:
         return path, read_timeline(path)
     # Before nsys is looked for: a pointer to a capture is none, with nsys or without.
     if (fault := fault_of_rep(path)) is not None:

@@ -94,6 +94,7 @@ def _document_workload(kept: KeptResult, settings: Settings, shelf: Shelf) -> Do
         runs=tuple(map(DocumentRun.of, result.runs)),
         reference_runs=tuple(map(DocumentRun.of, result.reference_runs)),
         interleaved_runs=tuple(map(DocumentRun.of, result.interleaved_runs)),
+        environment=result.environment,
         baseline=os.path.relpath(baseline, shelf.root) if baseline.exists() else None,
         files=os.path.relpath(kept.folder, shelf.root),
         source=source,

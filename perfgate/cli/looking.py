@@ -36,6 +36,7 @@ from perfgate.model.errors import (
     ConfigInvalid,
     NcuFailed,
     ResultMissing,
+    StepsNotFound,
     StoreFailed,
 )
 from perfgate.model.metric import Metric
@@ -44,6 +45,7 @@ from perfgate.model.verdict import MetricVerdict, Verdict
 from perfgate.model.words import plural
 from perfgate.ncu.tool import find_ncu
 from perfgate.nsys.command import trace_options
+from perfgate.nsys.files import REPORTS
 from perfgate.pages import Shelf, document_of, page_of
 from perfgate.plugin.listing import collect
 from perfgate.plugin.outputs import is_page_or_empty, replaced
@@ -152,7 +154,7 @@ def history(workload: str, *, metric: str, as_json: bool) -> None:
 def compare(a: str, b: str, *, step: str | None) -> None:
     """Show how B differs from A, without judging.
 
-    Each is a baseline file, a kept result (file or folder), a capture (.nsys-rep or .sqlite), or the name of a
+    Each is a baseline file, a kept result (file or folder), a capture (.nsys-rep, .qdrep or .sqlite), or the name of a
     workload: its baseline, or with `:kept` behind it, its newest kept result.
     """
     _refuse_idle_step((a, b), step)
@@ -318,7 +320,7 @@ def _print_json(text: str) -> None:
 
 def _is_capture(word: str) -> bool:
     """Whether a word names a capture: by the end of its name, or by how the file begins, whatever it is called."""
-    if Path(word).suffix in {".sqlite", ".nsys-rep"}:
+    if Path(word).suffix in {".sqlite", *REPORTS}:
         return True
     try:
         return _start(Path(word)) == SQLITE
@@ -356,7 +358,17 @@ def _subject(store: Store, word: str, step: str | None, held: ExitStack) -> Subj
     path = Path(word)
     if _is_capture(word):
         _refuse_unlike_capture(path)
-        return of_capture(path, step=step, find_tool=find_tool, held=held)
+        try:
+            return of_capture(path, step=step, find_tool=find_tool, held=held)
+        except StepsNotFound as error:
+            if step is None:
+                raise
+            raise StepsNotFound(
+                subject=error.subject,
+                fact=error.fact,
+                expectation=error.expectation,
+                next_step=f"{error.next_step} Without --step two captures are compared as whole windows.",
+            ) from error
     is_folder = kind_of(path) is Kind.FOLDER
     if is_folder and not os.path.lexists(path / "result.json"):
         raise ResultMissing(
@@ -414,7 +426,7 @@ def _refuse_unlike_capture(path: Path) -> None:
     raise CaptureUnreadable(
         subject=str(path),
         fact=fact,
-        expectation="It takes a .nsys-rep or .sqlite file",
+        expectation="It takes a .nsys-rep, .qdrep or .sqlite file",
         next_step="Check the path.",
     )
 
@@ -459,7 +471,7 @@ def _foreign(path: Path) -> CaptureUnreadable:
 @click.option("--warmup", type=click.IntRange(min=0), default=0, show_default=True, help="Steps to leave out at first.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def inspect(capture: Path, *, step: str | None, warmup: int, as_json: bool) -> None:
-    """Measure any CAPTURE, a .nsys-rep or .sqlite file, whoever made it."""
+    """Measure any CAPTURE, a .nsys-rep, .qdrep or .sqlite file, whoever made it."""
     if warmup and step is None:
         raise click.UsageError("--warmup leaves out steps: name them with --step.")
     _refuse_unlike_capture(capture)

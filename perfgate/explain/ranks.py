@@ -143,7 +143,7 @@ def label(process: ProcessSample) -> str:
     if process.rank is not None:
         return f"rank {process.rank}"
     if len(process.devices) == 1:
-        return f"the process on GPU {process.devices[0].device}"
+        return f"the process on {process.devices[0].title}"
     return f"process {process.pid}"
 
 

@@ -139,6 +139,8 @@ class Checked(Record):
     """Of a duet: the runs of the commit that the candidate was compared with."""
     interleaved_runs: tuple[Run, ...] = ()
     """The candidate's in an interleaved duet: of more steps, on one CPU core."""
+    environment: Mapping[str, str] | None = None
+    """Environment variables of its processes that may change how fast they are; None where they were not seen."""
 
 
 class Closing(Record):

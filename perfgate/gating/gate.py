@@ -28,6 +28,7 @@ from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.secrets import Cleaner
 from perfgate.model.settings import Settings
+from perfgate.model.tuning import differing
 from perfgate.model.verdict import Verdict
 from perfgate.model.workload import Workload
 from perfgate.nsys.command import trace_options
@@ -243,11 +244,16 @@ class Gate:
             affords=self._affords,
         )
         verdict, same = series.annotated(checked.verdict), self.checkout.same_as(self._against)
+        baseline = expectation.baseline
+        if baseline is not None:
+            then = sorted(baseline.occasions, key=lambda one: one.measured_at)
+            told = differing((one.environment for one in then), series.environment)
+            verdict = verdict.model_copy(update={"caveats": (*verdict.caveats, *((told,) if told else ()))})
         if same:  # what this gate cannot find
             verdict = verdict.model_copy(update={"caveats": (*verdict.caveats, same)})
         if verdict.outcome in (Outcome.NO_BASELINE, Outcome.INCOMPARABLE) and (told := self._uncommitted()):
             verdict = verdict.model_copy(update={"remarks": (*verdict.remarks, told)})
-        return checked.model_copy(update={"verdict": verdict})
+        return checked.model_copy(update={"verdict": verdict, "environment": series.environment})
 
     def _uncommitted(self) -> str:
         """What a baseline of these runs would lack; empty where a commit holds what was measured, or there is none."""
@@ -273,6 +279,7 @@ class Gate:
             runs=checked.runs,
             reference_runs=checked.reference_runs,
             interleaved_runs=checked.interleaved_runs,
+            environment=checked.environment,
             verdict=checked.verdict,
         )
         self.store.results.save(self.cleaner.record(result), folder)

@@ -37,6 +37,8 @@ class Series:
         """What the processes of the run that was taken last said that they loaded."""
         self._account: Account | None = None
         self._withheld: tuple[str, ...] = ()
+        self.environment: Mapping[str, str] | None = None
+        """Variables that may change how fast the candidate is, of the first run in which they were seen."""
 
     @property
     def machine(self) -> Machine:
@@ -76,6 +78,8 @@ class Series:
             run = run.model_copy(update={"complaints": (*run.complaints, "the workload's code changed meanwhile")})
         self.code, self._account, self._withheld = measured.code, measured.account, measured.withheld
         self.witnesses = measured.witnesses
+        if self.environment is None:
+            self.environment = measured.environment
         return run
 
     def annotated(self, verdict: Verdict) -> Verdict:

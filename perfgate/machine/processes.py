@@ -14,6 +14,7 @@ from typing import Final, Protocol
 import psutil
 
 from perfgate.model.order import RUN_COOKIE
+from perfgate.model.tuning import tuning
 
 GPU_FILES: Final = ("/dev/nvidia", "/dev/dxg")
 """What a process with a CUDA context keeps open; the second under WSL."""
@@ -124,6 +125,8 @@ class RankWatch:
         self._foreign: set[int] = set()
         self._next_look = 0.0
         self.ranks: dict[int, int] = {}
+        self.tuning: dict[int, dict[str, str]] = {}
+        """What of their environments may change how fast they are, by process id."""
 
     def look(self) -> None:
         """Look at our processes, unless the last look was less than `LOOK_S` seconds ago."""
@@ -142,6 +145,7 @@ class RankWatch:
                 self._foreign.add(pid)
                 continue
             # Read anew each time: a launcher's child bears its parent's environment until it becomes another program.
+            self.tuning[pid] = tuning(told)
             rank = next((told[name] for name in RANK_VARIABLES if told.get(name, "").isdecimal()), None)
             if rank is not None:
                 self.ranks[pid] = int(rank)

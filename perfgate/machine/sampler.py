@@ -134,7 +134,14 @@ class Sampler:
         for uuid, reason in self._unsampled.items():
             remark = f"could not be sampled ({reason}): throttling and neighbours would go unseen"
             found[uuid] = GpuCondition(uuid=uuid, samples=0, remarks=(remark,))
-        return Conditions(gpus=tuple(found[gpu.uuid] for gpu in self._gpus))
+        # Among unlike models only CUDA knows their order.
+        alike = len({gpu.name for gpu in self._gpus}) == 1
+        return Conditions(
+            gpus=tuple(
+                found[gpu.uuid].model_copy(update={"ordinal": number if alike else None})
+                for number, gpu in enumerate(self._gpus)
+            )
+        )
 
     def _sample_until_stopped(self, nvml: Nvml) -> None:
         due = time.monotonic()

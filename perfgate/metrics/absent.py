@@ -96,8 +96,7 @@ def ran_outside(process: Process) -> dict[Table, tuple[int, int]]:
 
 def _since(process: Process) -> Flags:
     """The segments from the first step on."""
-    edges = process.segments.edges
-    return np.asarray(np.concatenate((edges[:1] - 1, edges)) >= process.steps.starts[0], np.bool_)
+    return np.asarray(np.arange(len(process.segments.step)) >= np.argmax(process.segments.step >= 0), np.bool_)
 
 
 def _outside(count: int, what: str) -> str:

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from perfgate.metrics.intervals import FOREVER, sum_by
-from perfgate.metrics.steps import TORCH_SUFFIX, Names, Steps, kind_of
+from perfgate.metrics.kinds import bare, kinds
+from perfgate.metrics.steps import Steps
+from perfgate.model.names import RangeNames
 from perfgate.model.sample import OUTSIDE_RANGES
 from perfgate.model.timeline import NO_CORRELATION, SHARE_AN_ID, Flags, Ints, Ranges, SmallInts
 from perfgate.model.workload import OWN_RANGES
 
 MANY_NAMES = 40
 """Above this many range names, names seen once are grouped even where steps cannot tell an index from a name."""
+_AT_ONCE = 1 << 16
+"""Ranges, or stretches of time, that are looked at together: bounds what they take in other forms."""
+_LEAST_LEVEL = 16
+"""Of so many ranges that hold others one at least must hold none that do, for all such ranges to be taken off."""
 _SPARSE = 4
 """A table by correlation id may be this many times longer than its rows; beyond that they are searched for."""
 
@@ -27,7 +33,8 @@ class Segments:
     step         |----------0----------|      |------1------|
     ranges         |--A--|  |---B---|           |--A--|
                               |-C-|
-    segment   0  1 2     3  4 5   6 7  8      9 ...
+    stretch   0  1 2     3  4 5   6 7  8      9 ...
+    segment   0  1 2     1  3 4   3 1  5      6           segments come in order of time, step by step
     label     -  s A     s  B C   B s  -      s           s: the step's own range, -: OUTSIDE_RANGES
     step      -  0 0     0  0 0   0 0  -      1
     turn      -  0 0     0  0 0   0 0  0      1
@@ -35,13 +42,15 @@ class Segments:
     """
 
     edges: Ints
-    """Segment i is [edges[i - 1], edges[i]), shape (m,); the first and the last of the m + 1 have no outer end."""
+    """Stretch i of time is [edges[i - 1], edges[i]), shape (m,); the first and last of the m + 1 have no outer end."""
+    segment: SmallInts
+    """Of each stretch, shape (m + 1,). Stretches of one label between two edges of steps are one segment."""
     step: SmallInts
-    """Index of the step, -1 between, before and after steps; shape (m + 1,)."""
+    """Index of the step, -1 between, before and after steps; shape (n,), by segment."""
     turn: SmallInts
     """Index of the step that began last, until the next one or a wait; -1 before the first and behind the last."""
     label: SmallInts
-    """Index into `labels`, shape (m + 1,)."""
+    """Index into `labels`, shape (n,)."""
     labels: tuple[str, ...]
     """Range names, grouped; the first is OUTSIDE_RANGES."""
     instances: Ints
@@ -55,13 +64,28 @@ class Segments:
 
     def at(self, times: Ints) -> SmallInts:
         """The segment that holds each moment. Linear for times in order, O(n log m) otherwise."""
-        if len(times) > 1 and bool((times[1:] >= times[:-1]).all()):
+        if len(times) > len(self.edges) and bool((times[1:] >= times[:-1]).all()):
             counts = np.diff(np.searchsorted(times, self.edges, side="left"), prepend=0, append=len(times))
-            return np.repeat(np.arange(len(self.edges) + 1, dtype=np.int32), counts)
-        return np.searchsorted(self.edges, times, side="right").astype(np.int32)
+            return np.repeat(self.segment, counts)
+        return self.segment[np.searchsorted(self.edges, times, side="right")]
+
+    def passed(self, until: Callable[[Ints], Ints], first: Ints, last: Ints) -> Ints:
+        """Of what has passed `until` a time from `first` to `last`, what passes in each segment."""
+        found = np.zeros(len(self.step), np.int64)
+        before = until(first)
+        # In parts, so that what has passed until each edge takes no room for all of them.
+        for begin in range(0, len(self.segment), _AT_ONCE):
+            segment = self.segment[begin : begin + _AT_ONCE]
+            edges = self.edges[begin : begin + len(segment)]
+            at = until(np.concatenate((edges, last)) if len(edges) < len(segment) else edges)
+            lowest = int(segment.min())
+            its = sum_by(segment - lowest, np.diff(at, prepend=before), int(segment.max()) - lowest + 1)
+            found[lowest : lowest + len(its)] += its
+            before = at[-1:]
+        return found
 
 
-def cut(ranges: Ranges, names: Names, steps: Steps) -> Segments:
+def cut(ranges: Ranges, names: RangeNames, steps: Steps) -> Segments:
     """Cut one process's time at its steps and at the ranges of the steps' threads.
 
     Push/pop ranges nest; of several open ones the latest opened is innermost (ranges of two NVTX domains need not
@@ -74,62 +98,148 @@ def cut(ranges: Ranges, names: Names, steps: Steps) -> Segments:
         eligible &= ~names.bear(own_range)
     threads = np.unique(steps.threads)
     rows_by_thread = [_rows(ranges, names, steps, eligible, int(thread)) for thread in threads]
-    rows = np.concatenate([*rows_by_thread, np.empty(0, np.int64)])
+    rows = np.concatenate([*rows_by_thread, np.empty(0, np.int32)])
     in_step = np.zeros(len(rows), np.int32) if steps.whole else _step_at(steps, ranges.start[rows])
-    own_names = frozenset(np.unique(names.codes[steps.rows]).tolist())
+    own_names = np.unique(names.codes[steps.rows])
     labels, label_of = _group(names, names.codes[rows], in_step, own_names, steps=0 if steps.whole else len(steps))
 
-    changes = []
+    del rows, in_step, eligible
+    size = len(labels)
+    sums = {inside: (np.zeros(size, np.int64), np.zeros(size, np.int64)) for inside in (True, False)}
+    changes: list[tuple[Ints, SmallInts]] = []
     for own in rows_by_thread:
-        own_labels = label_of[names.codes[own]]
-        changes.append(_innermost(ranges.start[own], ranges.end[own], own_labels))
-    edges = np.concatenate([*(times for times, _ in changes), steps.starts, steps.ends])
-    edges.sort(kind="stable")
-    edges = edges[np.append(True, edges[1:] != edges[:-1])]
-    begins = np.concatenate((edges[:1] - 1, edges))
-    step = np.zeros(len(begins), np.int32) if steps.whole else _step_at(steps, begins)
-    turn = step if steps.whole else _turn_at(steps, begins)
+        times, innermost, met = np.empty(2 * len(own), np.int64), np.empty(2 * len(own), np.int32), 0
+        for part in _parts(ranges, own):
+            label = label_of[names.codes[part.rows]]
+            at, inner = _innermost(ranges.start[part.rows], ranges.end[part.rows], label)
+            kept = (at >= part.begin) & (at < part.until)
+            changed = slice(met, met := met + int(kept.sum()))
+            times[changed], innermost[changed] = at[kept], inner[kept]
+            for inside, chosen in zip((True, False), _in_and_between(ranges, steps, part.rows), strict=True):
+                count, lasted = sums[inside]
+                count += np.bincount(label[chosen & part.new], minlength=size)
+                until = min(part.until, FOREVER if inside else int(steps.ends[-1]))
+                begun = np.maximum(ranges.start[part.rows[chosen]], part.begin)
+                ended = np.minimum(ranges.end[part.rows[chosen]], until)
+                lasted += _time_open(label[chosen], begun, np.maximum(begun, ended), size)
+        changes.append((times[:met], innermost[:met]))
+    edges = _edges([*(times for times, _ in changes), steps.starts, steps.ends])
+    segment, step, turn, of_segment = _segmented(steps, threads, edges, changes, size)
+    return Segments(
+        edges=edges,
+        segment=segment,
+        step=step,
+        turn=turn,
+        label=of_segment,
+        labels=labels,
+        instances=sums[True][0],
+        cpu_ns=sums[True][1],
+        instances_between=sums[False][0],
+        cpu_ns_between=sums[False][1],
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Some ranges of a thread that follow one another, and those begun before them that had not ended."""
+
+    rows: SmallInts
+    new: Flags
+    begin: int
+    until: int
+    """From where to where what they do is looked at: all parts together are all time."""
+
+
+def _parts(ranges: Ranges, rows: SmallInts) -> Iterator[_Part]:
+    """Ranges of a thread, in order of their begin, in parts that take little room in other forms."""
+    begin, opened = -FOREVER, rows[:0]
+    for first in range(0, len(rows), _AT_ONCE):
+        last = first + _AT_ONCE
+        until = int(ranges.start[rows[last]]) if last < len(rows) else FOREVER
+        together = np.concatenate((opened, rows[first:last]))
+        yield _Part(together, np.arange(len(together)) >= len(opened), begin, until)
+        begin, opened = until, together[ranges.end[together] >= until]
+
+
+def _in_and_between(ranges: Ranges, steps: Steps, rows: SmallInts) -> tuple[Flags, Flags]:
+    """Which ranges begin in a step, and which between the first and the last of them."""
+    begun = ranges.start[rows]
+    inside = np.ones(len(rows), np.bool_) if steps.whole else _step_at(steps, begun) >= 0
+    # How long one was open that was never closed is not known.
+    between = ~inside & (begun >= steps.starts[0]) & (begun < steps.ends[-1]) & ranges.closed[rows]
+    return inside, between
+
+
+def _edges(times: Sequence[Ints]) -> Ints:
+    """All of several sets of times in order, each once; most are in the largest set, which is in order itself."""
+    most = max(times, key=len)
+    others = np.unique(np.concatenate([*(one for one in times if one is not most), np.empty(0, np.int64)]))
+    others = others[~_among(others, most)] if len(most) else others
+    if not len(others):
+        return most
+    return np.insert(most, np.searchsorted(most, others), others)
+
+
+def _segmented(
+    steps: Steps, threads: Ints, edges: Ints, changes: Sequence[tuple[Ints, SmallInts]], labels: int
+) -> tuple[SmallInts, SmallInts, SmallInts, SmallInts]:
+    """The segment of each stretch, and the step, turn and label of each segment."""
+    segment = np.empty(len(edges) + 1, np.int32)
+    found: list[tuple[SmallInts, SmallInts, SmallInts]] = []
+    last = (-2, -2)
+    opened: dict[int, int] = {}
+    met = 0
+    # In parts, so that what is known of each stretch takes no room for all of them.
+    for first in range(0, len(segment), _AT_ONCE):
+        some = slice(first, min(first + _AT_ONCE, len(segment)))
+        begins = edges[max(first - 1, 0) : some.stop - 1]
+        begins = begins if first else np.concatenate((edges[:1] - 1, begins))
+        step = np.zeros(len(begins), np.int32) if steps.whole else _step_at(steps, begins)
+        turn = step if steps.whole else _turn_at(steps, begins)
+        label = _label_at(steps, threads, begins, changes)
+        new = np.append((int(step[0]), int(turn[0])) != last, (step[1:] != step[:-1]) | (turn[1:] != turn[:-1]))
+        # Of one phase, what has one label is one segment, also if the phase began in the part before.
+        key = np.cumsum(new) * labels + label
+        each, row, code = np.unique(key, return_index=True, return_inverse=True)
+        earlier = np.array([opened.get(one, -1) for one in each[: np.searchsorted(each, labels)].tolist()], np.int32)
+        number = np.full(len(each), -1, np.int32)
+        number[: len(earlier)] = earlier
+        fresh = number < 0
+        number[fresh] = np.arange(met, met + int(fresh.sum()), dtype=np.int32)
+        met += int(fresh.sum())
+        segment[some] = number[code]
+        found.append((step[row[fresh]], turn[row[fresh]], label[row[fresh]]))
+        current = int(key[-1]) // labels
+        if current:
+            opened = {}
+        its = each // labels == current
+        opened |= dict(zip((each[its] % labels).tolist(), number[its].tolist(), strict=True))
+        last = int(step[-1]), int(turn[-1])
+    step, turn, label = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    return segment, step, turn, label
+
+
+def _label_at(steps: Steps, threads: Ints, begins: Ints, changes: Sequence[tuple[Ints, SmallInts]]) -> SmallInts:
+    """The label of the innermost range at each time, on the thread of the step."""
     # Between steps the thread is that of the last step begun; before the first, the first's.
     last_begun = np.maximum(np.searchsorted(steps.starts, begins, side="right") - 1, 0)
     thread_of = np.searchsorted(threads, steps.threads)[last_begun]
     label = np.zeros(len(begins), np.int32)
     for index, (times, innermost) in enumerate(changes):
         here = thread_of == index
-        label[here] = np.concatenate(([0], innermost))[np.searchsorted(times, begins[here], side="right")]
-
-    begun, ended = ranges.start[rows], ranges.end[rows]
-    inside = in_step >= 0
-    # How long one was open that was never closed is not known.
-    between = ~inside & (begun >= steps.starts[0]) & (begun < steps.ends[-1]) & ranges.closed[rows]
-    own_label = label_of[names.codes[rows]]
-    size = len(labels)
-    return Segments(
-        edges=edges,
-        step=step,
-        turn=turn,
-        label=label,
-        labels=labels,
-        instances=np.bincount(own_label[inside], minlength=size),
-        cpu_ns=_time_open(own_label[inside], ranges.thread[rows[inside]], begun[inside], ended[inside], size),
-        instances_between=np.bincount(own_label[between], minlength=size),
-        cpu_ns_between=_time_open(
-            own_label[between],
-            ranges.thread[rows[between]],
-            begun[between],
-            np.minimum(ended, steps.ends[-1])[between],
-            size,
-        ),
-    )
+        at = np.searchsorted(times, begins[here], side="right") - 1
+        label[here] = np.where(at >= 0, innermost.take(at, mode="clip"), 0) if len(innermost) else 0
+    return label
 
 
-def _time_open(labels: SmallInts, threads: Ints, begun: Ints, ended: Ints, size: int) -> Ints:
-    """How long a range of each label 0..size-1 was open: on one thread once, also where one lies in another.
+def _time_open(labels: SmallInts, begun: Ints, ended: Ints, size: int) -> Ints:
+    """How long a range of each label 0..size-1 was open: once, also where one lies in another.
 
-    The ranges of each thread come in the order in which they begin.
+    The ranges are of one thread and come in the order in which they begin.
     """
-    order = np.lexsort((threads, labels))
-    labels, threads, begun, ended = labels[order], threads[order], begun[order], ended[order]
-    new = np.append(True, (labels[1:] != labels[:-1]) | (threads[1:] != threads[:-1]))[: len(labels)]
+    order = np.argsort(labels, kind="stable")
+    labels, begun, ended = labels[order], begun[order], ended[order]
+    new = np.append(True, labels[1:] != labels[:-1])[: len(labels)]
     took = ended - begun
     overlapping = np.flatnonzero(~new[1:] & (begun[1:] < ended[:-1])) + 1
     firsts = np.flatnonzero(new)
@@ -221,48 +331,90 @@ def _turn_at(steps: Steps, times: Ints) -> SmallInts:
     return np.where(within, index, -1).astype(np.int32)
 
 
-def _rows(ranges: Ranges, names: Names, steps: Steps, eligible: Flags, thread: int) -> Ints:
-    rows = np.flatnonzero(eligible & (ranges.thread == thread))
+def _rows(ranges: Ranges, names: RangeNames, steps: Steps, eligible: Flags, thread: int) -> SmallInts:
+    rows = np.flatnonzero(eligible & (ranges.thread == thread)).astype(np.int32)
     is_step = np.isin(rows, steps.rows)
     push_pop = ranges.push_pop[rows]
     if (push_pop & ~is_step).any():
         rows, is_step = rows[push_pop | is_step], is_step[push_pop | is_step]
+    starts = ranges.start[rows]
+    if (starts[1:] > starts[:-1]).all():
+        return rows
     # Outer before inner; of two with the same span the step is outer, then names decide, so that row order never does.
-    return rows[np.lexsort((names.codes[rows], ~is_step, -ranges.end[rows], ranges.start[rows]))]
+    return rows[np.lexsort((names.codes[rows], ~is_step, -ranges.end[rows], starts))]
 
 
 def _innermost(starts: Ints, ends: Ints, labels: SmallInts) -> tuple[Ints, SmallInts]:
-    """Times at which the innermost open range changes, in order, and its label from then on (0: none)."""
-    times: list[int] = []
-    inner: list[int] = []
+    """Times at which the innermost open range changes, in order, and its label from then on (0: none).
+
+    The ranges come outer before inner. Where one ends that is innermost, the next is the last begun before it that
+    ends later.
+    """
+    if not (ends > starts).all():
+        some = ends > starts
+        starts, ends, labels = starts[some], ends[some], labels[some]
+    around, seen = _around(starts, ends)
+    ended = np.flatnonzero(seen).astype(np.int32)
+    ended = ended[np.argsort(ends[ended], kind="stable")]
+    # Of several that begin at once the last is innermost; where one begins, that another ends does not show.
+    begun = np.flatnonzero(np.append(starts[1:] != starts[:-1], True)[: len(starts)]).astype(np.int32)
+    ended = ended[~_among(ends[ended], starts[begun])]
+    first, second = starts[begun], ends[ended]
+    # Both are in order: where each of the first has its place among the second.
+    is_begin = np.zeros(len(first) + len(second), np.bool_)
+    is_begin[np.searchsorted(second, first) + np.arange(len(first))] = True
+    times, inner = np.empty(len(is_begin), np.int64), np.empty(len(is_begin), np.int32)
+    times[is_begin], times[~is_begin] = first, second
+    inner[is_begin] = labels[begun]
+    # What is around nothing has the last place, which is that of no label.
+    inner[~is_begin] = np.append(labels, np.int32(0))[around[ended]]
+    return times, inner
+
+
+def _among(values: Ints, those: Ints) -> Flags:
+    """Which of some values are among others, which are in order."""
+    return np.equal(those.take(np.searchsorted(those, values), mode="clip"), values)
+
+
+def _around(starts: Ints, ends: Ints) -> tuple[SmallInts, Flags]:
+    """Of each range the last one before it that ends later (-1: none), and whether none begun later is open at its end.
+
+    Ranges that hold no other are taken off level by level; what then has no such ranges is gone through one by one.
+    """
+    around, seen = np.full(len(starts), -1, np.int32), np.ones(len(starts), np.bool_)
+    rest = np.arange(len(starts), dtype=np.int32)
+    levels: list[SmallInts] = []
+    while len(rest):
+        is_inner = np.append(ends[rest[:-1]] <= starts[rest[1:]], True)
+        if _LEAST_LEVEL * np.count_nonzero(is_inner) < len(rest):
+            break
+        levels.append(rest[is_inner])
+        rest = rest[~is_inner]
     stack: list[tuple[int, int]] = []
-
-    def change(time: int, label: int) -> None:
-        if times and times[-1] == time:
-            inner[-1] = label
-        else:
-            times.append(time)
-            inner.append(label)
-
-    def close(until: int) -> None:
-        while stack and stack[-1][0] <= until:
-            end, _ = stack.pop()
-            while stack and stack[-1][0] <= end:
-                stack.pop()
-            change(end, stack[-1][1] if stack else 0)
-
-    for start, end, label in zip(starts.tolist(), ends.tolist(), labels.tolist(), strict=True):
-        if end <= start:
-            continue
-        close(start)
-        change(start, label)
-        stack.append((end, label))
-    close(2**62)
-    return np.array(times, np.int64), np.array(inner, np.int32)
+    for row, start, end in zip(rest.tolist(), starts[rest].tolist(), ends[rest].tolist(), strict=True):
+        while stack and stack[-1][0] <= end:
+            ended, inner = stack.pop()
+            if start < ended:
+                seen[inner] = False
+        if stack:
+            around[row] = stack[-1][1]
+        stack.append((end, row))
+    for level in reversed(levels):
+        place = np.searchsorted(rest, level) - 1
+        outer = np.where(place >= 0, rest[place], -1).astype(np.int32) if len(rest) else np.full_like(level, -1)
+        left = np.flatnonzero(outer >= 0)
+        while len(left := left[ends[outer[left]] <= ends[level[left]]]):
+            passed = outer[left]
+            seen[passed[ends[passed] > starts[level[left]]]] = False
+            outer[left] = around[passed]
+            left = left[outer[left] >= 0]
+        around[level] = outer
+        rest = np.sort(np.concatenate((rest, level)), kind="stable")
+    return around, seen
 
 
 def _group(
-    names: Names, codes: SmallInts, in_step: SmallInts, of_steps: frozenset[int], *, steps: int
+    names: RangeNames, codes: SmallInts, in_step: SmallInts, of_steps: SmallInts, *, steps: int
 ) -> tuple[tuple[str, ...], SmallInts]:
     """Labels, and the label of every name code: unique names become one row.
 
@@ -271,24 +423,33 @@ def _group(
     differ in numbers only always become one: those of the next epoch may be the same again. Where fewer than two steps
     can tell these apart, names seen once are grouped only if there are more than MANY_NAMES.
     """
-    used = np.flatnonzero(np.bincount(codes)).tolist()
-    bare = {code: TORCH_SUFFIX.sub("", names.texts[code]) for code in used}
-    places = in_step.tolist() if steps > 1 else range(len(codes))
-    seen: dict[str, set[int]] = defaultdict(set)
-    for code, place in zip(codes.tolist(), places, strict=True):
-        if place >= 0:
-            seen[bare[code]].add(place)
-    numbered = {bare[code] for code in used if code in of_steps}
-    alike: dict[str, set[str]] = defaultdict(set)
-    if steps > 1 or len(set(bare.values())) > MANY_NAMES:
-        for text in bare.values():
-            if len(seen[text]) <= 1 or text in numbered:
-                alike[kind_of(text)].add(text)
-    grouped = {text: shared for shared, texts in alike.items() if len(texts) > 1 for text in texts}
-    told = {text: grouped.get(text, text) for text in bare.values()}
-    labels = (OUTSIDE_RANGES, *sorted(set(told.values()) - {OUTSIDE_RANGES}))
+    used = np.flatnonzero(np.bincount(codes, minlength=len(names.texts)))
+    own = names.texts if len(used) == len(names.texts) else names.texts.taken(used)
+    cut_off = bare(own)
+    place = np.full(len(names.texts), -1, np.int32)
+    place[used] = cut_off.codes
+    count = len(cut_off.texts)
+    first, last = np.full(count, np.iinfo(np.int32).max, np.int32), np.full(count, -1, np.int32)
+    places = in_step if steps > 1 else np.arange(len(codes), dtype=np.int32)
+    rows = np.flatnonzero(places >= 0)
+    np.minimum.at(first, place[codes[rows]], places[rows])
+    np.maximum.at(last, place[codes[rows]], places[rows])
+    numbered = np.zeros(count, np.bool_)
+    numbered[place[of_steps[place[of_steps] >= 0]]] = True
+    grouped = np.zeros(count, np.bool_)
+    found = kinds(cut_off.texts) if steps > 1 or count > MANY_NAMES else RangeNames.of(())
+    if len(found):
+        alike = (first >= last) | numbered
+        grouped = alike & (np.bincount(found.codes[alike], minlength=len(found.texts)) > 1)[found.codes]
+    told = {code: cut_off.texts[code] for code in np.flatnonzero(~grouped).tolist()}
+    shared = {code: found.texts[code] for code in np.unique(found.codes[grouped]).tolist()} if grouped.any() else {}
+    labels = (OUTSIDE_RANGES, *sorted({*told.values(), *shared.values()} - {OUTSIDE_RANGES}))
     index_of = {label: index for index, label in enumerate(labels)}
+    of_bare, of_kind = np.zeros(count, np.int32), np.zeros(len(found.texts), np.int32)
+    of_bare[list(told)] = [index_of[text] for text in told.values()]
+    of_kind[list(shared)] = [index_of[text] for text in shared.values()]
+    if shared:
+        of_bare[grouped] = of_kind[found.codes[grouped]]
     label_of = np.zeros(len(names.texts), np.int32)
-    for code in used:
-        label_of[code] = index_of[told[bare[code]]]
+    label_of[used] = of_bare[cut_off.codes]
     return labels, label_of

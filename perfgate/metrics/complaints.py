@@ -125,8 +125,8 @@ def _done_elsewhere(process: Process, devices: Devices) -> Iterator[str]:
         if busy > MOST_ELSEWHERE:
             yield (
                 f"{inflected(len(pids), 'process', 'processes')} {listed(map(str, pids))} of the same workload, in "
-                f"which no step is marked, kept GPU {device} busy for {busy:.1%} of the steps: it is in no metric; "
-                "mark the steps there too, or let the process with the steps do that work"
+                f"which no step is marked, kept {process.gpu_title(device)} busy for {busy:.1%} of the steps: it is in "
+                "no metric; mark the steps there too, or let the process with the steps do that work"
             )
 
 

@@ -13,8 +13,8 @@ from perfgate.model.timeline import Ints
 
 def gaps_by_segment(segments: Segments, idle: Idle, windows: Windows, queued: Queued) -> Ints:
     """A device's idle ns in the windows: under the launch of what was queued already, else where the CPU was."""
-    edges = np.concatenate((windows.starts[:1], segments.edges, windows.ends[-1:]))
-    by_time = np.diff(windows.until(edges, idle.only(~queued.flags)))
+    own = idle.only(~queued.flags)
+    by_time = segments.passed(lambda times: windows.until(times, own), windows.starts[:1], windows.ends[-1:])
     begins, ends = idle.starts[queued.flags], (idle.starts + np.diff(idle.before))[queued.flags]
     lasted = windows.within(begins, ends)
     return np.asarray(by_time + sum_by(queued.segment, lasted, len(segments.step)), np.int64)
@@ -22,5 +22,4 @@ def gaps_by_segment(segments: Segments, idle: Idle, windows: Windows, queued: Qu
 
 def time_by_segment(segments: Segments, windows: Windows) -> Ints:
     """The ns of each segment that lie in the windows: what the innermost ranges of steps without a GPU took."""
-    bounds = np.concatenate((windows.starts[:1], segments.edges, windows.ends[-1:]))
-    return windows.within(bounds[:-1], bounds[1:])
+    return segments.passed(windows.passed, windows.starts[:1], windows.ends[-1:])

@@ -17,7 +17,7 @@ from perfgate.metrics.process import Process
 from perfgate.metrics.queued import Queued
 from perfgate.metrics.remarks import done_beside, remarks
 from perfgate.metrics.rows import copy_samples, kernel_samples, range_samples, sync_samples
-from perfgate.metrics.steps import Names, Steps, find_steps, whole_windows
+from perfgate.metrics.steps import Steps, find_steps, whole_windows
 from perfgate.metrics.tally import MEMSET_WORDS, Table, Work
 from perfgate.metrics.values import bout_samples, device_values, exposed_by_segment, process_values
 from perfgate.model.metric import EXPOSED, METRICS, Metric
@@ -54,7 +54,7 @@ def measure(
         StepsNotFound: no process has a step left after warm-up.
         ConfigInvalid: `step` is no regular expression though `is_pattern` is set.
     """
-    names = Names.from_ranges(timeline.ranges)
+    names = timeline.ranges.name
     if step is None:
         found = whole_windows(timeline, names)
     else:
@@ -72,10 +72,31 @@ def by_gpu(processes: Sequence[ProcessSample]) -> tuple[ProcessSample, ...]:
 
     Of ranks whose numbers are not known the GPU says which is which from run to run; process ids do not.
     """
+    processes = _with_plain_titles(processes)
     used = {process.devices[0].device for process in processes if len(process.devices) == 1}
     if len(used) < len(processes):
         return tuple(processes)
     return tuple(sorted(processes, key=lambda process: process.devices[0].device))
+
+
+def _with_plain_titles(processes: Sequence[ProcessSample]) -> Sequence[ProcessSample]:
+    """Without the numbers that mean different GPUs in different processes."""
+    meant: dict[int | None, set[int]] = {}
+    for device in (one for process in processes for one in process.devices):
+        meant.setdefault(device.ordinal, set()).add(device.device)
+    if all(len(its) == 1 for its in meant.values()):
+        return processes
+    return [
+        process.model_copy(
+            update={
+                "devices": tuple(
+                    device.model_copy(update={"ordinal": None}) if len(meant[device.ordinal]) > 1 else device
+                    for device in process.devices
+                )
+            }
+        )
+        for process in processes
+    ]
 
 
 def memory_share_h2d(timeline: Timeline) -> float | None:
@@ -98,7 +119,7 @@ def _measured(
     told = process_values(process, per_device)
     values = {metric: told[metric] for metric in METRICS if metric in told and metric not in absent}
     idle = {device: devices.idle(device) for device in process.in_use} if Metric.GAP_MS in values else {}
-    gpus = {gpu.device: gpu.name for gpu in process.timeline.gpus}
+    gpus = {gpu.device: gpu for gpu in process.timeline.gpus}
     placed = why_unplaced(process) is None
     count = len(steps)
     return ProcessSample(
@@ -116,7 +137,10 @@ def _measured(
         devices=tuple(
             DeviceSample(
                 device=device,
-                name=gpus.get(device),
+                ordinal=process.timeline.ordinals.get((steps.process, device)),
+                uuid=gpus[device].uuid if device in gpus else None,
+                bus=gpus[device].bus if device in gpus else None,
+                name=gpus[device].name if device in gpus else None,
                 values={metric: of_device[metric] for metric in METRICS if metric in of_device and metric in values},
             )
             for device, of_device in per_device.items()

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from perfgate.metrics.attribution import Launches, Segments, cut
+from perfgate.metrics.attribution import Segments, cut
 from perfgate.metrics.devices import devices_of
 from perfgate.metrics.gaps import gaps_by_segment
 from perfgate.metrics.intervals import FOREVER, Idle, merged, sorted_edges, sum_by
 from perfgate.metrics.queued import Queued
-from perfgate.metrics.steps import Names, Steps, find_steps, whole_windows
-from perfgate.metrics.tally import tally
+from perfgate.metrics.steps import Steps, find_steps, whole_windows
+from perfgate.metrics.tally import Links, tally
 from perfgate.metrics.windows import Windows, completions, end_periods, why_no_period
 from perfgate.model.findings import Finding, Findings, PlacedFinding, Placing, ProcessFindings, RuleName
 from perfgate.model.timeline import Copies, Flags, Ints, Kernels, SmallInts, Spans, Timeline
@@ -61,7 +61,7 @@ def place(
         StepsNotFound: no process has a step left after warm-up.
         ConfigInvalid: `step` is no regular expression though `is_pattern` is set.
     """
-    names = Names.from_ranges(timeline.ranges)
+    names = timeline.ranges.name
     if step is None:
         found = whole_windows(timeline, names)
     else:
@@ -152,13 +152,13 @@ class _Process:
         if foreign:
             told = f"{foreign} of {len(self.findings[rule])} findings are of another process's call"
             self.remarks.append(f"{rule}: {told}, with the correlation id of an operation here, and are not counted")
-        launches = self._launches().of(ops.correlation[[row for _, row in real]])
+        launches = self._launches().launching(ops.correlation[[row for _, row in real]])
         return self._rows(rule, [one for one, _ in real], launches)
 
-    def _launches(self) -> Launches:
+    def _launches(self) -> Links:
         calls = self.timeline.calls
         rows = np.flatnonzero(calls.process == self.steps.process)
-        return Launches.from_calls(calls.correlation[rows], self.segments.at(calls.start[rows]))
+        return Links.of(calls.correlation[rows], calls.start[rows], self.segments)
 
     def _names_by_correlation(self, correlation: Ints) -> defaultdict[int, set[str | None]]:
         """What the process's own calls with these ids are called."""

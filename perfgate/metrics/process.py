@@ -9,9 +9,10 @@ import numpy as np
 
 from perfgate.metrics.attribution import Segments, cut
 from perfgate.metrics.intervals import sum_by
-from perfgate.metrics.steps import Names, Steps
+from perfgate.metrics.steps import Steps
 from perfgate.metrics.tally import Tally, tally
 from perfgate.metrics.windows import Windows, completions, end_periods, typical_periods
+from perfgate.model.names import RangeNames
 from perfgate.model.timeline import Flags, Ints, Timeline
 
 STRAY: Final = 0.05
@@ -36,7 +37,7 @@ class Process:
     """The devices whose idle time counts, in order."""
 
     @classmethod
-    def of(cls, timeline: Timeline, names: Names, steps: Steps) -> Process:
+    def of(cls, timeline: Timeline, names: RangeNames, steps: Steps) -> Process:
         """Attribute what the process did to its steps, and add it up."""
         segments = cut(timeline.ranges, names, steps)
         totals = tally(timeline, steps.process, segments)
@@ -55,6 +56,10 @@ class Process:
     @property
     def pid(self) -> int:
         return self.timeline.processes[self.steps.process]
+
+    def gpu_title(self, device: int) -> str:
+        """What a GPU is called, by CUDA's number in this process."""
+        return self.timeline.gpu_title(self.steps.process, device)
 
     @property
     def gpus(self) -> int:

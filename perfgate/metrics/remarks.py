@@ -9,8 +9,9 @@ import numpy as np
 
 from perfgate.metrics.absent import untimed
 from perfgate.metrics.devices import Devices
+from perfgate.metrics.kinds import bare, kind_of
 from perfgate.metrics.process import Process
-from perfgate.metrics.steps import TORCH_SUFFIX, kind_of, listed_names
+from perfgate.metrics.steps import listed_names
 from perfgate.metrics.tally import GRAPH_WORDS
 from perfgate.model.metric import Metric
 from perfgate.model.words import inflected, listed
@@ -52,10 +53,8 @@ def remarks(process: Process, values: Mapping[Metric, float]) -> Iterator[str]:
             f"({apart / len(steps):.4g} per step)"
         )
     if passing := [device for device in totals.devices if device not in process.in_use]:
-        yield (
-            f"{'GPU' if len(passing) == 1 else 'GPUs'} {', '.join(map(str, sorted(passing)))} ran something in next "
-            "to none of the steps: no idle time is counted there"
-        )
+        titles = (process.gpu_title(device) for device in sorted(passing))
+        yield f"{listed(titles)} ran something in next to none of the steps: no idle time is counted there"
 
 
 def done_beside(process: Process, devices: Devices) -> Iterator[str]:
@@ -70,7 +69,7 @@ def done_beside(process: Process, devices: Devices) -> Iterator[str]:
         if busy > LEAST_BESIDE:
             yield (
                 f"{inflected(len(pids), 'process', 'processes')} {listed(map(str, pids))}, in which no step is "
-                f"marked, kept GPU {device} busy meanwhile: that is in no metric"
+                f"marked, kept {process.gpu_title(device)} busy meanwhile: that is in no metric"
             )
 
 
@@ -81,8 +80,8 @@ def _start_end_untold(process: Process) -> set[str]:
     here &= (ranges.start >= steps.starts[0]) & (ranges.start < steps.ends[-1])
     here[steps.rows] = False
     told = set(process.segments.labels)
-    bare = {TORCH_SUFFIX.sub("", name) for name in ranges.name[here].tolist()}
-    return {name for name in bare if name not in told and kind_of(name) not in told}
+    names = ranges.name.texts.taken(np.unique(ranges.name.codes[here]))
+    return {name for name in bare(names).texts if name not in told and kind_of(name) not in told}
 
 
 def _beside_the_range(process: Process, step_ms: float | None) -> Iterator[str]:

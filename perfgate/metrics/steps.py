@@ -5,14 +5,15 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from perfgate.metrics.intervals import merged, sorted_edges
+from perfgate.metrics.intervals import merged, sorted_edges, sum_by
+from perfgate.metrics.kinds import NUMBER, kinds, pieces, template
 from perfgate.model.errors import ConfigInvalid, StepsNotFound
+from perfgate.model.names import RangeNames, Texts
 from perfgate.model.timeline import Flags, Ints, Ranges, SmallInts, Timeline
 from perfgate.model.workload import OWN_RANGES, START_RANGE, STEP_RANGE, WAIT_RANGE, WARMUP_RANGE
 
@@ -40,33 +41,7 @@ MOST_LEFT_OUT = 0.05
 """Share of the steps' time that may lie between perfgate's own where other ranges begin: else it is microseconds."""
 MOST_STEP_NAMES = 40
 """Names of steps that are told apart; more of them are no names but values."""
-NUMBER = re.compile(r"0x[0-9a-fA-F]+|\d+")
-"""What makes range names unique: indices and addresses."""
-TORCH_SUFFIX = re.compile(r", (?:seq|op_id|sizes|input_op_ids) = .*\Z", re.DOTALL)
-"""What `torch.autograd.profiler.emit_nvtx` appends to the name of an operation."""
 _COLON = re.compile(r"(?<!:):(?!:)")
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Names:
-    """The range names of a capture, each once and in order of text, with the index of each range's own."""
-
-    texts: tuple[str, ...]
-    codes: SmallInts
-
-    @classmethod
-    def from_ranges(cls, ranges: Ranges) -> Names:
-        """Index the names of all ranges; the order of the ranges changes nothing."""
-        all_names: list[str] = ranges.name.tolist()
-        texts = tuple(sorted(set(all_names)))
-        index = {text: code for code, text in enumerate(texts)}
-        return cls(texts=texts, codes=np.fromiter((index[n] for n in all_names), np.int32, count=len(all_names)))
-
-    def bear(self, text: str) -> Flags:
-        """Which ranges bear exactly this name."""
-        if text not in self.texts:
-            return np.zeros(len(self.codes), np.bool_)
-        return np.equal(self.codes, self.texts.index(text))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -106,7 +81,7 @@ class Steps:
 
 
 def find_steps(
-    timeline: Timeline, names: Names, *, step: str, is_pattern: bool, warmup: int = 0, steps: int | None = None
+    timeline: Timeline, names: RangeNames, *, step: str, is_pattern: bool, warmup: int = 0, steps: int | None = None
 ) -> tuple[Steps, ...]:
     """The steps of every process that has any, by process index.
 
@@ -167,8 +142,10 @@ def find_steps(
         matched = len(rows)
         rows = rows[warmup:]
         crossed = ""
-        if len(inner) and ((steps is not None and len(rows) < steps) or not ranges.push_pop[inner].all()):
+        if len(inner) and (is_pattern or (steps is not None and len(rows) < steps) or not ranges.push_pop[inner].all()):
             crossed = f"ranges that match lie inside another one that does, and are not counted ({len(inner)})"
+            if 2 * np.count_nonzero(ranges.end[inner] == ranges.end.max()) > len(inner):
+                crossed += "; most end with the capture: each push needs its pop"
             remarks.append(crossed)
         if matched and not len(rows):
             told = f"process {pid} holds step ranges, all of them warm-up ({matched})"
@@ -223,7 +200,7 @@ def find_steps(
     return tuple(dataclasses.replace(one, remarks=(*one.remarks, *left_out, *foreign)) for one in found)
 
 
-def whole_windows(timeline: Timeline, names: Names) -> tuple[Steps, ...]:
+def whole_windows(timeline: Timeline, names: RangeNames) -> tuple[Steps, ...]:
     """The captured window of each process as one: from its first GPU operation or API call to its last GPU operation.
 
     Without GPU operations to its last API call; a process with neither is measured over its NVTX ranges. The thread is
@@ -271,7 +248,7 @@ def whole_windows(timeline: Timeline, names: Names) -> tuple[Steps, ...]:
     return tuple(found)
 
 
-def matching(texts: Sequence[str], step: str, *, is_pattern: bool) -> Flags:
+def matching(texts: Texts, step: str, *, is_pattern: bool) -> Flags:
     """Which range names are those of steps: `step` itself or, with `is_pattern`, what the regular expression matches.
 
     Raises ConfigInvalid for what is no regular expression.
@@ -279,13 +256,15 @@ def matching(texts: Sequence[str], step: str, *, is_pattern: bool) -> Flags:
     return np.greater_equal(_cuts(texts, step, is_pattern=is_pattern), 0)
 
 
-def _cuts(texts: Sequence[str], step: str, *, is_pattern: bool) -> SmallInts:
+def _cuts(texts: Texts, step: str, *, is_pattern: bool) -> SmallInts:
     """How many parts that end in a colon are cut off each name for it to match; -1 where it does not match.
 
     The first such part may be the name of a domain. So may several: those are cut off only where nothing else matches.
     """
     if not is_pattern:
-        return np.array([0 if text == step else -1 for text in texts], np.int32)
+        named = np.full(len(texts), -1, np.int32)
+        named[[at for at in (texts.place(step),) if at is not None]] = 0
+        return named
     try:
         pattern = re.compile(step)
     except re.error as error:
@@ -295,16 +274,20 @@ def _cuts(texts: Sequence[str], step: str, *, is_pattern: bool) -> SmallInts:
             next_step="Correct the pattern, or escape what is meant literally with a backslash.",
         ) from error
 
-    def cut(text: str, places: Iterable[int]) -> int:
-        if text in OWN_RANGES:
-            return -1
-        told = enumerate([text, *(text[place:] for place in places if place < len(text))])
-        return next((cuts for cuts, rest in told if pattern.fullmatch(rest)), -1)
-
-    found = np.array([cut(text, _after_colons(text)[:1]) for text in texts], np.int32)
-    if (found >= 0).any():
-        return found
-    return np.array([cut(text, _after_colons(text)) for text in texts], np.int32)
+    own = [place for text in OWN_RANGES if (place := texts.place(text)) is not None]
+    found = np.full(len(texts), -1, np.int32)
+    for place, text in enumerate(texts):
+        if pattern.fullmatch(text):
+            found[place] = 0
+        elif 0 < (after := text.find(":") + 1) < len(text) and pattern.fullmatch(text[after:]):
+            found[place] = 1
+    found[own] = -1
+    if not (found >= 0).any():
+        for place, text in enumerate(texts):
+            rests = enumerate((text[at:] for at in _after_colons(text)), 1)
+            found[place] = next((cuts for cuts, rest in rests if rest and pattern.fullmatch(rest)), -1)
+        found[own] = -1
+    return found
 
 
 def _after_colons(text: str) -> list[int]:
@@ -313,7 +296,7 @@ def _after_colons(text: str) -> list[int]:
     return [first, *(one.end() for one in _COLON.finditer(text, first))] if first else []
 
 
-def _least_cut(ranges: Ranges, rows: Ints, cuts: SmallInts, names: Names, step: str, remarks: list[str]) -> Ints:
+def _least_cut(ranges: Ranges, rows: Ints, cuts: SmallInts, names: RangeNames, step: str, remarks: list[str]) -> Ints:
     """Of one process's matches those with the least cut off; what else matches outside of them is remarked."""
     if not len(rows):
         return rows
@@ -325,7 +308,7 @@ def _least_cut(ranges: Ranges, rows: Ints, cuts: SmallInts, names: Names, step: 
     before = np.searchsorted(starts, ranges.start[others], side="right") - 1
     outside = others[(before < 0) | (ranges.start[others] >= ends[np.maximum(before, 0)])]
     if len(outside):
-        told = listed_names(names.texts[code] for code in set(names.codes[outside].tolist()))
+        told = listed_names(names.texts[code] for code in np.unique(names.codes[outside]).tolist())
         remarks.append(
             f"ranges match {_quoted(step)} only after a colon, where others match with less cut off, "
             f"and are not counted ({len(outside)}): {told}"
@@ -333,9 +316,12 @@ def _least_cut(ranges: Ranges, rows: Ints, cuts: SmallInts, names: Names, step: 
     return chosen
 
 
-def _of_several_prefixes(names: Names, rows: Ints, cuts: SmallInts, step: str) -> Iterator[str]:
+def _of_several_prefixes(names: RangeNames, rows: Ints, cuts: SmallInts, step: str) -> Iterator[str]:
     """Say of steps that differ in what was cut off: it may be two domains, or a step and a part of one."""
-    texts = {names.texts[code]: cut for code, cut in zip(names.codes[rows].tolist(), cuts[rows].tolist(), strict=True)}
+    if not (cuts[rows] > 0).any():
+        return
+    some, first = np.unique(names.codes[rows], return_index=True)
+    texts = {names.texts[code]: cut for code, cut in zip(some.tolist(), cuts[rows[first]].tolist(), strict=True)}
     prefixes = {text[: _after_colons(text)[cut - 1]] for text, cut in texts.items() if cut}
     if len(prefixes) > 1:
         told = listed_names(texts)
@@ -349,11 +335,11 @@ def listed_names(texts: Iterable[str]) -> str:
     return ", ".join([*map(_shortened, alike[:SUGGESTIONS]), *more])
 
 
-def _without_warmup(ranges: Ranges, rows: Ints, names: Names) -> Ints:
+def _without_warmup(ranges: Ranges, rows: Ints, names: RangeNames) -> Ints:
     """Leave out what begins in a warm-up turn: a loop may call its own ranges as perfgate calls its steps."""
-    if WARMUP_RANGE not in names.texts or not len(rows):
+    warm = np.flatnonzero(names.bear(WARMUP_RANGE))
+    if not len(warm) or not len(rows):
         return rows
-    warm = np.flatnonzero(names.codes == list(names.texts).index(WARMUP_RANGE))
     warm = warm[(ranges.process[warm] == ranges.process[rows[0]]) & ranges.closed[warm]]
     warm = warm[np.argsort(ranges.start[warm], kind="stable")]
     if not len(warm):
@@ -364,7 +350,7 @@ def _without_warmup(ranges: Ranges, rows: Ints, names: Names) -> Ints:
     return kept
 
 
-def _start(ranges: Ranges, names: Names) -> int | None:
+def _start(ranges: Ranges, names: RangeNames) -> int | None:
     """The last range that says where perfgate's own steps begin."""
     rows = np.flatnonzero(names.bear(START_RANGE) & ranges.closed)
     return int(rows[np.argmax(ranges.end[rows])]) if len(rows) else None
@@ -380,7 +366,7 @@ def _behind(ranges: Ranges, rows: Ints, start: int) -> Ints:
     return behind
 
 
-def _crossed_by_others(ranges: Ranges, names: Names, rows: Ints) -> Iterator[str]:
+def _crossed_by_others(ranges: Ranges, names: RangeNames, rows: Ints) -> Iterator[str]:
     """Say that perfgate's own steps were closed by pops of other ranges, and lack a part of their turns.
 
     Between two of them only perfgate runs on their thread. What begins there shows that a turn was not at its end:
@@ -402,7 +388,7 @@ def _crossed_by_others(ranges: Ranges, names: Names, rows: Ints) -> Iterator[str
     turns = np.unique(before[apart])
     left_out = int((starts[turns + 1] - ends[turns]).sum()) / max(int(ends[-1] - starts[0]), 1)
     if left_out > MOST_LEFT_OUT:
-        told = listed_names(names.texts[code] for code in set(names.codes[found[apart]].tolist()))
+        told = listed_names(names.texts[code] for code in np.unique(names.codes[found[apart]]).tolist())
         yield (
             f"ranges begin where a step has ended and its turn has not ({told}), and {left_out:.0%} of the time is in "
             "no step: on that thread push and pop of one range close another. If tasks take turns there (asyncio), or "
@@ -410,7 +396,7 @@ def _crossed_by_others(ranges: Ranges, names: Names, rows: Ints) -> Iterator[str
         )
 
 
-def _waits(ranges: Ranges, names: Names, process: int) -> Ints:
+def _waits(ranges: Ranges, names: RangeNames, process: int) -> Ints:
     return np.flatnonzero(names.bear(WAIT_RANGE) & (ranges.process == process) & ranges.closed)
 
 
@@ -429,30 +415,29 @@ def _between(ranges: Ranges, steps: Ints, waits: Ints) -> tuple[Ints, Ints]:
     return ranges.start[waits], ranges.end[waits]
 
 
-def _outermost(ranges: Ranges, rows: Ints, names: Names, remarks: list[str]) -> Mapping[int, Sequence[int]]:
+def _outermost(ranges: Ranges, rows: Ints, names: RangeNames, remarks: list[str]) -> Mapping[int, Ints]:
     """Of each thread those that lie in no other, in order; one that begins in another and outlasts it is the next.
 
     Work in flight ends in any order: a start/end range in another of its kind is the next as well.
     """
-    by_thread: dict[int, list[int]] = {}
-    last_to_end: dict[int, int] = {}
-    kinds = {code: kind_of(names.texts[code]) for code in np.unique(names.codes[rows]).tolist()}
+    by_thread: dict[int, Ints] = {}
     partly = 0
-    for row in rows[np.lexsort((names.codes[rows], -ranges.end[rows], ranges.start[rows]))].tolist():
-        thread = int(ranges.thread[row])
-        kept = by_thread.setdefault(thread, [])
-        around = last_to_end.get(thread)
-        if around is None or ranges.end[row] > ranges.end[around]:
-            last_to_end[thread] = row
-        elif (
-            ranges.push_pop[row]
-            or ranges.push_pop[around]
-            or ranges.start[row] == ranges.start[kept[-1]]
-            or kinds[names.codes[row]] != kinds[names.codes[around]]
-        ):
-            continue
-        partly += bool(kept) and bool(ranges.start[row] < ranges.end[kept[-1]])
-        kept.append(row)
+    in_order = rows[np.lexsort((names.codes[rows], -ranges.end[rows], ranges.start[rows]))]
+    for thread in np.unique(ranges.thread[rows]).tolist():
+        own = in_order[ranges.thread[in_order] == thread]
+        start, end, push_pop = ranges.start[own], ranges.end[own], ranges.push_pop[own]
+        longest = np.maximum.accumulate(end)
+        kept = np.append(True, end[1:] > longest[:-1])
+        if not push_pop.all():
+            around = np.maximum.accumulate(np.where(kept, np.arange(len(own)), 0))
+            codes, code = np.unique(names.codes[own], return_inverse=True)
+            kind = kinds(names.texts.taken(codes.astype(np.int64))).codes[code]
+            kept |= ~push_pop & ~push_pop[around] & (kind == kind[around])
+            # Of those that begin at once the first is the step.
+            places = np.flatnonzero(kept)
+            kept[places[1:][start[places[1:]] == start[places[:-1]]]] = False
+        partly += int((start[kept][1:] < end[kept][:-1]).sum())
+        by_thread[thread] = own[kept]
     if partly:
         remarks.append(f"step ranges begin inside the step before them, which is measured until there ({partly})")
     return by_thread
@@ -463,30 +448,20 @@ def _until_next(ranges: Ranges, rows: Ints) -> Ints:
     return np.minimum(ranges.end[rows], np.append(ranges.start[rows][1:], ranges.end[rows][-1:]))
 
 
-def _named(names: Names, rows: Ints) -> dict[str, float]:
-    counts = Counter(kind_of(names.texts[code]) for code in names.codes[rows].tolist())
-    told = sorted(counts.items()) if len(counts) <= MOST_STEP_NAMES else []
+def _named(names: RangeNames, rows: Ints) -> dict[str, float]:
+    some, code = np.unique(names.codes[rows], return_inverse=True)
+    found = kinds(names.texts.taken(some.astype(np.int64)))
+    counts = np.bincount(found.codes[code], minlength=len(found.texts)).tolist()
+    told = zip(found.texts, counts, strict=True) if len(counts) <= MOST_STEP_NAMES else ()
     return {name: round(count / len(rows), 3) for name, count in told}
 
 
-def kind_of(text: str) -> str:
-    """A name without what is said of the single step: numbers, ids, lists of them, what PyTorch appends."""
-    bare = TORCH_SUFFIX.sub("", text)
-    return _LIST.sub("#", template(_AMOUNT.sub("#", _ID.sub("#", bare))))
-
-
-_ID = re.compile(r"\b(?:[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|(?=[0-9a-fA-F]*\d)[0-9a-fA-F]{6,})\b")
-_AMOUNT = re.compile(r"(?<![A-Za-z\d.])(?:0x[0-9a-fA-F]+|[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)")
-_LIST = re.compile(r"#(?:\s*,\s*#)+")
-
-
 def _one_after_another(
-    ranges: Ranges, by_thread: Mapping[int, Sequence[int]], remarks: list[str], complaints: list[str]
+    ranges: Ranges, by_thread: Mapping[int, Ints], remarks: list[str], complaints: list[str]
 ) -> Ints:
     """The steps of all threads where no two overlap, else those of one thread."""
-    of_threads = [np.array(kept, np.int64) for kept in by_thread.values()]
-    together = np.concatenate([*of_threads, np.empty(0, np.int64)])
-    ends = np.concatenate([*(_until_next(ranges, kept) for kept in of_threads), np.empty(0, np.int64)])
+    together = np.concatenate([*by_thread.values(), np.empty(0, np.int64)])
+    ends = np.concatenate([*(_until_next(ranges, kept) for kept in by_thread.values()), np.empty(0, np.int64)])
     order = np.argsort(ranges.start[together], kind="stable")
     together, ends = together[order], ends[order]
     overlap = np.median(ends - ranges.start[together]) * MOST_OVERLAP if len(together) else 0
@@ -498,7 +473,7 @@ def _one_after_another(
         complaints.append(f"{told}, each of a loop of its own: let `step` match the name of one thread's alone")
     else:
         remarks.append(f"{told}: those of thread {thread} are measured")
-    return np.array(kept, np.int64)
+    return kept
 
 
 def _without_cut_last(ranges: Ranges, rows: Ints, remarks: list[str]) -> Ints:
@@ -525,22 +500,14 @@ def _span(start: Ints, end: Ints, chosen: Flags) -> tuple[int, int] | None:
 
 
 def _main_thread(ranges: Ranges, rows: Ints) -> int:
-    total: Counter[int] = Counter()
-    for thread, length in zip(
-        ranges.thread[rows].tolist(), (ranges.end[rows] - ranges.start[rows]).tolist(), strict=True
-    ):
-        total[thread] += length
-    return max(total, key=lambda thread: (total[thread], -thread), default=0)
-
-
-def template(text: str) -> str:
-    """A range name with its indices and addresses replaced: `Batch 12` -> `Batch #`."""
-    return NUMBER.sub("#", text)
+    threads, code = np.unique(ranges.thread[rows], return_inverse=True)
+    total = sum_by(code, ranges.end[rows] - ranges.start[rows], len(threads))
+    return int(threads[np.argmax(total)]) if len(threads) else 0
 
 
 def _not_found(
     timeline: Timeline,
-    names: Names,
+    names: RangeNames,
     step: str,
     *,
     is_pattern: bool,
@@ -592,7 +559,7 @@ def _not_found(
     )
 
 
-def _suggested(timeline: Timeline, names: Names, asked: str, *, is_pattern: bool) -> Mapping[str, int]:
+def _suggested(timeline: Timeline, names: RangeNames, asked: str, *, is_pattern: bool) -> Mapping[str, int]:
     """Names as a user would ask for them, what was misspelt first and then the most frequent.
 
     Names that differ in numbers only are one pattern. Of equally frequent ones the longer comes first: steps hold the
@@ -601,38 +568,48 @@ def _suggested(timeline: Timeline, names: Names, asked: str, *, is_pattern: bool
     perfgate itself draws is none.
     """
     ranges = timeline.ranges
-    threads = len(set(zip(ranges.process.tolist(), ranges.thread.tolist(), strict=True)))
-    counts = np.bincount(names.codes, minlength=len(names.texts)).tolist()
+    threads = len(np.unique((ranges.process.astype(np.int64) << 40) + ranges.thread))
+    counts = np.bincount(names.codes, minlength=len(names.texts))
     lasted = np.bincount(names.codes, weights=ranges.end - ranges.start, minlength=len(names.texts))
-    alike: dict[tuple[str, ...], list[int]] = {}
-    for code, text in enumerate(names.texts):
-        if text in OWN_RANGES:
-            continue
-        alike.setdefault(tuple(NUMBER.split(text)), []).append(code)
+    found = pieces(names.texts)
+    own = [at for text in OWN_RANGES if (at := names.texts.place(text)) is not None]
     told: dict[str, tuple[int, float]] = {}
-    for pieces, codes in alike.items():
-        each = max(counts[code] for code in codes)
-        suggested: list[tuple[str, list[int]]] = []
+    for group in _by_group(found.codes):
+        codes = group[~np.isin(group, own)]
+        if not len(codes):
+            continue
+        each = int(counts[codes].max())
+        suggested: list[tuple[str, Ints]] = []
         if len(codes) > 1 and each < len(codes) * threads:
-            suggested.append((_pattern(pieces, [names.texts[code] for code in codes]), codes))
+            suggested.append((_pattern([names.texts[code] for code in codes.tolist()]), codes))
         if not suggested or each > threads:
-            alone = [names.texts[code] for code in codes]
-            spelled = [_pattern([text], []) if is_pattern else _shortened(text) for text in alone]
-            suggested += [(text, [code]) for text, code in zip(spelled, codes, strict=True)]
+            alone = [(names.texts[code], codes[place : place + 1]) for place, code in enumerate(codes.tolist())]
+            suggested += [
+                (_pattern([text], literal=True) if is_pattern else _shortened(text), code) for text, code in alone
+            ]
         for text, meant in suggested:
             count, length = told.get(_quoted(text), (0, 0.0))
-            told[_quoted(text)] = (count + sum(counts[code] for code in meant), length + float(lasted[meant].sum()))
+            told[_quoted(text)] = count + int(counts[meant].sum()), length + float(lasted[meant].sum())
     near = difflib.get_close_matches(_quoted(asked), told, n=SUGGESTIONS, cutoff=_NEAR)
     frequent = sorted(told, key=lambda name: (*(-number for number in told[name]), name))
     return {name: told[name][0] for name in list(dict.fromkeys([*near, *frequent]))[:SUGGESTIONS]}
 
 
-def _pattern(pieces: Sequence[str], texts: Sequence[str]) -> str:
-    """A regular expression that matches these texts, which have these pieces around their numbers."""
-    if sum(map(len, pieces)) > LONGEST_NAME:
-        return f"{_escaped(pieces[0][:_HEAD])}(?s:.*){_escaped(pieces[-1][-_TAIL:])}"
-    pattern = _escaped(pieces[0])
-    for numbers, piece in zip(zip(*map(NUMBER.findall, texts), strict=True), pieces[1:], strict=True):
+def _by_group(groups: SmallInts) -> Iterable[Ints]:
+    """The places of each group."""
+    order = np.argsort(groups, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(groups[order])) + 1) if len(order) else ()
+
+
+def _pattern(texts: Sequence[str], *, literal: bool = False) -> str:
+    """A regular expression that matches these texts, which differ in numbers only; of one it may match it alone."""
+    around = texts[:1] if literal else NUMBER.split(texts[0])
+    if sum(map(len, around)) > LONGEST_NAME:
+        return f"{_escaped(around[0][:_HEAD])}(?s:.*){_escaped(around[-1][-_TAIL:])}"
+    pattern = _escaped(around[0])
+    if literal:
+        return pattern
+    for numbers, piece in zip(zip(*map(NUMBER.findall, texts), strict=True), around[1:], strict=True):
         hexadecimal = any(number.startswith("0x") for number in numbers)
         pattern += (f"(?:{NUMBER.pattern})" if hexadecimal else r"\d+") + _escaped(piece)
     return pattern

@@ -11,11 +11,12 @@ import numpy as np
 
 from perfgate.metrics.attribution import Launches, cut
 from perfgate.metrics.intervals import Idle
-from perfgate.metrics.steps import Names, Steps, find_steps, matching
+from perfgate.metrics.steps import Steps, find_steps, matching
 from perfgate.metrics.tally import COPY_WORDS, GRAPH_WORDS, MEMSET_WORDS, NCCL_KERNEL, tally
 from perfgate.metrics.windows import completions, end_periods
 from perfgate.model.errors import StepsNotFound
 from perfgate.model.metric import Metric
+from perfgate.model.names import RangeNames
 from perfgate.model.stepview import Bar, Lane, StepView
 from perfgate.model.timeline import MANAGED_COPIES, CopyKind, Flags, Ints, MemoryKind, Ranges, SmallInts, Timeline
 from perfgate.model.window import NO_STREAM, StreamSpans, WindowOps
@@ -86,7 +87,7 @@ def typical_step(
         StepsNotFound: no process, or not the one asked for, has a step left after warm-up.
         ConfigInvalid: `step` is no regular expression though `is_pattern` is set.
     """
-    names = Names.from_ranges(timeline.ranges)
+    names = timeline.ranges.name
     found = find_steps(timeline, names, step=step, is_pattern=is_pattern, warmup=warmup, steps=steps)
     chosen = [one for one in found if pid is None or timeline.processes[one.process] == pid]
     if not chosen:
@@ -101,7 +102,7 @@ def typical_step(
     return max(places, key=lambda told: told[:2])[2]
 
 
-def _typical(timeline: Timeline, names: Names, steps: Steps, wanted: Flags) -> tuple[bool, float, StepPlace]:
+def _typical(timeline: Timeline, names: RangeNames, steps: Steps, wanted: Flags) -> tuple[bool, float, StepPlace]:
     """Of one process: whether any period counts, the median period (else time to completion), ns, and the step."""
     segments = cut(timeline.ranges, names, steps)
     totals = tally(timeline, steps.process, segments)
@@ -117,7 +118,7 @@ def _typical(timeline: Timeline, names: Names, steps: Steps, wanted: Flags) -> t
     place = StepPlace(
         process=steps.process,
         index=index,
-        name=names.texts[int(names.codes[its].min())],
+        name=min(names.told(its)),
         start=int(done[index] - lengths[index]) if has_period else int(steps.starts[index]),
         end=int(done[index]),
         period_ns=int(lengths[index]) if has_period else None,
@@ -295,14 +296,14 @@ class _Work:
     def _is_step(self, rows: Ints) -> Flags:
         """Which of the ranges is the step's: one, or none where it lies before."""
         ranges, place = self._timeline.ranges, self._place
-        same = _spans_of(ranges, place.steps, place.index)[rows] & (ranges.name[rows] == place.name)
+        same = _spans_of(ranges, place.steps, place.index)[rows] & ranges.name.bear(place.name)[rows]
         first: Flags = same & (np.cumsum(same) == 1)
         return first
 
     def _of_thread(self, rows: Ints, first: str, deeper: str, *, step_first: bool = False) -> Iterator[_Line]:
         ranges = self._timeline.ranges
         start, end = self._clipped(ranges.start[rows], ranges.end[rows])
-        names: list[str] = ranges.name[rows].tolist()
+        names = ranges.name.told(rows)
         number_of = {text: number for number, text in enumerate(sorted(set(names)))}
         codes = np.fromiter((number_of[text] for text in names), np.int32, count=len(names))
         turn = self._turns.at(ranges.start[rows])
@@ -380,13 +381,16 @@ class _Work:
             order = np.lexsort((ops.correlation[rows], end, start))
             rows, start, end = rows[order], start[order], end[order]
         stream, process = int(ops.stream[rows[0]]), int(ops.process[rows[0]])
-        title = f"GPU {device}" + (f" stream {stream}" if stream != NO_STREAM else "")
+        title = self._gpu(device) + (f" stream {stream}" if stream != NO_STREAM else "")
         if process != self._place.process:
             title += f" of process {self._timeline.processes[process]}"
         title += _SUFFIXES.get(kind, "")
         for number, chosen in enumerate(_by_level(_spread(start, end))):
             spilt = f" ({number + 1})" if number else ""
             yield _Line(f"{title}{spilt}", kind, start[chosen], end[chosen], rows[chosen], name)
+
+    def _gpu(self, device: int) -> str:
+        return self._timeline.gpu_title(self._place.process, device)
 
     def _idle(self, device: int) -> _Line:
         tables = (self._ops.kernels, self._ops.graphs, self._ops.copies, self._ops.memsets)
@@ -397,7 +401,14 @@ class _Work:
         )
         start, end = self._clipped(idle.starts, idle.starts + np.diff(idle.before))
         some = end > start
-        return _Line(f"GPU {device} idle", "idle", start[some], end[some], np.flatnonzero(some), lambda _: "idle")
+        return _Line(
+            f"{self._gpu(device)} idle",
+            "idle",
+            start[some],
+            end[some],
+            np.flatnonzero(some),
+            lambda _: "idle",
+        )
 
 
 def _copy_words(ops: WindowOps, row: int) -> str:

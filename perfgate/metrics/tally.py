@@ -182,6 +182,10 @@ class Links:
         segment[-1] = -1
         return cls(begins, segment)
 
+    def launching(self, correlation: Ints) -> SmallInts:
+        """The segment in which each operation was launched, -1 where no call has its id."""
+        return self.segment[self.begins.place.of(correlation)]
+
 
 def tally(timeline: Timeline, process: int, segments: Segments) -> Tally:
     """Add up one process. Linear in operations and calls while these are nearly in order of time."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -184,7 +184,7 @@ class _Setup:
 
 def _setup_calls(timeline: Timeline, steps: Steps) -> _Setup:
     """Those begun in each step, or between it and the one before: both are in the period that its completion ends."""
-    found: dict[int, Counter[str]] = {index: Counter() for index in range(len(steps))}
+    found: defaultdict[int, Counter[str]] = defaultdict(Counter)
     calls = timeline.calls
     keys = {key: base for key, name in timeline.names.items() if SETUP_CALLS.fullmatch(base := base_name(name))}
     rows = np.flatnonzero(np.isin(calls.name, list(keys)) & (calls.process == steps.process))
@@ -196,12 +196,12 @@ def _setup_calls(timeline: Timeline, steps: Steps) -> _Setup:
     inside &= (begun >= steps.starts[nearest]) | ~steps.resumes[nearest]
     for step, key in zip(index[inside].tolist(), calls.name[rows][inside].tolist(), strict=True):
         found[step][keys[key]] += 1
-    beside = [sum(n for name, n in one.items() if not _TAKES_MEMORY.match(name)) for one in found.values()]
+    takes_memory = np.isin(calls.name[rows], [key for key, base in keys.items() if _TAKES_MEMORY.match(base)])
     return _Setup(
         calls=found,
         lasted=sum_by(index[inside], (calls.end - calls.start)[rows][inside], len(steps)),
-        made=np.array([one.total() for one in found.values()], np.int64),
-        beside_memory=np.array(beside, np.int64),
+        made=np.bincount(index[inside], minlength=len(steps)),
+        beside_memory=np.bincount(index[inside & ~takes_memory], minlength=len(steps)),
     )
 
 

@@ -64,13 +64,14 @@ class Windows:
 
     def within(self, begins: Ints, ends: Ints) -> Ints:
         """How much of each interval lies in the windows, ns."""
+        return np.asarray(self.passed(ends) - self.passed(begins), np.int64)
+
+    def passed(self, times: Ints) -> Ints:
+        """How much of the windows lies before each time, ns."""
         before = np.concatenate(([0], np.cumsum(self.ends - self.starts)))
-
-        def passed(times: Ints) -> Ints:
-            index = np.maximum(np.searchsorted(self.starts, times, side="right") - 1, 0)
-            return before[index] + np.clip(times, self.starts[index], self.ends[index]) - self.starts[index]
-
-        return np.asarray(passed(ends) - passed(begins), np.int64)
+        index = np.maximum(np.searchsorted(self.starts, times, side="right") - 1, 0)
+        clipped = np.clip(times, self.starts[index], self.ends[index])
+        return np.asarray(before[index] + clipped - self.starts[index], np.int64)
 
     def until(self, times: Ints, idle: Idle) -> Ints:
         """Idle ns within the windows before each time."""

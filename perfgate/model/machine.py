@@ -110,6 +110,8 @@ class GpuCondition(Record):
     """How one GPU felt during one run, sampled through NVML."""
 
     uuid: str
+    ordinal: int | None = None
+    """CUDA's number of it in the workload, as in `cuda:0`, where that is known."""
     samples: int = Field(ge=0)
     sm_clock_mhz: float | None = None
     """Median SM clock over the samples in which the GPU worked."""
@@ -121,6 +123,11 @@ class GpuCondition(Record):
     """What is shown only, such as the power cap that a heavy load always meets."""
     neighbours: tuple[str, ...] = ()
     """Other processes on the GPU, as `name (pid)`."""
+
+    @property
+    def title(self) -> str:
+        """What it is called."""
+        return f"GPU {self.uuid}" if self.ordinal is None else f"GPU {self.ordinal} ({self.uuid})"
 
 
 class Conditions(Record):
@@ -140,7 +147,7 @@ class Conditions(Record):
         told: list[str] = []
         for gpu in self.gpus:
             if gpu.throttled:
-                told.append(f"GPU {gpu.uuid} was throttled ({', '.join(gpu.throttled)})")
+                told.append(f"{gpu.title} was throttled ({', '.join(gpu.throttled)})")
             if gpu.neighbours:
-                told.append(f"GPU {gpu.uuid} was shared with {', '.join(gpu.neighbours)}")
+                told.append(f"{gpu.title} was shared with {', '.join(gpu.neighbours)}")
         return tuple(told)

@@ -12,6 +12,7 @@ from pydantic import Field
 from perfgate.model.machine import Conditions
 from perfgate.model.metric import METRICS, WAITS, Kind, Metric
 from perfgate.model.record import Record
+from perfgate.model.words import gpu_title
 
 OUTSIDE_RANGES = "(no range)"
 """The row of operations launched, and of idle time passed, under no NVTX range of the step's thread."""
@@ -105,8 +106,18 @@ class DeviceSample(Record):
     """What one GPU did per step."""
 
     device: int
+    """nsys's number of it."""
+    ordinal: int | None = None
+    """CUDA's number of it in the process, as in `cuda:0`; None where that would not tell it from another process's."""
+    uuid: str | None = None
+    bus: str | None = None
     name: str | None = None
     values: Mapping[Metric, float] = {}
+
+    @property
+    def title(self) -> str:
+        """What it is called."""
+        return gpu_title(self.device, self.ordinal, self.uuid, self.bus)
 
 
 class BoutSample(Record):

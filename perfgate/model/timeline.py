@@ -13,10 +13,12 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from perfgate.model.names import RangeNames
+from perfgate.model.words import gpu_title
+
 Ints = NDArray[np.int64]
 SmallInts = NDArray[np.int32]
 Bytes8 = NDArray[np.int8]
-Names = NDArray[np.object_]
 Flags = NDArray[np.bool_]
 
 
@@ -138,7 +140,7 @@ class Ranges:
     process: SmallInts
     thread: Ints
     """Of the push or start."""
-    name: Names
+    name: RangeNames
     """`domain:text`, plain `text` in the default domain."""
     push_pop: Flags
     """False for start/end ranges, which may overlap others on their thread."""
@@ -153,6 +155,8 @@ class CapturedGpu:
     """As in the operations' `device`: unique over the capture's processes."""
     name: str | None
     uuid: str | None
+    bus: str | None = None
+    """Where it is on the PCI bus."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -182,6 +186,8 @@ class Timeline:
     ranges: Ranges
     names: Mapping[int, str]
     gpus: tuple[CapturedGpu, ...] = ()
+    ordinals: Mapping[tuple[int, int], int] = field(default_factory=dict)
+    """The number by which CUDA knows a GPU in a process (as in `cuda:0`), by (process, device), where it is known."""
     diagnostics: tuple[Diagnostic, ...] = ()
     missing: Mapping[str, str] = field(default_factory=dict)
     """What the capture lacks (`kernels`, `calls`, `ranges`, ...) and why, as far as it can be told.
@@ -191,6 +197,12 @@ class Timeline:
     """
     ranges_repeated: int = 0
     """How many ranges more nsys's `nvtx_sum` counts: it counts one once for each thread that created its domain."""
+
+    def gpu_title(self, process: int, device: int) -> str:
+        """What a process's GPU is called."""
+        gpu = next((one for one in self.gpus if one.device == device), None)
+        ordinal = self.ordinals.get((process, device))
+        return gpu_title(device, ordinal, gpu.uuid if gpu else None, gpu.bus if gpu else None)
 
     @property
     def operations(self) -> tuple[Kernels | Copies | Spans, ...]:

@@ -13,6 +13,8 @@ from typing import Final
 from perfgate.model.errors import CaptureUnreadable, StoreFailed
 from perfgate.nsys.command import NOT_LITERAL
 
+REPORTS: Final = (".nsys-rep", ".qdrep")
+"""How nsys's own files end: since 2021.4, and before."""
 HEADER_BYTES: Final = 100
 """Of a SQLite file."""
 SQLITE_MAGIC: Final = b"SQLite format 3\0"

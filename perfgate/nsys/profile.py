@@ -23,7 +23,7 @@ from perfgate.nsys import importer
 from perfgate.nsys.command import OUTPUT, export_command, profile_command, report_names, stats_command, target_command
 from perfgate.nsys.environment import for_profile, for_reports
 from perfgate.nsys.export.cleaning import clean_export
-from perfgate.nsys.files import fault_of_rep, fault_of_sqlite, literal, tables_of, workshop
+from perfgate.nsys.files import REPORTS, fault_of_rep, fault_of_sqlite, literal, tables_of, workshop
 from perfgate.nsys.output import PROGRESS, Output, crash, ended, never_started, signal_name
 from perfgate.nsys.reports import read_reports
 from perfgate.nsys.tool import NsysTool
@@ -164,8 +164,9 @@ def export(
         raise fault
     target = folder / f"{rep.stem}.sqlite"
     with workshop(folder) as work, literal(work) as plain:
-        (work / "source.nsys-rep").symlink_to(rep.absolute())
-        command = export_command(tool.path, source=str(plain / "source.nsys-rep"), target=str(plain / "target.sqlite"))
+        source = f"source{rep.suffix if rep.suffix in REPORTS else REPORTS[0]}"
+        (work / source).symlink_to(rep.absolute())
+        command = export_command(tool.path, source=str(plain / source), target=str(plain / "target.sqlite"))
         told, finished = run_quietly(tool, command, work, timeout_s, on_tick)
         if finished.timed_out:
             raise CaptureUnreadable(

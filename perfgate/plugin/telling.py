@@ -119,6 +119,7 @@ class Telling:
             runs=tuple(map(DocumentRun.of, checked.runs)),
             reference_runs=tuple(map(DocumentRun.of, checked.reference_runs)),
             interleaved_runs=tuple(map(DocumentRun.of, checked.interleaved_runs)),
+            environment=checked.environment,
             baseline=self._relative(self.gate.baseline_file(name)),
             files=self._relative(self.gate.folder(name)),
             source=source,

@@ -141,13 +141,13 @@ def _devices(page: Page, devices: Sequence[DeviceSample]) -> None:
             for metric in METRICS
             if any(metric in device.values for device in some)
         ]
-        columns = [Column(title="metric"), *(Column(title=f"GPU {device.device}", right=True) for device in some)]
+        columns = [Column(title="metric"), *(Column(title=device.title, right=True) for device in some)]
         if rows:
             page.blank()
             page.table(columns, rows)
         for device in some:
             if device.name is not None:
-                page.prose(inert(device.name), label=f"GPU {device.device}")
+                page.prose(inert(device.name), label=device.title)
 
 
 def ranges_table(page: Page, ranges: Sequence[RangeSample], unit: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -18,6 +18,7 @@ from perfgate.model.order import RUN_COOKIE, Account, Bouts, Ending
 from perfgate.model.reports import Reports
 from perfgate.model.sample import Form, ProcessSample, Run
 from perfgate.model.secrets import Cleaner
+from perfgate.model.tuning import tuning
 from perfgate.model.workload import CaptureWindow, Workload
 from perfgate.nsys.profile import ProfileOutcome, ProfileSpec, profile
 from perfgate.running.bench import Bench
@@ -45,6 +46,8 @@ class Measured:
     reports: tuple[Reports, ...] = field(default=())
     witnesses: tuple[Witness, ...] = ()
     """What its processes said that they loaded."""
+    environment: Mapping[str, str] | None = None
+    """Variables of its processes that may change how fast they are, at their start; None where they were not seen."""
 
 
 def measure_run(
@@ -102,6 +105,8 @@ class Ran:
     """SHA-256 by path of the project's files that it loaded, or equal copies of."""
     ranks: Mapping[int, int]
     """Ranks by process id, as far as the processes' environments told them."""
+    tuning: Mapping[int, Mapping[str, str]]
+    """What of their environments may change how fast they are, by process id; of a decorated workload none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,7 +162,15 @@ class Ordered:
             raise
         refuse_uncaptured(workload, outcome, log)
         code = self.proven_code()
-        return Ran(started_at=started_at, outcome=outcome, log=log, account=account, code=code, ranks=watch.ranks)
+        return Ran(
+            started_at=started_at,
+            outcome=outcome,
+            log=log,
+            account=account,
+            code=code,
+            ranks=watch.ranks,
+            tuning=watch.tuning,
+        )
 
     def refuse_failed(self, outcome: ProfileOutcome, log: Path) -> None:
         """Refuse a workload that did not end well, or that its commit does not have."""
@@ -208,9 +221,19 @@ class Ordered:
             account=ran.account,
             code={**ran.code, **unsaid},
             withheld=self.withheld,
+            environment=self._environment(ran, measured),
             reports=tuple(one.reports for one in captures),
             witnesses=self.witnesses,
         )
+
+    def _environment(self, ran: Ran, measured: Sequence[int]) -> Mapping[str, str] | None:
+        """Of a command what the first of the measured processes was started with, which may have set it itself."""
+        if self.bouts is not None and self.bouts.core is not None:
+            return None  # both sides were given what they share a core with
+        places = (str(self.bench.root.absolute()), str(self.folder.absolute()))
+        if self.workload.form != "command":
+            return tuning(self.spec.env, places=places)
+        return next((tuning(ran.tuning[pid], places=places) for pid in measured if pid in ran.tuning), None)
 
     def _remarks(self, processes: tuple[ProcessSample, ...], account: Account | None) -> tuple[str, ...]:
         return (

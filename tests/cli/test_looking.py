@@ -492,8 +492,12 @@ LFS = "version https://git-lfs.github.com/spec/v1\noid sha256:abc\nsize 12345\n"
 @pytest.mark.parametrize(
     ("name", "text", "says"),
     [
-        ("gone.sqlite", None, "there is no such file. It takes a .nsys-rep or .sqlite file.\nCheck the path.\n"),
-        ("workloads", None, "this is a folder. It takes a .nsys-rep or .sqlite file.\nCheck the path.\n"),
+        (
+            "gone.sqlite",
+            None,
+            "there is no such file. It takes a .nsys-rep, .qdrep or .sqlite file.\nCheck the path.\n",
+        ),
+        ("workloads", None, "this is a folder. It takes a .nsys-rep, .qdrep or .sqlite file.\nCheck the path.\n"),
         (
             "notes.txt",
             "hello\n",
@@ -673,7 +677,7 @@ Commands:
   github     Commands for GitHub Actions: the composite action and its workflows call them.
   history    Show the blessed baselines of WORKLOAD through git's history, newest last.
   init       Write the first files: a workload, [tool.perfgate], workflows for GitHub Actions.
-  inspect    Measure any CAPTURE, a .nsys-rep or .sqlite file, whoever made it.
+  inspect    Measure any CAPTURE, a .nsys-rep, .qdrep or .sqlite file, whoever made it.
   merge      Make one verdict of gates that were measured apart.
   page       Write a page with plots and timelines of each WORKLOAD's newest kept result (default:
              of all).

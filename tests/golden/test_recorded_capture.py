@@ -55,10 +55,12 @@ def test_every_row_of_the_capture_is_read(timeline: Timeline) -> None:
     assert len(timeline.graphs.start) == 0
     assert len(timeline.calls.start) == 1802
     assert len(timeline.ranges.start) == 120
-    assert int((timeline.ranges.name == "step").sum()) == 20
+    assert int(timeline.ranges.name.bear("step").sum()) == 20
     assert timeline.gpu_operations == 1140
     assert timeline.processes == (548,)
-    assert timeline.gpus == (CapturedGpu(device=0, name="NVIDIA H200", uuid="3f8f0e54-8331-5a67-b798-1a7f0258f052"),)
+    assert timeline.gpus == (
+        CapturedGpu(device=0, name="NVIDIA H200", uuid="3f8f0e54-8331-5a67-b798-1a7f0258f052", bus="0000:00:06.0"),
+    )
     assert timeline.nsys_version == "2024.2.3.38"
     assert timeline.schema_version == "3.11.1"
     assert timeline.missing == {}

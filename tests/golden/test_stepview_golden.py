@@ -174,7 +174,9 @@ def test_streams_and_idle_times_are_those_of_sql(export: Path, name: str, plain:
             )
         ]
         expected: dict[tuple[str, str], tuple[int, int]] = {}
+        timeline = read_timeline(export)
         for gpu in gpus:
+            own = timeline.ordinals[timeline.processes.index(pid), gpu]
             for kind, stream, whose, count, ns in plain.ask(
                 "SELECT kind, stream, pid, count(*), sum(min(end, :done) - max(start, :begin)) FROM ops "
                 "WHERE gpu = :gpu AND start < :done AND end > :begin GROUP BY 1, 2, 3",
@@ -182,7 +184,7 @@ def test_streams_and_idle_times_are_those_of_sql(export: Path, name: str, plain:
                 **window,
             ):
                 assert whose == pid  # none of these captures shares a GPU
-                expected[f"GPU {gpu} stream {stream}{TITLES[kind]}", kind] = (count, ns)
+                expected[f"GPU {own} stream {stream}{TITLES[kind]}", kind] = (count, ns)
             ((count, ns),) = plain.ask(
                 "SELECT count(*), coalesce(sum(gap), 0) FROM (SELECT start - max(end) OVER "
                 "(ORDER BY start, end ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS gap FROM ("
@@ -192,7 +194,7 @@ def test_streams_and_idle_times_are_those_of_sql(export: Path, name: str, plain:
                 gpu=gpu,
                 **window,
             )
-            expected[f"GPU {gpu} idle", "idle"] = (count, ns)
+            expected[f"GPU {own} idle", "idle"] = (count, ns)
         found = {key: sums for key, sums in lanes_of(view).items() if key[1] != "range"}
         assert found == expected
         assert sum(count for count, _ in expected.values()) > len(gpus)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from perfgate.model.names import RangeNames
 from perfgate.model.timeline import (
     NO_NODE,
     Calls,
@@ -148,12 +149,17 @@ def build(
             end=ints(one.end for one in ranges),
             process=small(pids.index(one.pid) for one in ranges),
             thread=ints(one.thread for one in ranges),
-            name=np.array([one.name for one in ranges], object),
+            name=RangeNames.of(one.name for one in ranges),
             push_pop=flags(one.push_pop for one in ranges),
             closed=flags(one.closed for one in ranges),
         ),
         names=dict(enumerate(texts)),
         gpus=tuple(gpus),
+        ordinals={
+            (process, op.device): op.device
+            for process in range(len(pids))
+            for op in (*kernels, *copies, *memsets, *graphs)
+        },
         missing=dict(missing or {}),
     )
 

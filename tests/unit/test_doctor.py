@@ -20,6 +20,7 @@ from perfgate import doctor
 from perfgate.doctor import Finding
 from perfgate.model.errors import CaptureUnreadable, ConfigInvalid
 from perfgate.model.machine import Gpu
+from perfgate.model.names import RangeNames
 from perfgate.model.settings import Settings
 from perfgate.model.timeline import Calls, Copies, Diagnostic, Kernels, Ranges, Spans, Timeline
 from perfgate.nsys import importer
@@ -143,7 +144,7 @@ def timeline(*ranges: str, copies: int = 0, diagnostics: tuple[Diagnostic, ...] 
             end=ints(*[2] * many),
             process=small(*[0] * many),
             thread=ints(*[7] * many),
-            name=np.array(ranges, dtype=np.object_),
+            name=RangeNames.of(ranges),
             push_pop=flags,
             closed=flags,
         ),

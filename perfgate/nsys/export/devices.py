@@ -28,7 +28,7 @@ _Use = tuple[int, int, int]
 
 def settle_devices(
     export: Export, pids: Sequence[int], operations: Sequence[Columns]
-) -> tuple[tuple[CapturedGpu, ...], str]:
+) -> tuple[tuple[CapturedGpu, ...], dict[tuple[int, int], int], str]:
     """Put physical GPUs for the processes' own device numbers, in place.
 
     Args:
@@ -37,7 +37,7 @@ def settle_devices(
         operations: tables with rows, their processes numbered for good.
 
     Returns:
-        the GPUs, and what `_Devices.mixed` says of them.
+        the GPUs, the numbers that processes have for them, and what `_Devices.mixed` says of them.
     """
     devices = _devices(export)
     used: Counter[_Use] = Counter()
@@ -48,7 +48,8 @@ def settle_devices(
         of_process[process] += number
     # A context on another GPU, with an operation or two, is no use of it.
     mixed = devices.mixed(use for use, number in used.items() if number > STRAY * of_process[use[0]])
-    return tuple(gpu for _, gpu in sorted(devices.gpus.items())), mixed
+    ordinals = devices.ordinals(pids) | {(process, devices.physical(pid, own)): own for process, pid, own in used}
+    return tuple(gpu for _, gpu in sorted(devices.gpus.items())), ordinals, mixed
 
 
 @dataclass(slots=True)
@@ -63,6 +64,18 @@ class _Devices:
     def physical(self, pid: int, own: int) -> int:
         found = self.by_process.get((pid, own))
         return self.by_cuda_number.get(own, own) if found is None else found
+
+    def ordinals(self, pids: Sequence[int]) -> dict[tuple[int, int], int]:
+        """What the export says of the GPUs that each process sees, by (process, device)."""
+        of_pid: dict[int, dict[int, int]] = {}
+        for (pid, own), device in self.by_process.items():
+            of_pid.setdefault(pid, {})[device] = own
+        every = {device: own for own, device in self.by_cuda_number.items()}
+        return {
+            (process, device): own
+            for process, pid in enumerate(pids)
+            for device, own in of_pid.get(pid, every if not of_pid else {}).items()
+        }
 
     def mixed(self, used: Iterable[_Use]) -> str:
         """Say that it is not known which operations ran on the same GPU; empty where it is.
@@ -106,10 +119,10 @@ def _translate(columns: Columns, pids: Sequence[int], devices: _Devices) -> dict
 def _devices(export: Export) -> _Devices:
     """GPUs are told apart by nsys's GPU id and, within one, by uuid."""
     devices = _Devices()
-    for id_, name, uuid, cuda_id in export.rows(GPUS, ("id", "name", "uuid", "cuDevice")):
+    for id_, name, uuid, bus, cuda_id in export.rows(GPUS, ("id", "name", "uuid", "busLocation", "cuDevice")):
         number, cuda = _device(id_), _device(cuda_id)
         if number is not None:
-            devices.gpus[number] = CapturedGpu(device=number, name=text_of(name), uuid=text_of(uuid))
+            devices.gpus[number] = CapturedGpu(device=number, name=text_of(name), uuid=text_of(uuid), bus=text_of(bus))
             if cuda is not None:
                 devices.by_cuda_number.setdefault(cuda, number)
     of_uuid = {_bare(gpu.uuid): number for number, gpu in devices.gpus.items() if gpu.uuid}
@@ -135,7 +148,9 @@ def _number_of(
     taken = {number for (other, its), number in instances.items() if other == gpu and its and uuid and its != uuid}
     number = max([-1, *devices.gpus, *named]) + 1 if gpu is None or taken else gpu
     host = devices.gpus.get(gpu) if gpu is not None else None
-    devices.gpus.setdefault(number, CapturedGpu(device=number, name=host.name if host else None, uuid=uuid))
+    devices.gpus.setdefault(
+        number, CapturedGpu(device=number, name=host.name if host else None, uuid=uuid, bus=host.bus if host else None)
+    )
     return number
 
 

@@ -6,70 +6,101 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from perfgate.model.timeline import Names, Ranges, SmallInts
+from perfgate.model.names import APART, RangeNames, Texts
+from perfgate.model.timeline import Ranges
 from perfgate.nsys.export.cells import text_of
 from perfgate.nsys.export.columns import Columns, column
-from perfgate.nsys.export.layout import PUSH_POP_EVENTS, RANGES
+from perfgate.nsys.export.layout import PUSH_POP_EVENTS, RANGES, STRINGS, THREAD_MASK
 from perfgate.nsys.export.opening import Export
+from perfgate.nsys.export.refusing import damaged
+
+_AT_ONCE = 1 << 16
+"""Row ids whose names are read at once."""
 
 
 def ranges_of(
-    export: Export, columns: Columns, domains: Mapping[tuple[int, int], str], strings: Mapping[int, str]
+    export: Export, columns: Columns, domains: Mapping[tuple[int, int], str], index: Mapping[int, int]
 ) -> Ranges:
     """The ranges; one that was never closed ends with the last moment at which any range begins or ends.
 
     Args:
         export: has the texts of the ranges.
-        columns: all rows of NVTX_EVENTS that are ranges, in their order.
+        columns: all rows of NVTX_EVENTS that are ranges, in their order. Those that no range has are let go of.
         domains: names by (domain id, process).
-        strings: registered names.
+        index: processes by `globalPid`.
     """
     closed = column(columns, "closed", np.bool_)
     start = column(columns, "start", np.int64)
     end = column(columns, "end", np.int64)
+    push_pop = np.isin(column(columns, "event", np.int64), PUSH_POP_EVENTS)
+    for field in ("event", "text_id", "domain"):
+        columns.pop(field, None)
     if not closed.all():
         end = np.where(closed, end, end[closed].max(initial=start.max()))
-    process = column(columns, "process", np.int32)
+    named = {(number, pid): name for (number, one), name in domains.items() for pid, its in index.items() if its == one}
+    names = RangeNames.joined(_texts(export, named) if columns else ())
+    if len(names) != len(start):
+        raise damaged(export.path, f"{STRINGS} has an id twice")
     return Ranges(
         start=start,
         end=end,
-        process=process,
+        process=column(columns, "process", np.int32),
         thread=column(columns, "thread", np.int64),
-        name=_names(export, columns, process, domains, strings),
-        push_pop=np.isin(column(columns, "event", np.int64), PUSH_POP_EVENTS),
+        name=names,
+        push_pop=push_pop,
         closed=closed,
     )
 
 
-def _names(
-    export: Export,
-    columns: Columns,
-    process: SmallInts,
-    domains: Mapping[tuple[int, int], str],
-    strings: Mapping[int, str],
-) -> Names:
-    """`domain:text`, or `text` in the default domain and in one whose name the capture lacks: as nsys itself does."""
-    names = np.empty(len(process), dtype=np.object_)
-    if not columns:
-        return names
-    pool: dict[str, str] = {}
-    texts = [pool.setdefault(text, text) for text in _texts(export, columns, strings)]
-    if domains:
-        keys = zip(columns["domain"].tolist(), process.tolist(), strict=True)
-        texts = [
-            text if domain is None else pool.setdefault(f"{domain}:{text}", f"{domain}:{text}")
-            for text, domain in zip(texts, map(domains.get, keys), strict=True)
-        ]
-    names[:] = texts
-    return names
+def _texts(export: Export, domains: Mapping[tuple[int, int], str]) -> Iterator[Texts]:
+    """`domain:text`, or `text` in the default domain and in one whose name the capture lacks: as nsys itself does.
+
+    A registered string where there is one, else the range's own text, else nothing; in the order of the rows. Domains
+    are by (domain id, `globalPid`).
+    """
+    name, told = _named(export, domains)
+    of_row = f'SELECT {name} AS name FROM "{RANGES.name}" AS r{_joined(export)} WHERE {{}} ORDER BY r.rowid'
+    ((first,),) = export.query(f'SELECT min(rowid) FROM "{RANGES.name}" WHERE {RANGES.which}')
+    while first is not None:
+        # Row ids may have holes, so the end of a part is sought, and the next one's begin.
+        which = f"r.rowid BETWEEN {first} AND {first + _AT_ONCE - 1} AND ({RANGES.which})"
+        rows = of_row.format(which)
+        packed = f"SELECT count(*), CAST(group_concat(name, CAST(x'{APART.hex()}' AS TEXT)) AS BLOB) FROM ({rows})"
+        ((count, buffer),) = export.connection.execute(packed, told)
+        if count:
+            yield _split(buffer, count) or Texts.of(
+                text_of(text) or "" for (text,) in export.connection.execute(rows, told)
+            )
+        ((first,),) = export.query(
+            f'SELECT min(rowid) FROM "{RANGES.name}" WHERE rowid > {first + _AT_ONCE - 1} AND ({RANGES.which})'
+        )
 
 
-def _texts(export: Export, columns: Columns, strings: Mapping[int, str]) -> Iterator[str]:
-    """A registered string where there is one, else the range's own text, else nothing; in the order of the rows."""
-    ids: list[int] = columns["text_id"].tolist()
-    if "text" not in export.tables[RANGES.name]:
-        yield from (strings.get(number, "") for number in ids)
-        return
-    rows = export.connection.execute(f'SELECT text FROM "{RANGES.name}" WHERE {RANGES.which} ORDER BY rowid')
-    for number, (text,) in zip(ids, rows, strict=True):
-        yield strings[number] if number in strings else text_of(text) or ""
+def _split(buffer: bytes, count: int) -> Texts | None:
+    """So many texts; None where they hold what no UTF-8 does."""
+    try:
+        buffer.replace(APART, b"\n").decode()
+    except UnicodeDecodeError:
+        return None
+    found = Texts.split(buffer + APART)
+    return found if len(found) == count else None
+
+
+def _named(export: Export, domains: Mapping[tuple[int, int], str]) -> tuple[str, list[str]]:
+    """SQL for the name of a row, and its parameters."""
+    has = export.tables[RANGES.name]
+    name = "coalesce(r.text, '')" if "text" in has else "''"
+    if _joined(export):
+        name = f"CASE WHEN s.id IS NULL THEN {name} ELSE coalesce(s.value, '') END"
+    if not domains or "domainId" not in has:
+        return name, []
+    process = f"coalesce(r.globalTid, -1) & {~THREAD_MASK}" if "globalTid" in has else str(~THREAD_MASK)
+    cases = " ".join(f"WHEN r.domainId = {number} AND {process} = {pid} THEN ?" for number, pid in domains)
+    return f"CASE {cases} ELSE '' END || {name}", [f"{domain}:" for domain in domains.values()]
+
+
+def _joined(export: Export) -> str:
+    """SQL that finds the registered strings; nothing where there is none."""
+    if "textId" not in export.tables[RANGES.name] or not export.has(STRINGS):
+        return ""
+    return f' LEFT JOIN "{STRINGS}" AS s ON s.id = r.textId'

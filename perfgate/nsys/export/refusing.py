@@ -9,7 +9,7 @@ from typing import Final
 from perfgate.model.errors import CaptureUnreadable, LayoutUnknown
 from perfgate.model.spelling import inert
 from perfgate.nsys.export.layout import EXPORT_TABLES, METADATA, STRINGS
-from perfgate.nsys.files import HEADER_BYTES, LFS_POINTER, SQLITE_MAGIC, declared_size
+from perfgate.nsys.files import HEADER_BYTES, LFS_POINTER, REPORTS, SQLITE_MAGIC, declared_size
 
 EXPORT_AGAIN: Final = "Export it again: nsys export --type sqlite --force-overwrite true CAPTURE.nsys-rep"
 MOST_NAMES: Final = 12
@@ -92,7 +92,7 @@ def _of_another_format(path: Path, head: bytes) -> CaptureUnreadable:
             fact="this is a Git LFS pointer, not the capture itself",
             next_step=f"Fetch the capture first: git lfs pull --include {path.name}",
         )
-    if path.suffix in {".nsys-rep", ".qdrep"}:
+    if path.suffix in REPORTS:
         return CaptureUnreadable(
             subject=str(path),
             fact="this is nsys's own format",

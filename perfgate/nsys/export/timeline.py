@@ -61,13 +61,13 @@ def _timeline(export: Export) -> Timeline:
         refuse_twins(export, table, tables[table.name])
     processes, index = numbered.settle(columns)
     operations = [tables[table.name] for table in (KERNELS, COPIES, MEMSETS, GRAPHS)]
-    gpus, mixed = settle_devices(export, processes, [columns for columns in operations if columns])
+    gpus, ordinals, mixed = settle_devices(export, processes, [columns for columns in operations if columns])
 
     kernels, calls = _kernels(tables[KERNELS.name]), _calls(tables[CALLS.name])
     ids = set(pd.unique(kernels.name).tolist()) | set(pd.unique(calls.name).tolist())
-    text_ids = column(tables[RANGES.name], "text_id", np.int64)
-    strings = export.strings(ids | {int(name) for name in pd.unique(text_ids)})
+    strings = export.strings(ids)
     domains = created_domains(export, index)
+    repeated = ranges_repeated(tables[RANGES.name], domains)
     meta = {name: text_of(value) for table in METADATA for name, value in export.rows(table, ("name", "value"))}
     timeline = Timeline(
         source=export.path.name,
@@ -79,14 +79,15 @@ def _timeline(export: Export) -> Timeline:
         memsets=_spans(tables[MEMSETS.name]),
         graphs=_spans(tables[GRAPHS.name]),
         calls=calls,
-        ranges=ranges_of(export, tables[RANGES.name], domain_names(export, domains), strings),
+        ranges=ranges_of(export, tables[RANGES.name], domain_names(export, domains), index),
         names={name: strings.get(name, f"(name {name})") for name in ids},
         gpus=gpus,
+        ordinals=ordinals,
         diagnostics=tuple(
             Diagnostic(severity=whole_of(severity) or 0, text=text_of(text) or "")
             for severity, text in export.rows(DIAGNOSTICS, ("severity", "text"))
         ),
-        ranges_repeated=ranges_repeated(tables[RANGES.name], domains),
+        ranges_repeated=repeated,
     )
     return replace(timeline, missing=missing_in(export, timeline, mixed=mixed, unnamed=ids - strings.keys()))
 

@@ -310,7 +310,7 @@ def test_ranks_without_a_gpu_that_do_the_same_are_told_no_further() -> None:
 
 def test_a_process_without_a_rank_is_called_by_its_gpu_or_its_id() -> None:
     bare = FIRST.model_copy(update={"rank": None})
-    on_gpu = bare.model_copy(update={"devices": (DeviceSample(device=3),)})
+    on_gpu = bare.model_copy(update={"devices": (DeviceSample(device=3, ordinal=3),)})
     on_two = bare.model_copy(update={"devices": (DeviceSample(device=0), DeviceSample(device=1))})
     assert [label(one) for one in (FIRST, bare, on_gpu, on_two)] == [
         "rank 0",

@@ -74,7 +74,7 @@ def sample(*during: FakeGpu, before: FakeGpu = EMPTY) -> GpuCondition:
 
 def test_an_undisturbed_run_has_a_clock_and_nothing_else_to_say() -> None:
     found = sample(state(temperature=40), state(temperature=52), state(temperature=51))
-    assert found == GpuCondition(uuid=UUID, samples=3, sm_clock_mhz=1980, temperature_c=52, power_w=350.0)
+    assert found == GpuCondition(uuid=UUID, ordinal=0, samples=3, sm_clock_mhz=1980, temperature_c=52, power_w=350.0)
     assert Conditions(gpus=(found,)).complaints == ()
 
 
@@ -111,7 +111,7 @@ def test_a_clock_that_never_left_idle_is_no_clock_of_the_work() -> None:
 def test_throttling_invalidates(bit: int, name: str) -> None:
     found = sample(state(), state(events=bit | POWER_CAP), state())
     assert found.throttled == (f"{name} in 1 of 3 samples",)
-    assert Conditions(gpus=(found,)).complaints == (f"GPU {UUID} was throttled ({name} in 1 of 3 samples)",)
+    assert Conditions(gpus=(found,)).complaints == (f"GPU 0 ({UUID}) was throttled ({name} in 1 of 3 samples)",)
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_throttling_after_our_last_process_is_not_ours() -> None:
 def test_a_neighbour_during_the_run_is_named() -> None:
     found = sample(state(), state(pids=(OURS, STRANGER)), state())
     assert found.neighbours == ("ollama (51)",)
-    assert Conditions(gpus=(found,)).complaints == (f"GPU {UUID} was shared with ollama (51)",)
+    assert Conditions(gpus=(found,)).complaints == (f"GPU 0 ({UUID}) was shared with ollama (51)",)
 
 
 def test_a_neighbour_that_was_there_before_is_named() -> None:
@@ -170,6 +170,7 @@ def test_what_is_not_supported_is_absent_and_remarked() -> None:
     (found,) = sampler.conditions().gpus
     assert found.samples > 1
     assert found.model_dump(exclude={"samples", "remarks"}) == {
+        "ordinal": 0,
         "uuid": UUID,
         "sm_clock_mhz": None,
         "temperature_c": None,
@@ -246,7 +247,7 @@ def test_a_driver_that_goes_away_does_not_kill_the_run(library: FakeNvml, reason
     with Sampler([H200], run_id="r", library=library, processes=Table()) as sampler:
         pass
     remark = f"could not be sampled ({reason}): throttling and neighbours would go unseen"
-    assert sampler.conditions().gpus == (GpuCondition(uuid=UUID, samples=0, remarks=(remark,)),)
+    assert sampler.conditions().gpus == (GpuCondition(uuid=UUID, ordinal=0, samples=0, remarks=(remark,)),)
     assert library.started == 0
 
 

@@ -13,7 +13,7 @@ from support.timelines import Call, Op, Range, build, draw
 from perfgate.metrics.attribution import Begins, Launches, Segments, cut
 from perfgate.metrics.intervals import FOREVER
 from perfgate.metrics.measure import measure
-from perfgate.metrics.steps import Names, find_steps, whole_windows
+from perfgate.metrics.steps import find_steps, whole_windows
 from perfgate.model.metric import Metric
 from perfgate.model.sample import OUTSIDE_RANGES
 from perfgate.model.timeline import Timeline
@@ -21,7 +21,7 @@ from perfgate.model.workload import START_RANGE
 
 
 def segments_of(timeline: Timeline, step: str | None = "step", *, is_pattern: bool = False) -> Segments:
-    names = Names.from_ranges(timeline.ranges)
+    names = timeline.ranges.name
     if step is None:
         (steps,) = whole_windows(timeline, names)
     else:

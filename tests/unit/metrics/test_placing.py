@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,6 +15,7 @@ from perfgate.metrics.placing import place
 from perfgate.model.errors import StepsNotFound
 from perfgate.model.findings import Finding, Findings, PlacedFinding, Placing, ProcessFindings, RuleName
 from perfgate.model.metric import Metric
+from perfgate.model.names import RangeNames
 from perfgate.model.sample import OUTSIDE_RANGES, ProcessSample
 from perfgate.model.timeline import Copies, Spans, Timeline
 from perfgate.model.workload import WAIT_RANGE
@@ -415,7 +415,7 @@ kernel   |-a-|    |-b-|    |--c-|             |--d--|  |-e-|
 range                             |--wait--|
     """)
     names = [WAIT_RANGE if name == "wait" else name for name in drawn.ranges.name.tolist()]
-    timeline = dataclasses.replace(drawn, ranges=dataclasses.replace(drawn.ranges, name=np.array(names, object)))
+    timeline = dataclasses.replace(drawn, ranges=dataclasses.replace(drawn.ranges, name=RangeNames.of(names)))
     (sample,) = measure(timeline, step="step", steps=5)
     process = placed(of_gaps(timeline), timeline)
     # Periods 24-33 and 52-61: of the gap of 14 ms around the wait only the first ms is in one.

@@ -7,8 +7,9 @@ import re
 import pytest
 from support.timelines import Call, Op, Range, build, draw
 
+from perfgate.metrics.kinds import kind_of
 from perfgate.metrics.measure import measure
-from perfgate.metrics.steps import Names, Steps, find_steps, kind_of, whole_windows
+from perfgate.metrics.steps import Steps, find_steps, whole_windows
 from perfgate.model.errors import ConfigInvalid, StepsNotFound
 from perfgate.model.timeline import Timeline
 from perfgate.model.workload import START_RANGE, WARMUP_RANGE
@@ -17,13 +18,13 @@ from perfgate.model.workload import START_RANGE, WARMUP_RANGE
 def found(
     timeline: Timeline, step: str = "step", *, is_pattern: bool = False, warmup: int = 0, steps: int | None = None
 ) -> Steps:
-    names = Names.from_ranges(timeline.ranges)
+    names = timeline.ranges.name
     (one,) = find_steps(timeline, names, step=step, is_pattern=is_pattern, warmup=warmup, steps=steps)
     return one
 
 
 def windows(timeline: Timeline) -> tuple[Steps, ...]:
-    return whole_windows(timeline, Names.from_ranges(timeline.ranges))
+    return whole_windows(timeline, timeline.ranges.name)
 
 
 def ten(name: str = "step") -> Timeline:
@@ -199,7 +200,7 @@ INSIDE = "ranges that match lie inside another one that does, and are not counte
     ("outer", "inner", "told"),
     [
         ("startend", "startend", (INSIDE,)),
-        ("startend", "range", ()),
+        ("startend", "range", (INSIDE,)),
         ("range", "startend", (INSIDE,)),
     ],
 )

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 
-import numpy as np
 import pytest
 from support.timelines import Range, build, draw
 
 from perfgate.metrics.measure import measure
-from perfgate.metrics.steps import Names, find_steps
+from perfgate.metrics.steps import find_steps
 from perfgate.model.errors import StepsNotFound
 from perfgate.model.metric import PERIODS, Metric
+from perfgate.model.names import RangeNames
 from perfgate.model.sample import OUTSIDE_RANGES, ProcessSample
 from perfgate.model.timeline import Timeline
 from perfgate.model.workload import WAIT_RANGE
@@ -21,7 +21,7 @@ def drawn(picture: str) -> Timeline:
     """A timeline from a picture in which the ranges called `wait` are waits."""
     timeline = draw(picture)
     names = [WAIT_RANGE if name == "wait" else name for name in timeline.ranges.name.tolist()]
-    return dataclasses.replace(timeline, ranges=dataclasses.replace(timeline.ranges, name=np.array(names, object)))
+    return dataclasses.replace(timeline, ranges=dataclasses.replace(timeline.ranges, name=RangeNames.of(names)))
 
 
 def only(timeline: Timeline, step: str | None = "step") -> ProcessSample:
@@ -31,7 +31,7 @@ def only(timeline: Timeline, step: str | None = "step") -> ProcessSample:
 
 def resumes(picture: str) -> list[bool]:
     timeline = drawn(picture)
-    names = Names.from_ranges(timeline.ranges)
+    names = timeline.ranges.name
     (found,) = find_steps(timeline, names, step="step", is_pattern=False, steps=1000)
     return [bool(one) for one in found.resumes]
 

@@ -19,7 +19,11 @@ def rank(number: int) -> ProcessSample:
         pid=100 + number,
         rank=number,
         absent={Metric.NCCL_MS: NCCL, Metric.NCCL_EXPOSED_MS: NCCL},
-        devices=[DeviceSample(device=number, name="NVIDIA H200", values={Metric.KERNEL_MS: 9.1, Metric.GAP_MS: 1.851})],
+        devices=[
+            DeviceSample(
+                device=number, ordinal=number, name="NVIDIA H200", values={Metric.KERNEL_MS: 9.1, Metric.GAP_MS: 1.851}
+            )
+        ],
         remarks=["the GPU's clock was not sampled"],
     )
 
@@ -176,7 +180,7 @@ def test_capture_without_processes_says_so() -> None:
 
 
 def test_five_gpus_are_told_in_two_tables() -> None:
-    devices = [DeviceSample(device=n, values={Metric.GAP_MS: 1.0 + n}) for n in range(5)]
+    devices = [DeviceSample(device=n, ordinal=n, values={Metric.GAP_MS: 1.0 + n}) for n in range(5)]
     told = sample_text([records.process(devices=devices)], source="x.sqlite", width=80, colour=False)
     assert "  metric  GPU 0  GPU 1  GPU 2  GPU 3\n" in told
     assert "  metric  GPU 4\n  ------  -----\n  gap_ms  5.000\n" in told

@@ -43,7 +43,7 @@ def test_arrays_have_the_dtypes_of_the_model(path: Path) -> None:
             assert kinds.dtype == np.int8
         for flags in (one.ranges.closed, one.ranges.push_pop):
             assert flags.dtype == np.bool_
-        assert one.ranges.name.dtype == np.object_
+        assert one.ranges.name.codes.dtype == np.int32
 
 
 def test_memory_kinds_that_the_model_does_not_know_are_unknown(path: Path) -> None:

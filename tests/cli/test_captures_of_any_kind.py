@@ -1,0 +1,186 @@
+"""What `inspect` and `compare` say of captures: many ranges, nested ones, GPUs by CUDA's number, older suffixes."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.exports import PID, Call, Kernel, Range, Row, write_export
+
+pytestmark = pytest.mark.behaviour
+MANY = 1_000_000
+MOST_TIMES_SLOWER = 8.0
+"""Than Python's own sqlite3, which reads the rows of this table and makes nothing of them."""
+MOST_MB = {"few": 120.0, "nested": 120.0, "threads": 120.0, "distinct": 180.0}
+"""A little more than was measured: 94, 94, 58 and 130."""
+
+
+def perfgate(*words: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
+    argv = [sys.executable, "-m", "perfgate", *map(str, words)]
+    return subprocess.run(argv, cwd=cwd, capture_output=True, text=True, check=False, timeout=300)
+
+
+def inspected(*words: str | Path, cwd: Path) -> list[dict[str, Any]]:
+    told = perfgate("inspect", *words, "--json", cwd=cwd)
+    assert told.returncode == 0, told.stderr
+    processes: list[dict[str, Any]] = json.loads(told.stdout)["processes"]
+    return processes
+
+
+def steps_on(device: int, *, process: int = PID, number: int = 5, thread: int = 1) -> list[Range | Call | Kernel]:
+    """Steps of which each launches one kernel."""
+    rows: list[Range | Call | Kernel] = []
+    for at in range(0, number * 1000, 1000):
+        correlation = at // 1000 + 1
+        rows += [
+            Range("step", at, at + 900, process=process, thread=thread),
+            Call("cudaLaunchKernel_v7000", at + 10, at + 20, correlation=correlation, process=process, thread=thread),
+            Kernel("gemm", at + 100, at + 600, correlation=correlation, device=device, process=process),
+        ]
+    return rows
+
+
+def gpu(number: int, cuda: int) -> Row:
+    return Row(
+        "TARGET_INFO_GPU",
+        id=number,
+        name="NVIDIA H200",
+        uuid=f"GPU-{number}",
+        busLocation=f"0000:{number:02d}:00.0",
+        cuDevice=cuda,
+    )
+
+
+def seen(process: int, own: int, number: int) -> Row:
+    return Row("TARGET_INFO_CUDA_DEVICE", pid=process, cudaId=own, gpuId=number, uuid=f"GPU-{number}")
+
+
+def test_a_gpu_is_named_as_cuda_does(tmp_path: Path) -> None:
+    write_export(tmp_path / "one.sqlite", *steps_on(0), gpu(0, 1), gpu(2, 0))
+    ((device,),) = [process["devices"] for process in inspected("one.sqlite", "--step", "step", cwd=tmp_path)]
+    assert (device["ordinal"], device["uuid"], device["bus"]) == (0, "GPU-2", "0000:02:00.0")
+    shown = perfgate("inspect", "one.sqlite", "--step", "step", cwd=tmp_path).stdout
+    assert "GPU 0" in shown
+    assert "GPU 2" not in shown
+
+
+def test_gpus_that_their_processes_call_the_same_are_named_by_what_tells_them_apart(tmp_path: Path) -> None:
+    write_export(
+        tmp_path / "two.sqlite",
+        *steps_on(0),
+        *steps_on(0, process=PID + 1),
+        gpu(0, 0),
+        gpu(1, 1),
+        seen(PID, 0, 0),
+        seen(PID + 1, 0, 1),
+    )
+    processes = inspected("two.sqlite", "--step", "step", cwd=tmp_path)
+    assert [[(d["ordinal"], d["uuid"]) for d in process["devices"]] for process in processes] == [
+        [(None, "GPU-0")],
+        [(None, "GPU-1")],
+    ]
+
+
+@pytest.mark.parametrize("closed", [True, False])
+def test_matches_that_are_no_steps_are_counted(tmp_path: Path, *, closed: bool) -> None:
+    """Pushes without pop: nsys ends them with the capture, or leaves their end out."""
+    lost = [Range("step", at, 60_000 if closed else None) for at in range(0, 60_000, 1000)]
+    write_export(tmp_path / "lost.sqlite", *lost, *(() if closed else (Range("step", 60_000, 61_000),)))
+    (process,) = inspected("lost.sqlite", "--step", "step", cwd=tmp_path)
+    assert process["steps"] == 1
+    (told,) = [remark for remark in process["remarks"] if "not counted" in remark]
+    assert f"({59 if closed else 60})" in told
+
+
+def test_the_older_suffix_of_captures_is_known(tmp_path: Path) -> None:
+    """nsys before 2021.4 wrote .qdrep: it is nsys's own file, and not refused as a foreign one."""
+    (tmp_path / "old.qdrep").write_bytes(b"no capture at all")
+    nowhere = os.fspath(tmp_path / "no-nsys")
+    asked = subprocess.run(
+        [sys.executable, "-m", "perfgate", "inspect", "old.qdrep"],
+        cwd=tmp_path,
+        env=os.environ | {"PERFGATE_NSYS": nowhere},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert asked.returncode == 11  # nsys was looked for, to import it
+    assert nowhere in asked.stderr
+
+
+def test_captures_without_steps_are_compared_as_whole_windows(tmp_path: Path) -> None:
+    for name in ("a.sqlite", "b.sqlite"):
+        write_export(tmp_path / name, *steps_on(0))
+    assert perfgate("compare", "a.sqlite", "b.sqlite", cwd=tmp_path).returncode == 0
+    refused = perfgate("compare", "a.sqlite", "b.sqlite", "--step", "epoch", cwd=tmp_path)
+    assert refused.returncode not in (0, 1)
+    assert "Without --step" in refused.stderr
+
+
+def many(path: Path, kind: str) -> None:
+    """A million ranges next to 20 steps."""
+    write_export(path, *steps_on(0, number=20))
+    with closing(sqlite3.connect(path)) as connection:
+        thread = connection.execute("SELECT globalTid FROM NVTX_EVENTS").fetchone()[0]
+        length = 20_000 / MANY
+        connection.execute("PRAGMA synchronous=off")
+        # Times of a capture of 20 s, so that each range has a length.
+        for table in ("NVTX_EVENTS", "CUPTI_ACTIVITY_KIND_RUNTIME", "CUPTI_ACTIVITY_KIND_KERNEL"):
+            connection.execute(f"UPDATE {table} SET start = start * 1000000, end = end * 1000000")
+        spread = 1_000_000 * length
+        rows = {
+            "few": lambda at: (int(at * spread), int((at + 0.5) * spread), thread, f"layer {at % 7}"),
+            "distinct": lambda at: (int(at * spread), int((at + 0.5) * spread), thread, f"Batch {at}"),
+            "nested": lambda at: (
+                int((at - at % 10) * spread) + at % 10,
+                int((at - at % 10 + 10) * spread) - 10 + at % 10 * -1,
+                thread,
+                f"depth {at % 10}",
+            ),
+            "threads": lambda at: (int(at * spread), int((at + 50) * spread), thread + 1 + at % 64, f"item {at % 9}"),
+        }[kind]
+        connection.executemany(
+            "INSERT INTO NVTX_EVENTS (start, end, globalTid, text, eventType, domainId) VALUES (?, ?, ?, ?, 59, 0)",
+            map(rows, range(MANY)),
+        )
+        connection.commit()
+
+
+MEASURED = """
+import resource, sqlite3, sys, time
+from pathlib import Path
+from perfgate.metrics.measure import measure
+from perfgate.nsys.export.timeline import read_timeline
+small, large = map(Path, sys.argv[1:])
+measure(read_timeline(small), step="step", is_pattern=True)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+begun = time.process_time()
+(sample,) = measure(read_timeline(large), step="step", is_pattern=True)
+took = time.process_time() - begun
+more = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+assert sample.steps == 20, sample.steps
+begun = time.process_time()
+with sqlite3.connect(large) as connection:
+    for row in connection.execute("SELECT start, end, eventType, globalTid, textId, domainId, text FROM NVTX_EVENTS"):
+        pass
+print(took / (time.process_time() - begun), more * 1024 / 1e6)
+"""
+
+
+@pytest.mark.parametrize("kind", ["few", "distinct", "nested", "threads"])
+def test_a_million_ranges_cost_little(tmp_path: Path, kind: str) -> None:
+    """Against what reading the same rows costs here, and in memory beyond a small capture's."""
+    write_export(tmp_path / "small.sqlite", *steps_on(0, number=20))
+    many(tmp_path / "large.sqlite", kind)
+    argv = [sys.executable, "-c", MEASURED, str(tmp_path / "small.sqlite"), str(tmp_path / "large.sqlite")]
+    told = subprocess.run(argv, capture_output=True, text=True, check=True).stdout.split()
+    times, memory = map(float, told)
+    assert times < MOST_TIMES_SLOWER
+    assert memory < MOST_MB[kind]
