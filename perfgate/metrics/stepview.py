@@ -145,7 +145,7 @@ def _spans_of(ranges: Ranges, steps: Steps, index: int) -> Flags:
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """What one lane shows, before anything is merged: disjoint, in order; ns since the step's begin."""
+    """What one lane shows, before anything is merged: disjoint, in order; ns since the place's start."""
 
     title: str
     kind: _Kind
@@ -188,16 +188,17 @@ class _Turns:
 def step_view(
     place: StepPlace, timeline: Timeline, ops: WindowOps, *, label: str, most_bars: int = 2000, source: str = ""
 ) -> StepView:
-    """The step from its begin on the CPU to its completion, in at most `most_bars` bars; cut off at both.
+    """The place from its start to its end, in at most `most_bars` bars; what overlaps it is cut off at both.
 
     ```
-    CPU      |----step-----|--step--        what is of other steps says so in its name
-    CPU 2     |load||fwd |
-    stream   --old--| |-k1-||--k2--|
-    idle            |-|
+    CPU      --step--| |---step----         what is of other steps says so in its name
+    CPU 2    --fwd-|    |load||fwd |
+    stream     |-k1-|   |---k2-----|
+    idle     |-|    |---|
     ```
-    - Ranges of the step's thread by depth, its own first; those that enclose it are left out. Then those of other
-      threads that launched operations in the step.
+    - Ranges of the step's thread by depth; those that enclose its own are left out. Where the CPU runs far ahead, they
+      are of later steps, or none and the lane is empty. Then those of other threads that launched operations
+      in it.
     - Of each device of the process's steps: the streams, with kernels, NCCL's kernels, CUDA graphs traced whole, copies
       and memsets apart, other processes' too; then its idle time, as `gap_ms` counts it. What overlaps on a stream is
       spread over several lanes.
@@ -232,7 +233,7 @@ def step_view(
 
 
 class _Work:
-    """What ran between a step's begin and its completion."""
+    """What ran between a place's start and its end."""
 
     def __init__(self, place: StepPlace, timeline: Timeline, ops: WindowOps) -> None:
         """Tell of each operation which step launched it."""

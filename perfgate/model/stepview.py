@@ -1,4 +1,4 @@
-"""One step of one run as it ran: what a page draws. Times are microseconds from the step's begin."""
+"""One step of one run as it ran: what a page draws. Times are microseconds from where it begins."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class Lane(Record):
 
 
 class StepView(Record):
-    """One step: the ranges of its thread, outermost first, then each GPU's streams and its idle time."""
+    """The ranges of one step's thread, outermost first, if any lie here; then each GPU's streams and idle time."""
 
     label: str
     """Which it is: `run 2, step 14 of 30`."""
     length_us: float
-    """From its begin to its completion."""
+    """From the completion of the step before it to its own; where no period counts, from its range's begin."""
     lanes: tuple[Lane, ...]
     operations: int
     """Ranges, GPU operations and idle times there were."""

@@ -39,6 +39,7 @@ OPERATIONS = {
     "CUPTI_ACTIVITY_KIND_MEMCPY": "'copy'",
     "CUPTI_ACTIVITY_KIND_MEMSET": "'memset'",
 }
+OF_ANOTHER = re.compile(r" \((of an? \w+ step|of the step \w+|outside the steps)\)\Z")
 TITLES = {"kernel": "", "nccl": " NCCL", "graph": " graphs", "copy": " copies", "memset": " memsets"}
 PID = "{} >> 24 & 16777215"
 
@@ -155,7 +156,7 @@ def test_the_step_is_the_one_nearest_the_median_period(export: Path, name: str, 
         nearest = min(periods, key=lambda number: (abs(periods[number] - middle), number))
         place, view = seen(export, name, pid)
         assert (place.index, place.period_ns) == (nearest, periods[nearest])
-        assert (place.start, place.end) == (steps[nearest][0], steps[nearest][3])
+        assert (place.start, place.end) == (steps[nearest - 1][3], steps[nearest][3])
         assert view.length_us == (place.end - place.start) / 1e3
     slowest, _ = seen(export, name, None)
     assert slowest.process == pids.index(max(pids, key=lambda pid: medians[pid]))
@@ -203,25 +204,30 @@ def test_streams_and_idle_times_are_those_of_sql(export: Path, name: str, plain:
 def test_ranges_are_those_of_sql_by_how_many_hold_them(export: Path, name: str, plain: Plain, pids: list[int]) -> None:
     for pid in pids:
         place, view = seen(export, name, pid)
-        _, ends, own, _ = plain.steps(pid)[place.index]
-        window = {"begin": place.start, "done": place.end, "ends": ends, "pid": pid}
+        first, ends, own, _ = plain.steps(pid)[place.index]
+        window = {"begin": place.start, "done": place.end, "first": first, "ends": ends, "pid": pid}
         # Of those that overlap the view, but do not hold the step, how many others of them hold each.
         rows = plain.ask(
             "WITH near AS (SELECT rowid AS n, * FROM spans WHERE pid = :pid AND start < :done AND end > :begin "
-            "AND (tid != :own OR NOT (start < :begin AND end > :ends))), "
-            "launching AS (SELECT DISTINCT tid FROM ops WHERE pid = :pid AND at >= :begin AND at < :ends) "
+            "AND (tid != :own OR NOT (start < :first AND end > :ends))), "
+            "launching AS (SELECT DISTINCT tid FROM ops WHERE pid = :pid AND at >= :first AND at < :ends) "
             "SELECT tid, (SELECT count(*) FROM near o WHERE o.tid = i.tid AND o.n != i.n AND o.start <= i.start "
             "AND o.end >= i.end) AS depth, count(*), sum(min(end, :done) - max(start, :begin)) FROM near i "
             "WHERE tid = :own OR tid IN launching GROUP BY 1, 2",
             own=own,
             **window,
         )
-        expected = {}
+        expected = {"CPU": (0, 0)}  # also where the CPU is through with all its ranges before the step begins
         for tid, depth, count, ns in rows:
             deeper = (f" {depth + 1}" if tid == own else f" ({depth + 1})") if depth else ""
             expected[("CPU" if tid == own else f"CPU thread {tid}") + deeper] = (count, ns)
         assert {title: sums for (title, kind), sums in lanes_of(view).items() if kind == "range"} == expected
-        assert view.lanes[0].bars[0].length_us == (ends - place.start) / 1e3
+        begins = max(first, place.start)
+        of_the_step = [
+            (bar.start_us, bar.length_us) for bar in view.lanes[0].bars if OF_ANOTHER.search(bar.name) is None
+        ]
+        lies_here = [((begins - place.start) / 1e3, (ends - begins) / 1e3)]
+        assert of_the_step == (lies_here if ends > place.start else [])
 
 
 def test_what_other_steps_launched_says_so(export: Path, name: str, plain: Plain, pids: list[int]) -> None:
@@ -246,7 +252,7 @@ def test_what_other_steps_launched_says_so(export: Path, name: str, plain: Plain
         found: dict[str, int] = defaultdict(int)
         for lane in view.lanes:
             for bar in lane.bars if lane.kind not in ("range", "idle") else ():
-                said = re.search(r" \((of an? \w+ step|of the step \w+|outside the steps)\)\Z", bar.name)
+                said = OF_ANOTHER.search(bar.name)
                 found[said[1] if said else ""] += bar.count
         assert found == expected
         assert found[""] > 0
@@ -275,10 +281,10 @@ def test_the_whole_view_of_one_small_capture(tmp_path: Path) -> None:
         (lane.title, [(bar.start_us, round(bar.length_us, 3), bar.name) for bar in lane.bars]) for lane in view.lanes
     ]
     assert lanes == [
-        ("CPU", [(0, 399.842, "step 9")]),
-        ("GPU 0 stream 7", [(292.622, 101.6, "spin")]),
-        ("GPU 0 stream 7 copies", [(69.582, 214.432, "CUDA memcpy Host-to-Device, pageable, 4194304 bytes")]),
-        ("GPU 0 idle", [(0, 69.582, "idle"), (284.014, 8.608, "idle"), (394.222, 5.62, "idle")]),
+        ("CPU", [(11.401, 399.842, "step 9")]),
+        ("GPU 0 stream 7", [(304.023, 101.6, "spin")]),
+        ("GPU 0 stream 7 copies", [(80.983, 214.432, "CUDA memcpy Host-to-Device, pageable, 4194304 bytes")]),
+        ("GPU 0 idle", [(0, 80.983, "idle"), (295.415, 8.608, "idle"), (405.623, 5.62, "idle")]),
     ]
     assert (view.label, view.source) == (name, f"kept/{name}.sqlite")
-    assert (view.length_us, view.operations, view.drawn, view.pixel_us) == (399.842, 6, 6, 0)
+    assert (view.length_us, view.operations, view.drawn, view.pixel_us) == (411.243, 6, 6, 0)

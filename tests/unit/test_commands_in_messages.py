@@ -15,8 +15,8 @@ pytestmark = pytest.mark.behaviour
 
 PACKAGE = Path(perfgate.__file__).parent
 COMMAND = (
-    r"(?<=: )(?:perfgate (?:init|doctor|selftest|demo|bless|calibrate|show|history|compare|explain|inspect|page|merge)"
-    r"|pytest --|git (?:fetch|add|commit|rm|status|log|init|config|submodule|clone|-C)"
+    r"(?<=: )(?:perfgate (?:init|doctor|selftest|demo|bless|calibrate|show|history|compare|explain|inspect|page"
+    r"|merge)\b|pytest --|git (?:fetch|add|commit|rm|status|log|init|config|submodule|clone|-C)"
     r"|pip install|apt-get|rm -r|chmod|nvidia-smi|python)[^\n`]*"
 )
 GLUED = re.compile(r"[.;]\s|[.;]$|, (?:then|or|and) ")
@@ -60,6 +60,7 @@ def glued(text: str) -> list[str]:
         ("See: git status.", True),
         ("Fetch it: git fetch --unshallow; elsewhere", True),
         ('Make one: perfgate bless --reason "..."', False),
+        ("It has no effect: perfgate showed nothing. Remove it", False),
     ],
 )
 def test_a_glued_command_is_known(text: str, found: bool) -> None:
