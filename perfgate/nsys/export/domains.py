@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from perfgate.nsys.export.cells import text_of, whole_of
-from perfgate.nsys.export.columns import Columns
 from perfgate.nsys.export.layout import DOMAIN_EVENT, RANGES, THREAD_MASK
 from perfgate.nsys.export.opening import Export
 
@@ -48,16 +47,19 @@ def domain_names(export: Export, created: Sequence[Created]) -> dict[tuple[int, 
     return named
 
 
-def ranges_repeated(columns: Columns, created: Sequence[Created]) -> int:
-    """How many ranges nsys's `nvtx_sum` counts too many.
+def ranges_repeated(export: Export, created: Sequence[Created], index: Mapping[int, int]) -> int:
+    """How many ranges nsys's `nvtx_sum` counts too many; `index` is by `globalPid`.
 
     Its script keeps a row for each thread that created a domain, and joins them to the ranges by domain and process.
     """
     threads: dict[tuple[int, int], set[int]] = {}
     for one in created:
         threads.setdefault((one.number, one.process), set()).add(one.thread)
-    return sum(
-        (len(its) - 1) * int(((columns["domain"] == number) & (columns["process"] == process)).sum())
-        for (number, process), its in threads.items()
-        if columns and len(its) > 1
-    )
+    repeated = 0
+    for (number, process), its in threads.items():
+        if len(its) > 1:
+            pids = ", ".join(str(pid) for pid, one in index.items() if one == process)
+            of_domain = f"coalesce(domainId, 0) = {number} AND coalesce(globalTid, -1) & {~THREAD_MASK} IN ({pids})"
+            ((count,),) = export.query(f'SELECT count(*) FROM "{RANGES.name}" WHERE ({RANGES.which}) AND {of_domain}')
+            repeated += (len(its) - 1) * count
+    return repeated

@@ -84,8 +84,6 @@ RANGES = ExportTable(
         ExportColumn(field="end", sources=("end",), default=0),
         ExportColumn(field="event", sources=("eventType",)),
         _THREAD,
-        ExportColumn(field="text_id", sources=("textId",), default=-1),
-        ExportColumn(field="domain", sources=("domainId",), default=0),
     ),
     which=f"eventType IN ({', '.join(map(str, RANGE_EVENTS))})",
 )

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import sqlite3
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 
 import numpy as np
 
 from perfgate.model.names import APART, RangeNames, Texts
 from perfgate.model.timeline import Ranges
-from perfgate.nsys.export.cells import text_of
+from perfgate.nsys.export.cells import decoded, text_of
 from perfgate.nsys.export.columns import Columns, column
 from perfgate.nsys.export.layout import PUSH_POP_EVENTS, RANGES, STRINGS, THREAD_MASK
-from perfgate.nsys.export.opening import Export
+from perfgate.nsys.export.opening import Export, read_only_uri
 from perfgate.nsys.export.refusing import damaged
 
 _AT_ONCE = 1 << 16
 """Row ids whose names are read at once."""
+_READERS = 2
 
 
 def ranges_of(
@@ -33,8 +38,7 @@ def ranges_of(
     start = column(columns, "start", np.int64)
     end = column(columns, "end", np.int64)
     push_pop = np.isin(column(columns, "event", np.int64), PUSH_POP_EVENTS)
-    for field in ("event", "text_id", "domain"):
-        columns.pop(field, None)
+    columns.pop("event", None)
     if not closed.all():
         end = np.where(closed, end, end[closed].max(initial=start.max()))
     named = {(number, pid): name for (number, one), name in domains.items() for pid, its in index.items() if its == one}
@@ -60,20 +64,37 @@ def _texts(export: Export, domains: Mapping[tuple[int, int], str]) -> Iterator[T
     """
     name, told = _named(export, domains)
     of_row = f'SELECT {name} AS name FROM "{RANGES.name}" AS r{_joined(export)} WHERE {{}} ORDER BY r.rowid'
-    ((first,),) = export.query(f'SELECT min(rowid) FROM "{RANGES.name}" WHERE {RANGES.which}')
-    while first is not None:
-        # Row ids may have holes, so the end of a part is sought, and the next one's begin.
-        which = f"r.rowid BETWEEN {first} AND {first + _AT_ONCE - 1} AND ({RANGES.which})"
-        rows = of_row.format(which)
+    with ThreadPoolExecutor(_READERS, thread_name_prefix="perfgate-names") as readers:
+        ahead: deque[Future[Texts]] = deque()
+        for first in _begins(export):
+            which = f"r.rowid BETWEEN {first} AND {first + _AT_ONCE - 1} AND ({RANGES.which})"
+            ahead.append(readers.submit(_texts_of, export, of_row.format(which), told))
+            if len(ahead) > _READERS:
+                yield ahead.popleft().result()
+        while ahead:
+            yield ahead.popleft().result()
+
+
+def _begins(export: Export) -> Iterator[int]:
+    """Row ids at which parts begin. There may be holes, so each is sought behind the end of the one before."""
+    end = None
+    while True:
+        behind = "" if end is None else f"rowid > {end} AND "
+        ((first,),) = export.query(f'SELECT min(rowid) FROM "{RANGES.name}" WHERE {behind}({RANGES.which})')
+        if first is None:
+            return
+        yield first
+        end = first + _AT_ONCE - 1
+
+
+def _texts_of(export: Export, rows: str, told: Sequence[str]) -> Texts:
+    """The names that some SQL selects; SQLite puts them together, so that none becomes an object of its own."""
+    with closing(sqlite3.connect(read_only_uri(export.path), uri=True)) as connection:
+        connection.text_factory = decoded
         packed = f"SELECT count(*), CAST(group_concat(name, CAST(x'{APART.hex()}' AS TEXT)) AS BLOB) FROM ({rows})"
-        ((count, buffer),) = export.connection.execute(packed, told)
-        if count:
-            yield _split(buffer, count) or Texts.of(
-                text_of(text) or "" for (text,) in export.connection.execute(rows, told)
-            )
-        ((first,),) = export.query(
-            f'SELECT min(rowid) FROM "{RANGES.name}" WHERE rowid > {first + _AT_ONCE - 1} AND ({RANGES.which})'
-        )
+        ((count, buffer),) = connection.execute(packed, told)
+        texts = _split(buffer, count)
+        return Texts.of(text_of(text) or "" for (text,) in connection.execute(rows, told)) if texts is None else texts
 
 
 def _split(buffer: bytes, count: int) -> Texts | None:
@@ -95,7 +116,7 @@ def _named(export: Export, domains: Mapping[tuple[int, int], str]) -> tuple[str,
     if not domains or "domainId" not in has:
         return name, []
     process = f"coalesce(r.globalTid, -1) & {~THREAD_MASK}" if "globalTid" in has else str(~THREAD_MASK)
-    cases = " ".join(f"WHEN r.domainId = {number} AND {process} = {pid} THEN ?" for number, pid in domains)
+    cases = " ".join(f"WHEN coalesce(r.domainId, 0) = {number} AND {process} = {pid} THEN ?" for number, pid in domains)
     return f"CASE {cases} ELSE '' END || {name}", [f"{domain}:" for domain in domains.values()]
 
 

@@ -67,7 +67,7 @@ def _timeline(export: Export) -> Timeline:
     ids = set(pd.unique(kernels.name).tolist()) | set(pd.unique(calls.name).tolist())
     strings = export.strings(ids)
     domains = created_domains(export, index)
-    repeated = ranges_repeated(tables[RANGES.name], domains)
+    repeated = ranges_repeated(export, domains, index)
     meta = {name: text_of(value) for table in METADATA for name, value in export.rows(table, ("name", "value"))}
     timeline = Timeline(
         source=export.path.name,
