@@ -458,7 +458,7 @@ def choose(session: pytest.Session) -> None:
 def pytest_report_header(config: pytest.Config) -> list[str]:
     """Say which options of the project's are not heeded."""
     stood = config.stash[STANDING]
-    return [f"perfgate: not for a gate, as not typed on its command line: {', '.join(stood)}"] if stood else []
+    return [f"perfgate: a gate heeds what is typed on its command line, so not {', '.join(stood)}"] if stood else []
 
 
 def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
