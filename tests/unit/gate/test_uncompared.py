@@ -117,3 +117,9 @@ def test_a_rank_that_took_no_step_in_any_run_is_no_comparison_and_is_measured_fo
         f"Look for a process that ended early or took no step. If it is meant, bless it: {BLESS}",
     )
     assert len(checked.runs) == 5
+
+
+def test_runs_that_no_gate_could_compare_with_are_called_that() -> None:
+    checked = check(expect(None), Policy(), Candidate(*records.runs(0.2, 34.0, 2.3, 28.0, 12.0)))
+    assert any("no slowdown of step_ms below" in remark for remark in checked.verdict.remarks)
+    assert not check(expect(None), Policy(), Candidate(*records.runs(12.1, 12.2, 12.3, 12.4, 12.5))).verdict.remarks

@@ -119,6 +119,8 @@ def test_the_row_says_all_that_decided() -> None:
     assert row.high == pytest.approx(math.exp(math.log(1.03) + 1.9600 * error) - 1, rel=1e-3)
     assert row.standard_error == pytest.approx(error)
     assert at_level(row, 0.025).low == pytest.approx(math.exp(math.log(1.03) - 1.9600 * error) - 1, rel=1e-3)
+    bare = row.model_copy(update={"low": None})
+    assert at_level(bare, 0.025) is bare
     assert row.smallest == pytest.approx(math.exp(3.2920 * error) - 1, rel=1e-3)
     assert row.p_value == pytest.approx(7.82e-8, rel=0.01)
 
