@@ -15,7 +15,7 @@ NEITHER = (
     " there is neither such a file nor such a workload with a baseline. It takes a baseline's file, a kept result, a "
     "capture, WORKLOAD or WORKLOAD:kept."
 )
-NO_CAPTURE = "It takes a .nsys-rep or .sqlite file."
+NO_CAPTURE = "It takes a .nsys-rep, .qdrep or .sqlite file."
 
 
 @pytest.mark.parametrize(
