@@ -24,6 +24,8 @@ from perfgate.model.order import RUN_COOKIE
 GRACE_S: Final = 3.0
 """How long a process may take to end after SIGTERM before it gets SIGKILL."""
 
+WRAPPED_LINES: Final = 4
+"""Over so many lines a text is cleaned as one, however it comes."""
 LONGEST_LINE: Final = 1 << 16
 """Bytes after which a line without an end is cut, so that no output can fill the memory."""
 
@@ -315,7 +317,7 @@ def _lines(
     assert stream is not None
     descriptor = stream.fileno()
     os.set_blocking(descriptor, False)
-    pending = b""
+    pending, held = b"", list[str]()
     with stream, selectors.DefaultSelector() as selector:
         selector.register(descriptor, selectors.EVENT_READ)
         while True:
@@ -324,6 +326,7 @@ def _lines(
             ended = process.poll() is not None
             remaining = deadline - time.monotonic()
             if remaining <= 0 and not ended:
+                yield from _cleaned(held, clean)
                 raise _OutOfTime
             if not selector.select(timeout=_POLL_S if ended else min(_POLL_S, remaining)):
                 if ended:
@@ -341,10 +344,28 @@ def _lines(
             while len(pending) > LONGEST_LINE:
                 whole.append(pending[:LONGEST_LINE])
                 pending = pending[LONGEST_LINE:]
-            if whole:
-                yield from clean("\n".join(line.decode(errors="replace") for line in whole)).split("\n")
+            held += [line.decode(errors="replace") for line in whole]
+            ready = _parted(held, clean)
+            yield from _cleaned(held[:ready], clean)
+            held = held[ready:]
     if pending:
-        yield clean(pending.rstrip(b"\r").decode(errors="replace"))
+        held.append(pending.rstrip(b"\r").decode(errors="replace"))
+    yield from _cleaned(held, clean)
+
+
+def _cleaned(lines: list[str], clean: Callable[[str], str]) -> list[str]:
+    return clean("\n".join(lines)).split("\n") if lines else []
+
+
+def _parted(lines: list[str], clean: Callable[[str], str]) -> int:
+    """How many of the lines can be cleaned by themselves: what is wrapped over the last few may go on in what comes."""
+    if clean is str:
+        return len(lines)
+    for cut in range(len(lines) - WRAPPED_LINES, max(0, len(lines) - 4 * WRAPPED_LINES), -1):
+        before, after = lines[max(0, cut - WRAPPED_LINES) : cut], lines[cut:]
+        if _cleaned(before, clean) + _cleaned(after, clean) == _cleaned(before + after, clean):
+            return cut
+    return 0
 
 
 def _end(process: subprocess.Popen[bytes] | None, mark: str) -> tuple[str, ...]:
