@@ -97,10 +97,7 @@ def as_socket(path: Path) -> None:
 
 
 def as_device(path: Path) -> None:
-    try:
-        os.mknod(path, 0o600 | 0o020000, os.makedev(1, 5))  # /dev/zero
-    except PermissionError:
-        pytest.skip("only root may make a device")
+    os.mknod(path, 0o600 | 0o020000, os.makedev(1, 5))  # /dev/zero
 
 
 @pytest.mark.parametrize(
@@ -108,7 +105,7 @@ def as_device(path: Path) -> None:
     [
         as_pipe,
         as_socket,
-        as_device,
+        *([as_device] if os.geteuid() == 0 else []),  # only root may make one
         Path.mkdir,
         lambda path: path.symlink_to("/dev/tty"),
         lambda path: path.symlink_to(path.with_name("nothing")),
