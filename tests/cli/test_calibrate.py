@@ -389,7 +389,7 @@ def test_a_real_workload_is_measured_again_and_calibrated(project: Project, real
     project.write("pyproject.toml", f'[project]\nname = "scratch"\nversion = "1"\n{strict}')
     project.workload(LOOP.replace("0.001", "0.005"))
     assert project.run("--perfgate").status == 1
-    assert project.perfgate("bless", "--reason", "first").status == 0
+    assert project.perfgate("bless", "--reason", "first", "--hold", "auto").status == 0
     command = [sys.executable, "-c", "from perfgate.cli import main; main()", "calibrate", "--runs", "2"]
     done = subprocess.run(command, cwd=project.root, capture_output=True, text=True, timeout=240, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

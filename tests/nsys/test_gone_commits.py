@@ -35,7 +35,7 @@ def test_after_a_squash_merge_a_gate_makes_its_pairs(project: Project, real_nsys
     git(project, "commit", "--quiet", "-am", "code")
     measured = git(project, "rev-parse", "HEAD")
     assert project.run("--perfgate").status == 1
-    seen = project.perfgate("bless", "loop", "--reason", "first", columns=400)
+    seen = project.perfgate("bless", "loop", "--reason", "first", "--hold", "auto", columns=400)
     assert seen.status == 0, seen.err
     assert "main" in seen.out
     made = project.store.baselines.load("no-gpu", "loop")

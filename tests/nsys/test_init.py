@@ -43,7 +43,7 @@ def test_the_example_goes_from_no_baseline_to_an_open_gate(project: Project) -> 
         assert [name for name in ("copy", "forward", "backward") if f",{name}\n" not in text] == []
     (project.root / "first.json").unlink()
 
-    assert project.perfgate("bless", "--reason", "first baseline").status == 0
+    assert project.perfgate("bless", "--reason", "first baseline", "--hold", "auto").status == 0
     git("add", "--all")
     git("commit", "--quiet", "-m", "bless: first baseline")
 

@@ -95,7 +95,7 @@ def loop(project: Project) -> str:
 def bless(project: Project, name: str) -> Baseline:
     """Bless the workload as of long ago, and commit that."""
     assert project.run("--perfgate", "-k", name).status == 1
-    seen = project.perfgate("bless", name, "--reason", "first")
+    seen = project.perfgate("bless", name, "--reason", "first", "--hold", "auto")
     assert seen.status == 0, seen.err
     made = project.store.baselines.load("no-gpu", name)
     assert made is not None
