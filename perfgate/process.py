@@ -85,7 +85,7 @@ def run_process(
     process: subprocess.Popen[bytes] | None = None
     left: tuple[str, ...] = ()
     with log.open("w+b") as file:
-        record = _Log(file)
+        record, cleaning = _Log(file), _Cleaning(clean)
         try:
             process = subprocess.Popen(
                 argv,
@@ -98,16 +98,57 @@ def run_process(
             )
             returncode = None
             with contextlib.suppress(_OutOfTime):
-                for line in _lines(process, deadline=started + timeout_s, on_tick=on_tick, clean=clean):
-                    record.write(line)
-                    if on_line is not None:
-                        on_line(line)
+                for lines in _lines(process, deadline=started + timeout_s, on_tick=on_tick):
+                    _pass_on(cleaning.ready(lines), record, on_line)
                 returncode = process.poll()
             wall_s = time.monotonic() - started
+            _pass_on(cleaning.rest(), record, on_line)
         finally:
             # Ctrl-C may fall between the start of the program and its being known here: the cookie finds it anyway.
-            left = _end(process, mark)
+            try:
+                left = _end(process, mark)
+            finally:
+                _pass_on(cleaning.rest(), record, None)
     return Finished(returncode=returncode, timed_out=returncode is None, wall_s=wall_s, left=left)
+
+
+def _pass_on(lines: Sequence[str], record: _Log, on_line: Callable[[str], None] | None) -> None:
+    for line in lines:
+        record.write(line)
+        if on_line is not None:
+            on_line(line)
+
+
+class _Cleaning:
+    """Cleans lines however they come: what is wrapped over the last few may go on in those to come."""
+
+    def __init__(self, clean: Callable[[str], str]) -> None:
+        self._clean = clean
+        self._held: list[str] = []
+
+    def ready(self, lines: Sequence[str]) -> list[str]:
+        """Take further lines, and return those, cleaned, that no later one can change."""
+        self._held += lines
+        cut = len(self._held) if self._clean is str else self._cut()
+        done, self._held = self._held[:cut], self._held[cut:]
+        return self._cleaned(done)
+
+    def rest(self) -> list[str]:
+        """Return the last lines, cleaned."""
+        done, self._held = self._held, []
+        return self._cleaned(done)
+
+    def _cut(self) -> int:
+        """Where the lines can be parted so that cleaning each part by itself is cleaning the whole; 0 if nowhere."""
+        held = self._held
+        for cut in range(len(held) - WRAPPED_LINES, max(0, len(held) - 4 * WRAPPED_LINES), -1):
+            before, after = held[max(0, cut - WRAPPED_LINES) : cut], held[cut:]
+            if self._cleaned(before) + self._cleaned(after) == self._cleaned(before + after):
+                return cut
+        return 0
+
+    def _cleaned(self, lines: Sequence[str]) -> list[str]:
+        return self._clean("\n".join(lines)).split("\n") if lines else []
 
 
 class _Log:
@@ -305,9 +346,8 @@ def _lines(
     *,
     deadline: float,
     on_tick: Callable[[], None] | None,
-    clean: Callable[[str], str],
-) -> Iterator[str]:
-    """Yield the output line by line, until the program has ended.
+) -> Iterator[list[str]]:
+    """Yield the output, the lines that come together at a time, until the program has ended.
 
     Raises:
         _OutOfTime: the deadline came first. The pipe is closed then, at which the program may end by itself; that is
@@ -317,7 +357,7 @@ def _lines(
     assert stream is not None
     descriptor = stream.fileno()
     os.set_blocking(descriptor, False)
-    pending, held = b"", list[str]()
+    pending = b""
     with stream, selectors.DefaultSelector() as selector:
         selector.register(descriptor, selectors.EVENT_READ)
         while True:
@@ -326,7 +366,6 @@ def _lines(
             ended = process.poll() is not None
             remaining = deadline - time.monotonic()
             if remaining <= 0 and not ended:
-                yield from _cleaned(held, clean)
                 raise _OutOfTime
             if not selector.select(timeout=_POLL_S if ended else min(_POLL_S, remaining)):
                 if ended:
@@ -344,28 +383,10 @@ def _lines(
             while len(pending) > LONGEST_LINE:
                 whole.append(pending[:LONGEST_LINE])
                 pending = pending[LONGEST_LINE:]
-            held += [line.decode(errors="replace") for line in whole]
-            ready = _parted(held, clean)
-            yield from _cleaned(held[:ready], clean)
-            held = held[ready:]
+            if whole:
+                yield [line.decode(errors="replace") for line in whole]
     if pending:
-        held.append(pending.rstrip(b"\r").decode(errors="replace"))
-    yield from _cleaned(held, clean)
-
-
-def _cleaned(lines: list[str], clean: Callable[[str], str]) -> list[str]:
-    return clean("\n".join(lines)).split("\n") if lines else []
-
-
-def _parted(lines: list[str], clean: Callable[[str], str]) -> int:
-    """How many of the lines can be cleaned by themselves: what is wrapped over the last few may go on in what comes."""
-    if clean is str:
-        return len(lines)
-    for cut in range(len(lines) - WRAPPED_LINES, max(0, len(lines) - 4 * WRAPPED_LINES), -1):
-        before, after = lines[max(0, cut - WRAPPED_LINES) : cut], lines[cut:]
-        if _cleaned(before, clean) + _cleaned(after, clean) == _cleaned(before + after, clean):
-            return cut
-    return 0
+        yield [pending.rstrip(b"\r").decode(errors="replace")]
 
 
 def _end(process: subprocess.Popen[bytes] | None, mark: str) -> tuple[str, ...]:

@@ -54,13 +54,8 @@ def orphans(
     Raises:
         BaselineUnreadable: the folder of the baselines cannot be listed.
     """
-    listed = {one.workload: source_of(one) for one in store.baselines.listed(machine.slug)}
+    listed = {one.workload: one.source for one in store.baselines.listed(machine.slug)}
     return {name: file for name, file in listed.items() if name not in known and chosen(name, file)}
-
-
-def source_of(listed: ListedBaseline) -> str | None:
-    """The file that declared the workload of a baseline, from the project's root; None where that is not known."""
-    return listed.found.source if isinstance(listed.found, Baseline) else None
 
 
 def refuse_other_machine(machine: Machine, expected: str | None) -> None:
@@ -91,7 +86,7 @@ def lost_with_gpus(
     lost = {
         one.workload: _gpu_of(one)
         for one in store.baselines.listed()
-        if one.workload not in measured and _has_more_gpus(one, machine) and chosen(one.workload, source_of(one))
+        if one.workload not in measured and _has_more_gpus(one, machine) and chosen(one.workload, one.source)
     }
     if not lost:
         return ""

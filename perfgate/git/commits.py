@@ -142,7 +142,7 @@ def is_branch(name: str) -> bool:
     return 0 < len(name) <= 255 and name != "@" and _NO_BRANCH.search(name) is None
 
 
-_SHA: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+SHA: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
 def resolve(root: Path, revision: str, *, env: Mapping[str, str] | None = None) -> str:
@@ -157,7 +157,7 @@ def resolve(root: Path, revision: str, *, env: Mapping[str, str] | None = None) 
         done = run(root, env, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
         if done.returncode == 0:
             return os.fsdecode(done.stdout).strip()
-    named = _SHA.fullmatch(revision) is None
+    named = SHA.fullmatch(revision) is None
     raise RevisionMissing(
         subject=f"commit {revision or repr(revision)}",
         fact="it is not in this clone, which is shallow" if shallow else "it is not in this clone",

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 from perfgate.git.asking import ask, run
-from perfgate.git.commits import resolve
+from perfgate.git.commits import SHA, resolve
 from perfgate.git.trees import without_baselines
 from perfgate.model.errors import RepositoryUnreadable, RevisionMissing
 
 FETCH_LIMIT_S: Final = 60.0
 MOST_COMMITS: Final = 5000
 """Newest commits that are searched for files of a commit that is gone."""
-SHA: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
 def obtain(

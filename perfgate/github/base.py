@@ -147,8 +147,7 @@ def _gate_at(root: Path, commit: str, *, folder: Path, env: Mapping[str, str]) -
 def _expected(store: Store) -> Expected:
     found: dict[str, dict[str, str | None]] = {}
     for listed in store.baselines.listed():
-        source = listed.found.source if isinstance(listed.found, Baseline) else None
-        found.setdefault(listed.slug, {})[listed.workload] = source
+        found.setdefault(listed.slug, {})[listed.workload] = listed.source
     return found
 
 

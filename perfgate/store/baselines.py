@@ -26,6 +26,11 @@ class ListedBaseline:
     path: Path
     found: Baseline | BaselineUnreadable
 
+    @property
+    def source(self) -> str | None:
+        """The file that declared the workload, from the project's root; None where that is not known."""
+        return self.found.source if isinstance(self.found, Baseline) else None
+
 
 class Baselines:
     """The baselines of one project."""

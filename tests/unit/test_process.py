@@ -358,3 +358,36 @@ def test_of_very_much_output_the_log_keeps_both_ends_and_says_how_much_is_betwee
     assert (kept[0], kept[-1]) == ("first", "last")
     assert len(kept) - 1 + int(kept[place].split()[3]) == 200_002
     assert min(place, len(kept) - place) * 100 >= 1_900_000
+
+
+def test_what_is_wrapped_over_lines_is_cleaned_however_late_the_next_line_comes(tmp_path: Path) -> None:
+    program = "import time\nfor part in ('a', 'sec', 'ret', *'bcdefg'):\n print(part, flush=True); time.sleep(0.2)"
+    seen: list[str] = []
+    run_process(
+        (sys.executable, "-c", program),
+        cwd=tmp_path,
+        env=os.environ,
+        log=tmp_path / "log",
+        timeout_s=30,
+        on_line=seen.append,
+        clean=lambda text: text.replace("sec\nret", "hidden"),
+    )
+    assert seen == ["a", "hidden", *"bcdefg"]
+    assert (tmp_path / "log").read_text().split() == seen
+
+
+def test_the_last_lines_of_what_ran_out_of_time_are_kept_too(tmp_path: Path) -> None:
+    program = "import time\nprint('one')\nprint('two', flush=True)\ntime.sleep(60)"
+    seen: list[str] = []
+    done = run_process(
+        (sys.executable, "-c", program),
+        cwd=tmp_path,
+        env=os.environ,
+        log=tmp_path / "log",
+        timeout_s=3,
+        on_line=seen.append,
+        clean=lambda text: text.replace("two", "hidden"),
+    )
+    assert done.timed_out
+    assert seen == ["one", "hidden"]
+    assert (tmp_path / "log").read_text().split() == seen
