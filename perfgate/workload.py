@@ -1,6 +1,6 @@
 """What a workload author writes: the `@workload` mark, the `steps` that drive a loop, and the files that hold them.
 
-Light by design: importing this file imports neither torch nor nvtx, pandas nor pydantic.
+Light by design: importing this file imports neither torch nor nvtx, numpy nor pydantic.
 """
 
 from __future__ import annotations

@@ -35,6 +35,26 @@ class Texts(Sequence[str]):
         return cls(b"".join(one + APART for one in raw), np.concatenate(([0], np.cumsum(lengths))))
 
     @classmethod
+    def gathered(cls, held: NDArray[np.uint8], begins: _Int64, lengths: _Int64) -> Texts:
+        """Texts that lie somewhere in `held` in pieces, shape (n, pieces); what is no UTF-8 is replaced."""
+        held = np.append(held, np.uint8(APART[0]))
+        begins = np.column_stack((begins, np.full(len(begins), len(held) - 1)))
+        lengths = np.column_stack((lengths, np.ones(len(lengths), np.int64)))
+        parts = [
+            _gathered(held, begins[first : first + AT_ONCE].ravel(), lengths[first : first + AT_ONCE].ravel())
+            for first in range(0, len(begins), AT_ONCE)
+        ]
+        found = cls(b"".join(parts), np.concatenate(([0], np.cumsum(lengths.sum(axis=1)))))
+        return found if _is_utf8(parts, len(found)) else cls.of(map(found._replaced, range(len(found))))
+
+    @classmethod
+    def together(cls, parts: Sequence[Texts]) -> Texts:
+        """The texts of all parts, in order."""
+        behind = np.cumsum([0, *(len(part.buffer) for part in parts)])
+        starts = [part.starts[1:] + before for part, before in zip(parts, behind.tolist(), strict=False)]
+        return cls(b"".join(part.buffer for part in parts), np.concatenate([np.zeros(1, np.int64), *starts]))
+
+    @classmethod
     def split(cls, buffer: bytes) -> Texts:
         """Of a buffer in which `APART` stands behind each text."""
         ends = np.flatnonzero(np.frombuffer(buffer, np.uint8) == APART[0]) + 1
@@ -98,13 +118,30 @@ class Texts(Sequence[str]):
         """The texts at these places, in their order."""
         whole = np.frombuffer(self.buffer, np.uint8)
         lengths = np.diff(self.starts)[places]
-        starts = np.concatenate(([0], np.cumsum(lengths)))
         parts = []
         for first in range(0, len(places), AT_ONCE):
             some = slice(first, first + AT_ONCE)
-            moved = self.starts[places[some]] - (starts[:-1][some] - starts[first])
-            parts.append(whole[np.repeat(moved, lengths[some]) + np.arange(int(lengths[some].sum()))].tobytes())
-        return Texts(b"".join(parts), starts)
+            parts.append(_gathered(whole, self.starts[places[some]], lengths[some]))
+        return Texts(b"".join(parts), np.concatenate(([0], np.cumsum(lengths))))
+
+    def _replaced(self, place: int) -> str:
+        return self.buffer[int(self.starts[place]) : int(self.starts[place + 1]) - 1].decode(errors="replace")
+
+
+def _gathered(held: NDArray[np.uint8], begins: _Int64, lengths: _Int64) -> bytes:
+    """Pieces of what is held, one behind the other."""
+    before = np.cumsum(lengths) - lengths
+    return held[np.repeat(begins - before, lengths) + np.arange(int(lengths.sum()))].tobytes()
+
+
+def _is_utf8(parts: Sequence[bytes], number: int) -> bool:
+    """Whether so many texts hold what UTF-8 does."""
+    try:
+        for part in parts:
+            part.replace(APART, b"\n").decode()
+    except UnicodeDecodeError:
+        return False
+    return sum(part.count(APART) for part in parts) == number
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -310,3 +310,11 @@ def execute(path: Path, sql: str, values: Sequence[Value] = ()) -> Path:
     with closing(sqlite3.connect(path)) as export, export:
         export.execute(sql, values)
     return path
+
+
+def in_small_pages(path: Path) -> Path:
+    """The same export in pages of 512 bytes, which hold a few rows each."""
+    with closing(sqlite3.connect(path)) as export:
+        export.execute("PRAGMA page_size = 512")
+        export.execute("VACUUM")
+    return path

@@ -85,13 +85,11 @@ MODULES_MAY_IMPORT: Mapping[str, frozenset[str]] = {
 HOMES: Mapping[str, frozenset[str]] = {
     "_pytest": frozenset({"plugin"}),
     "click": frozenset({"cli"}),
-    "connectorx": frozenset({"nsys"}),
     "github": frozenset({"github"}),
     "iniconfig": frozenset({"addopts"}),
     "numpy": frozenset({"model", "nsys", "metrics", "judge", "calibration"}),
     "nvtx": frozenset({"worker", "selftest", "scaffold"}),
     "packaging": frozenset({"duet", "scaffold"}),
-    "pandas": frozenset({"nsys"}),
     "psutil": frozenset({"process", "machine"}),
     "pydantic": frozenset(
         {"model", "settings", "workload_file", "store", "render", "gate", "plugin", "github", "merging"}
@@ -247,7 +245,7 @@ def test_every_module_begins_by_saying_what_it_is() -> None:
 
 # What is really loaded
 
-HEAVY = ("click", "connectorx", "numpy", "nvtx", "pandas", "psutil", "pydantic", "pynvml", "scipy", "torch", "yaml")
+HEAVY = ("click", "numpy", "nvtx", "psutil", "pydantic", "pynvml", "scipy", "torch", "yaml")
 LOADED = f"sorted(name for name in {HEAVY!r} if name in sys.modules)"
 
 

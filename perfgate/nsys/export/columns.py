@@ -1,4 +1,4 @@
-"""Columns of an export's tables as arrays: their dtypes, what their numbers may be, and room for them."""
+"""Columns of an export's tables as arrays: their dtypes, and what their numbers may be."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from perfgate.model.timeline import Bytes8, MemoryKind
 from perfgate.model.words import plural
-from perfgate.nsys.export.layout import ExportTable
 from perfgate.nsys.export.refusing import damaged
 
 Columns = dict[str, NDArray[Any]]
@@ -41,10 +40,9 @@ _DTYPES: Final[Mapping[str, type[np.generic]]] = {
 _Scalar = TypeVar("_Scalar", bound=np.generic)
 
 
-def room(table: ExportTable, rows: int) -> Columns:
-    """Columns for this many rows of a table, to be filled."""
-    names = [*(column.field for column in table.columns), "process"]
-    return {name: np.empty(rows, dtype=_DTYPES.get(name, np.int64)) for name in names}
+def narrow(columns: Columns) -> Columns:
+    """Columns in dtypes that hold what they may hold."""
+    return {name: values.astype(_DTYPES.get(name, np.int64), copy=False) for name, values in columns.items()}
 
 
 def column(columns: Columns, name: str, dtype: type[_Scalar]) -> NDArray[_Scalar]:

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
-import pandas as pd
 
+from perfgate.model.arrays import distinct, is_constant
 from perfgate.model.timeline import CapturedGpu
 from perfgate.nsys.export.cells import text_of, whole_of
 from perfgate.nsys.export.columns import LIMITS, Columns
@@ -102,18 +102,19 @@ class _Devices:
 def _translate(columns: Columns, pids: Sequence[int], devices: _Devices) -> dict[_Use, int]:
     """Put physical GPUs into one table; how many of its operations each process ran on each GPU."""
     process, device = columns["process"], columns["device"]
-    if (process == process[0]).all() and (device == device[0]).all():
-        its, own = int(process[0]), int(device[0])
-        physical = devices.physical(pids[its], own)
-        if physical != own:
-            device.fill(physical)
-        return {(its, pids[its], own): len(device)}
-    pairs, uniques = pd.factorize((process.astype(np.int64) << 32) | (device.astype(np.int64) & 0xFFFFFFFF))
-    distinct = list(zip((uniques >> 32).tolist(), uniques.astype(np.int32).tolist(), strict=True))
-    found = [devices.physical(pids[its], own) for its, own in distinct]
-    columns["device"] = np.array(found, dtype=np.int32)[pairs]
-    numbers = np.bincount(pairs).tolist()
-    return {(its, pids[its], own): number for (its, own), number in zip(distinct, numbers, strict=True)}
+    alone = is_constant(process) and is_constant(device)
+    some = slice(1) if alone else slice(None)
+    pairs = np.broadcast_to(process[some].astype(np.int64) << 32 | device[some], len(device))
+    used: dict[_Use, int] = {}
+    translated = device
+    for pair in distinct(pairs).tolist():
+        its, own = divmod(pair, 1 << 32)
+        here = pairs == pair
+        used[its, pids[its], own] = int(here.sum())
+        if (physical := devices.physical(pids[its], own)) != own:
+            translated = np.where(here, np.int32(physical), translated)
+    columns["device"] = translated
+    return used
 
 
 def _devices(export: Export) -> _Devices:

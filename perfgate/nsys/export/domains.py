@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from perfgate.nsys.export.cells import text_of, whole_of
-from perfgate.nsys.export.layout import DOMAIN_EVENT, RANGES, THREAD_MASK
+from perfgate.nsys.export.layout import DOMAIN_EVENT, RANGE_EVENTS, RANGES, THREAD_MASK
 from perfgate.nsys.export.opening import Export
+from perfgate.nsys.export.strings import Strings
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,9 +40,9 @@ def created_domains(export: Export, index: Mapping[int, int]) -> list[Created]:
     return found
 
 
-def domain_names(export: Export, created: Sequence[Created]) -> dict[tuple[int, int], str]:
+def domain_names(strings: Strings, created: Sequence[Created]) -> dict[tuple[int, int], str]:
     """Names of the NVTX domains by (domain id, process); the first creation that names one counts."""
-    registered = export.strings({one.text_id for one in created if one.text_id is not None})
+    registered = strings.named(np.array([one.text_id for one in created if one.text_id is not None], np.int64))
     named: dict[tuple[int, int], str] = {}
     for one in created:
         if name := registered.get(-1 if one.text_id is None else one.text_id) or one.text:
@@ -56,10 +59,11 @@ def ranges_repeated(export: Export, created: Sequence[Created], index: Mapping[i
     for one in created:
         threads.setdefault((one.number, one.process), set()).add(one.thread)
     repeated = 0
+    ranges = f"eventType IN ({', '.join(map(str, RANGE_EVENTS))})"
     for (number, process), its in threads.items():
         if len(its) > 1:
             pids = ", ".join(str(pid) for pid, one in index.items() if one == process)
             of_domain = f"coalesce(domainId, 0) = {number} AND coalesce(globalTid, -1) & {~THREAD_MASK} IN ({pids})"
-            ((count,),) = export.query(f'SELECT count(*) FROM "{RANGES.name}" WHERE ({RANGES.which}) AND {of_domain}')
+            ((count,),) = export.query(f'SELECT count(*) FROM "{RANGES.name}" WHERE {ranges} AND {of_domain}')
             repeated += (len(its) - 1) * count
     return repeated

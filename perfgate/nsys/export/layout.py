@@ -27,8 +27,8 @@ class ExportTable:
 
     name: str
     columns: tuple[ExportColumn, ...]
-    which: str = "1"
-    """SQL: the rows that are read."""
+    only: tuple[int, ...] = ()
+    """Of the rows those that are read, by the values of their first column; all where it is empty."""
 
 
 THREAD_MASK = 0xFFFFFF
@@ -76,16 +76,19 @@ MARK_EVENT = 34
 RANGE_EVENTS = (*PUSH_POP_EVENTS, *START_END_EVENTS)
 """NVTX_EVENTS.eventType of push/pop and start/end ranges: live ones, and those imported from NVTX text files."""
 
+NO_TEXT = -(2**63)
+"""The text id of a range whose text is its own."""
 RANGES = ExportTable(
     name="NVTX_EVENTS",
     columns=(
+        ExportColumn(field="event", sources=("eventType",)),
         _START,
         ExportColumn(field="closed", sources=("end",), flag=True),
         ExportColumn(field="end", sources=("end",), default=0),
-        ExportColumn(field="event", sources=("eventType",)),
         _THREAD,
+        ExportColumn(field="text_id", sources=("textId",), default=NO_TEXT),
     ),
-    which=f"eventType IN ({', '.join(map(str, RANGE_EVENTS))})",
+    only=RANGE_EVENTS,
 )
 EXPORT_TABLES = (KERNELS, COPIES, MEMSETS, GRAPHS, CALLS, RANGES)
 

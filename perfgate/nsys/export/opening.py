@@ -1,11 +1,10 @@
-"""Opens an export read-only, and reads its names and small tables; must not know what becomes of them."""
+"""Opens an export read-only, and reads its small tables; must not know what becomes of them."""
 
 from __future__ import annotations
 
 import os
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,19 +12,20 @@ from typing import Any
 from urllib.parse import quote
 
 from perfgate.model.spelling import LONGEST_TEXT, inert
-from perfgate.nsys.export.cells import decoded, text_of
-from perfgate.nsys.export.layout import STRINGS
-from perfgate.nsys.export.refusing import damaged, refuse_foreign, refuse_unknown, without_column
+from perfgate.nsys.export.cells import decoded
+from perfgate.nsys.export.pages import Malformed, Pages
+from perfgate.nsys.export.refusing import damaged, refuse_foreign, refuse_unknown
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Export:
-    """An open export. Names and small tables are read by sqlite3, numbers by connectorx, which opens the file again."""
+    """An open export. Small tables are read by sqlite3, large ones out of the file's pages."""
 
     path: Path
     connection: sqlite3.Connection
-    tables: Mapping[str, Mapping[str, bool]]
-    """Table -> its columns -> whether they are declared NOT NULL."""
+    pages: Pages
+    tables: Mapping[str, Sequence[str]]
+    """The columns of each table, in order."""
 
     def has(self, table: str) -> bool:
         return table in self.tables
@@ -40,16 +40,6 @@ class Export:
     def query(self, sql: str) -> list[tuple[Any, ...]]:
         return self.connection.execute(sql).fetchall()
 
-    def strings(self, ids: AbstractSet[int]) -> dict[int, str]:
-        """The texts of these ids of StringIds: kernels, calls, registered names. The rest may be large, and secret."""
-        if not self.has(STRINGS):
-            return {}
-        for column in ("id", "value"):
-            if column not in self.tables[STRINGS]:
-                raise without_column(self.path, STRINGS, column, list(self.tables[STRINGS]))
-        rows = self.connection.execute(f'SELECT id, value FROM "{STRINGS}"')
-        return {number: text_of(text) or "" for number, text in rows if number in ids}
-
 
 def read_only_uri(path: Path) -> str:
     """How SQLite opens a file without writing to it or beside it; for paths with any character."""
@@ -61,23 +51,20 @@ def open_export(path: Path) -> Iterator[Export]:
     """An export of nsys, opened read-only. Raises as `read_timeline` does, for SQLite's errors while it is open too."""
     refuse_foreign(path)
     try:
-        with closing(sqlite3.connect(read_only_uri(path), uri=True)) as connection:
+        with closing(sqlite3.connect(read_only_uri(path), uri=True)) as connection, path.open("rb", 0) as file:
             connection.text_factory = decoded
             tables = _tables(connection)
             refuse_unknown(path, tables, _named(connection, "view"))
-            yield Export(path=path, connection=connection, tables=tables)
-    except (sqlite3.Error, sqlite3.Warning) as error:
+            yield Export(path=path, connection=connection, pages=Pages(file.fileno()), tables=tables)
+    except (sqlite3.Error, sqlite3.Warning, Malformed) as error:
         raise damaged(path, inert(str(error), longest=LONGEST_TEXT)) from error
     except UnicodeDecodeError as error:  # of SQLite's own words, which quote the file; what is read is `decoded`
         raise damaged(path, inert(decoded(error.object), longest=LONGEST_TEXT)) from error
 
 
-def _tables(connection: sqlite3.Connection) -> dict[str, dict[str, bool]]:
+def _tables(connection: sqlite3.Connection) -> dict[str, tuple[str, ...]]:
     return {
-        name: {
-            str(column): bool(not_null)
-            for column, not_null in connection.execute('SELECT name, "notnull" FROM pragma_table_info(?)', (name,))
-        }
+        name: tuple(str(column) for (column,) in connection.execute("SELECT name FROM pragma_table_info(?)", (name,)))
         for name in _named(connection, "table")
     }
 

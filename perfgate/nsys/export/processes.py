@@ -7,18 +7,11 @@ from dataclasses import dataclass, field
 from threading import Lock
 
 import numpy as np
-import pandas as pd
 
+from perfgate.model.arrays import constant
 from perfgate.model.timeline import Ints, SmallInts
 from perfgate.nsys.export.columns import Columns
-from perfgate.nsys.export.layout import (
-    EXPORT_TABLES,
-    PROCESS_SHIFT,
-    THREAD_MASK,
-    UNKNOWN_PROCESS,
-)
-from perfgate.nsys.export.opening import Export
-from perfgate.nsys.export.refusing import damaged
+from perfgate.nsys.export.layout import PROCESS_SHIFT, THREAD_MASK, UNKNOWN_PROCESS
 
 UNKNOWN_PID = 0
 
@@ -32,16 +25,12 @@ class Processes:
 
     def numbered(self, keys: Ints) -> SmallInts:
         """`globalPid`s -> process numbers, in no particular order yet."""
-        if (keys == keys[0]).all():
-            with self.lock:
-                return np.full(len(keys), self.codes.setdefault(int(keys[0]), len(self.codes)), dtype=np.int32)
-        index, uniques = pd.factorize(keys)
-        return np.array(self.met(int(key) for key in uniques), dtype=np.int32)[index]
-
-    def met(self, keys: Iterable[int]) -> list[int]:
-        """The numbers of these `globalPid`s; those that are new get one."""
+        runs = np.flatnonzero(np.append(True, keys[1:] != keys[:-1]))
         with self.lock:
-            return [self.codes.setdefault(key, len(self.codes)) for key in keys]
+            numbers = [self.codes.setdefault(key, len(self.codes)) for key in keys[runs].tolist()]
+        if len(runs) == 1:
+            return constant(np.int32(numbers[0]), len(keys))
+        return np.repeat(np.array(numbers, np.int32), np.diff(runs, append=len(keys)))
 
     def settle(self, tables: Iterable[Columns]) -> tuple[tuple[int, ...], dict[int, int]]:
         """Number the processes of all tables for good, in place; their pids, and the number of each `globalPid`."""
@@ -58,19 +47,3 @@ class Processes:
                 if columns:
                     columns["process"] = order[columns["process"]]
         return tuple(pids), index
-
-
-def global_pids(export: Export) -> set[int]:
-    """Every process of the capture, as whoever reads all tables meets them."""
-    found: set[int] = set()
-    for table in EXPORT_TABLES:
-        if not export.has(table.name):
-            continue
-        column = "globalTid" if any(column.field == "thread" for column in table.columns) else "globalPid"
-        told = f'"{column}"' if column in export.tables[table.name] else "NULL"
-        for (value,) in export.query(f'SELECT DISTINCT {told} FROM "{table.name}" WHERE {table.which}'):
-            if value is not None and not isinstance(value, int):
-                raise damaged(export.path, f"{table.name} has other values than whole numbers as {column}")
-            known = UNKNOWN_PROCESS if value is None else value
-            found.add(known & ~THREAD_MASK if column == "globalTid" else known)
-    return found

@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
+from perfgate.model.arrays import distinct
 from perfgate.model.timeline import NO_NODE, Calls, Copies, Diagnostic, Kernels, Spans, Timeline
 from perfgate.nsys.export.cells import text_of, whole_of
 from perfgate.nsys.export.columns import Columns, column, memory_kinds
@@ -28,7 +28,8 @@ from perfgate.nsys.export.layout import (
 from perfgate.nsys.export.opening import Export, open_export
 from perfgate.nsys.export.processes import Processes
 from perfgate.nsys.export.ranges import ranges_of
-from perfgate.nsys.export.tables import read_whole
+from perfgate.nsys.export.strings import Strings
+from perfgate.nsys.export.tables import read_tables
 from perfgate.nsys.export.twins import refuse_twins
 
 
@@ -55,7 +56,7 @@ def read_timeline(path: Path) -> Timeline:
 
 def _timeline(export: Export) -> Timeline:
     numbered = Processes()
-    columns = read_whole(export, EXPORT_TABLES, numbered)
+    columns = read_tables(export, EXPORT_TABLES, numbered)
     tables = {table.name: columns for table, columns in zip(EXPORT_TABLES, columns, strict=True)}
     for table in (KERNELS, COPIES, MEMSETS, GRAPHS, CALLS):
         refuse_twins(export, table, tables[table.name])
@@ -64,9 +65,12 @@ def _timeline(export: Export) -> Timeline:
     gpus, ordinals, mixed = settle_devices(export, processes, [columns for columns in operations if columns])
 
     kernels, calls = _kernels(tables[KERNELS.name]), _calls(tables[CALLS.name])
-    ids = set(pd.unique(kernels.name).tolist()) | set(pd.unique(calls.name).tolist())
-    strings = export.strings(ids)
+    ids = distinct(np.concatenate((distinct(kernels.name), distinct(calls.name))))
     domains = created_domains(export, index)
+    registered = [one.text_id for one in domains if one.text_id is not None]
+    text_ids = distinct(column(tables[RANGES.name], "text_id", np.int64))
+    strings = Strings.of(export, distinct(np.concatenate((ids, text_ids, np.array(registered, np.int64)))))
+    names = strings.named(ids)
     repeated = ranges_repeated(export, domains, index)
     meta = {name: text_of(value) for table in METADATA for name, value in export.rows(table, ("name", "value"))}
     timeline = Timeline(
@@ -79,8 +83,8 @@ def _timeline(export: Export) -> Timeline:
         memsets=_spans(tables[MEMSETS.name]),
         graphs=_spans(tables[GRAPHS.name]),
         calls=calls,
-        ranges=ranges_of(export, tables[RANGES.name], domain_names(export, domains), index),
-        names={name: strings.get(name, f"(name {name})") for name in ids},
+        ranges=ranges_of(export, tables[RANGES.name], strings, domain_names(strings, domains), index),
+        names={name: names.get(name, f"(name {name})") for name in ids.tolist()},
         gpus=gpus,
         ordinals=ordinals,
         diagnostics=tuple(
@@ -89,7 +93,9 @@ def _timeline(export: Export) -> Timeline:
         ),
         ranges_repeated=repeated,
     )
-    return replace(timeline, missing=missing_in(export, timeline, mixed=mixed, unnamed=ids - strings.keys()))
+    return replace(
+        timeline, missing=missing_in(export, timeline, mixed=mixed, unnamed=set(ids.tolist()) - names.keys())
+    )
 
 
 def _kernels(columns: Columns) -> Kernels:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
+from perfgate.model.arrays import distinct
 from perfgate.model.timeline import MANAGED_COPIES, NO_CORRELATION, NO_NODE, SHARE_AN_ID, Flags, Ints
 from perfgate.model.window import NO_STREAM, StreamCopies, StreamKernels, StreamMemsets, StreamSpans, WindowOps
 from perfgate.nsys.export.columns import Columns, column, memory_kinds
@@ -18,12 +19,14 @@ from perfgate.nsys.export.layout import (
     GRAPHS,
     KERNELS,
     MEMSETS,
+    RANGES,
     ExportColumn,
     ExportTable,
 )
 from perfgate.nsys.export.opening import Export, open_export
-from perfgate.nsys.export.processes import Processes, global_pids
-from perfgate.nsys.export.tables import read_matching
+from perfgate.nsys.export.processes import Processes
+from perfgate.nsys.export.strings import Strings
+from perfgate.nsys.export.tables import read_tables
 
 _STREAM = ExportColumn(field="stream", sources=("streamId",), default=NO_STREAM)
 _OPERATIONS = (
@@ -63,20 +66,26 @@ def read_window(path: Path, start_ns: int, end_ns: int) -> WindowOps:
 def _window(export: Export, start_ns: int, end_ns: int) -> WindowOps:
     numbered = Processes()
     # A driver call may begin in the window while the runtime call around it began before.
-    (calls,) = read_matching(export, [(_CALLS, f'"start" < {end_ns} AND "end" >= {start_ns}')], numbered)
-    launched = _Launched.from_calls(calls, start_ns)
-    found = read_matching(
-        export, [(table, _where(export, table, start_ns, end_ns, launched)) for table in _OPERATIONS], numbered
+    # Of ranges only the processes are wanted.
+    calls, _ = read_tables(
+        export,
+        (_CALLS, RANGES),
+        numbered,
+        keep=(
+            lambda rows: (rows["start"] < end_ns) & (rows["end"] >= start_ns),
+            lambda rows: np.zeros(len(rows["start"]), np.bool_),
+        ),
     )
-    chosen = [_chosen(columns, start_ns, end_ns, launched) for columns in found]
-    numbered.met(global_pids(export))
+    launched = _Launched.from_calls(calls, start_ns)
+    wanted = partial(_wanted, start_ns=start_ns, end_ns=end_ns, launched=launched)
+    chosen = read_tables(export, _OPERATIONS, numbered, keep=[wanted] * len(_OPERATIONS))
     processes, _ = numbered.settle(chosen)
     settle_devices(export, processes, [columns for columns in chosen if columns])
 
     kernels, copies, memsets, graphs = chosen
     names = column(kernels, "name", np.int32)
-    ids = set(pd.unique(names).tolist())
-    strings = export.strings(ids) if ids else {}
+    ids = distinct(names)
+    strings = Strings.of(export, ids).named(ids)
     return WindowOps(
         source=export.path.name,
         start_ns=start_ns,
@@ -94,7 +103,7 @@ def _window(export: Export, start_ns: int, end_ns: int) -> WindowOps:
         ),
         memsets=StreamMemsets(**_spans(memsets), bytes=column(memsets, "bytes", np.int64)),
         graphs=StreamSpans(**_spans(graphs)),
-        names={name: strings.get(name, f"(name {name})") for name in ids},
+        names={name: strings.get(name, f"(name {name})") for name in ids.tolist()},
     )
 
 
@@ -132,12 +141,6 @@ class _Launched:
             found[one] = ids[~np.isin(ids, correlation[before & own])]
         return cls(found)
 
-    @property
-    def bounds(self) -> tuple[int, int] | None:
-        """The lowest and the highest id; None where nothing was launched."""
-        some = [ids for ids in self.ids.values() if len(ids)]
-        return (min(int(ids[0]) for ids in some), max(int(ids[-1]) for ids in some)) if some else None
-
     def holds(self, process: Ints, correlation: Ints) -> Flags:
         """Which operations were launched in the window."""
         found = np.zeros(len(correlation), np.bool_)
@@ -147,24 +150,10 @@ class _Launched:
         return found
 
 
-def _where(export: Export, table: ExportTable, start_ns: int, end_ns: int, launched: _Launched) -> str:
-    """SQL for what may be in the window: all that runs in it, and ids between the first and last launched in it."""
-    runs = f'("start" < {end_ns} AND ("end" > {start_ns} OR "start" >= {start_ns}))'
-    bounds = launched.bounds
-    if bounds is None or "correlationId" not in export.tables.get(table.name, {}):
-        return runs
-    return f'{runs} OR "correlationId" BETWEEN {bounds[0]} AND {bounds[1]}'
-
-
-def _chosen(columns: Columns, start_ns: int, end_ns: int, launched: _Launched) -> Columns:
-    if not columns:
-        return columns
+def _wanted(columns: Columns, *, start_ns: int, end_ns: int, launched: _Launched) -> Flags:
     start, end = columns["start"], columns["end"]
-    inside = (start < end_ns) & ((end > start_ns) | (start >= start_ns))
+    inside: Flags = (start < end_ns) & ((end > start_ns) | (start >= start_ns))
     by_call = launched.holds(columns["process"], columns["correlation"])
     if "kind" in columns:
         by_call &= ~np.isin(columns["kind"], MANAGED_COPIES)
-    inside |= by_call
-    if inside.all():
-        return columns
-    return {name: values[inside] for name, values in columns.items()} if inside.any() else {}
+    return inside | by_call

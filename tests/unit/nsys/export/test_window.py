@@ -11,13 +11,26 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.exports import PID, Call, Copy, Event, Graph, Kernel, Memset, Range, Row, execute, write_export
+from support.exports import (
+    PID,
+    Call,
+    Copy,
+    Event,
+    Graph,
+    Kernel,
+    Memset,
+    Range,
+    Row,
+    execute,
+    in_small_pages,
+    write_export,
+)
 from support.refusals import AGAIN
 
 from perfgate.model.errors import CaptureUnreadable, LayoutUnknown
 from perfgate.model.timeline import CopyKind, MemoryKind
 from perfgate.model.window import NO_STREAM, StreamSpans, WindowOps
-from perfgate.nsys.export import tables
+from perfgate.nsys.export import pages
 from perfgate.nsys.export.scrub import scrub
 from perfgate.nsys.export.timeline import read_timeline
 from perfgate.nsys.export.window import read_window
@@ -237,12 +250,13 @@ def same(one: WindowOps, other: WindowOps) -> None:
     assert (one.names, one.processes) == (other.names, other.processes)
 
 
-@pytest.mark.parametrize("at_once", [1, 7, 58, 59, 60])
+@pytest.mark.parametrize("at_once", [1, 1024, 1536])
 def test_tables_are_read_in_parts(path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int) -> None:
     write_export(path, *MANY)
     whole = read_window(path, 200, 400)
     assert whole.kernels.start.tolist() == list(range(200, 500, 10))
-    monkeypatch.setattr(tables, "_ROWS_AT_ONCE", at_once)
+    in_small_pages(path)
+    monkeypatch.setattr(pages, "BYTES_AT_ONCE", at_once)
     same(read_window(path, 200, 400), whole)
 
 
@@ -316,7 +330,7 @@ def test_a_layout_that_is_not_known_is_refused(path: Path) -> None:
         ),
         (
             "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET globalPid = 'mine' WHERE start = 0",
-            "CUPTI_ACTIVITY_KIND_KERNEL has other values than whole numbers as globalPid",
+            "CUPTI_ACTIVITY_KIND_KERNEL has other values than whole numbers as process",
         ),
     ],
 )

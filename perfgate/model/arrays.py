@@ -1,0 +1,47 @@
+"""What numpy does slowly, or not at all, for millions of whole numbers; knows no meaning of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+_Scalar = TypeVar("_Scalar", bound=np.generic)
+_Whole = TypeVar("_Whole", bound=np.signedinteger[Any])
+_SPREAD: Final = 4
+"""Numbers that lie this many times as far apart as there are of them are sorted; others are counted."""
+
+
+def distinct(values: NDArray[_Whole]) -> NDArray[_Whole]:
+    """The numbers that occur, each once, in order: numpy's own way is ten times slower on a million that differ."""
+    if not len(values):
+        return values[:0].copy()
+    if is_constant(values):
+        return values[:1].copy()
+    if not bool((values[1:] > values[:-1]).all()):
+        lowest, highest = int(values.min()), int(values.max())
+        if highest - lowest <= _SPREAD * len(values):
+            counted = np.bincount(values - lowest if lowest else values)
+            return (np.flatnonzero(counted) + lowest).astype(values.dtype)
+        values = np.sort(values)
+        return values[np.append(True, values[1:] != values[:-1])]
+    return values.copy()
+
+
+def is_constant(values: NDArray[Any]) -> bool:
+    """Whether all are the same; of none, too."""
+    return not len(values) or values.strides == (0,) or bool((values == values[0]).all())
+
+
+def constant(value: _Scalar, size: int) -> NDArray[_Scalar]:
+    """One value so many times, which takes no room; to be read only."""
+    return np.broadcast_to(np.asarray(value), size)
+
+
+def together(parts: Sequence[NDArray[_Scalar]]) -> NDArray[_Scalar]:
+    """Parts of a column as one; what is the same everywhere takes no room."""
+    if all(is_constant(part) and len(part) and part[0] == parts[0][0] for part in parts):
+        return constant(parts[0][0], sum(map(len, parts)))
+    return np.concatenate(parts)
