@@ -31,7 +31,7 @@ from perfgate.model.settings import Settings
 from perfgate.model.words import inflected, plural
 from perfgate.render.document import DocumentShard, DocumentWorkload, GateDocument, read_document, reasons_besides
 from perfgate.render.html import page_data, read_page_data
-from perfgate.render.text import PASSING
+from perfgate.render.text import PASSING, told_choice
 
 DOCUMENT_FILE: Final = "perfgate.json"
 PAGE_FILE: Final = "page.json"
@@ -616,6 +616,9 @@ def _remarks(found: Sequence[Found]) -> tuple[str, ...]:
     ]
     if unlike:
         remarks.append(f"The gates differ in their settings ({', '.join(unlike)}); shown are those of {found[0].name}.")
+    # Of shards, what one leaves out the others measure.
+    chosen = [(one.name, one.document.choice) for one in found]
+    remarks += [f"{name}: {told_choice(by)}." for name, by in chosen if by and by.by != ("--perfgate-shard",)]
     bare = [one.name for one in found if one.page is None and not one.page_refused]
     if bare:
         remarks.append(

@@ -31,6 +31,16 @@ class ToldRun(Record):
     remarks: tuple[str, ...] = ()
 
 
+class ToldChoice(Record):
+    """Which part of the workloads somebody chose on the command line of a gate."""
+
+    by: tuple[str, ...] = Field(min_length=1)
+    """Options, and `path` for files and folders."""
+    workloads: int = Field(ge=0)
+    of: int = Field(ge=0)
+    """Those that were collected or have a baseline for this machine."""
+
+
 class ToldGate(Record):
     """One gate, or several that were merged, without its workloads."""
 
@@ -50,6 +60,8 @@ class ToldGate(Record):
     """What was checked out; None where git did not say."""
     label: str = ""
     """Which gate of several this is, in the words of whoever started it."""
+    choice: ToldChoice | None = None
+    """None where all workloads were asked for, and of merged gates, whose remarks say it."""
     gates: tuple[MergedGate, ...] = ()
     """Of merged gates only: what this was made of."""
     remarks: tuple[str, ...] = ()

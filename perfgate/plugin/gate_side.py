@@ -23,7 +23,7 @@ from perfgate.model.errors import PerfgateError
 from perfgate.model.loosening import Base
 from perfgate.model.secrets import Cleaner
 from perfgate.model.shard import Shard
-from perfgate.model.words import plural
+from perfgate.model.told import ToldChoice
 from perfgate.model.workload import Workload
 from perfgate.pages import page_of
 from perfgate.plugin import OPTIONS
@@ -37,10 +37,10 @@ from perfgate.plugin.progress import Progress
 from perfgate.plugin.refusals import usage_error
 from perfgate.plugin.sharding import label_of, refuse_empty, shard_of
 from perfgate.plugin.telling import GATE, TELLING, Telling
-from perfgate.plugin.typed import ASKING, LOOKING, STANDING
+from perfgate.plugin.typed import ASKING, LOOKING, STANDING, TYPED, heed_again
 from perfgate.render.document import DocumentShard, GateDocument
 from perfgate.render.page import uncommanding
-from perfgate.render.text import skipped_text
+from perfgate.render.text import skipped_text, told_choice
 from perfgate.settings import budgets_of_options, find_root, load_settings, project_around, project_within
 from perfgate.workload import holds_command, holds_workloads, workload_files
 from perfgate.workload_file import is_script, scripts_of
@@ -86,6 +86,7 @@ COMPLETE = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Read the settings and choose what is collected."""
     config = session.config
+    heed_again(config)
     refuse_distribution(config)
     refuse_misled_root(config)
     refuse_unreadable_root(config)
@@ -551,7 +552,7 @@ def close_gate(session: pytest.Session) -> None:
     """Hold the exit status against the verdicts, and write the document."""
     config = session.config
     gate = config.stash.get(GATE, None)
-    if gate is None or any(config.getoption(option, None) for option in LOOKING):
+    if gate is None or any(getattr(config.stash[TYPED], option, None) for option in LOOKING):
         return
     broken: list[str] = config.stash[BROKEN]
     skipped: dict[str, str] = config.stash[SKIPPED]
@@ -575,7 +576,8 @@ def close_gate(session: pytest.Session) -> None:
     telling = config.stash[TELLING]
 
     def documented(told: Closing) -> GateDocument:
-        return telling.document(told, exit_status=max(ended, told.exit_status), shard=told_shard(config))
+        status = max(ended, told.exit_status)
+        return telling.document(told, exit_status=status, shard=told_shard(config), choice=chosen_part(config))
 
     config.stash[CLOSING] = config.stash[OUTPUTS].write(documented, closing, partial(page_of, shelf=telling.shelf))
     session.exitstatus = max(ended, config.stash[CLOSING].exit_status)
@@ -594,7 +596,7 @@ def was_chosen(session: pytest.Session, workload: str, source: str | None) -> bo
 
 def held_status(config: pytest.Config) -> int:
     """The exit status of a pytest that ended with 0: another hook may have set that, or ended it before the gate."""
-    if any(config.getoption(option, None) for option in (*LOOKING, *ASKING)):
+    if any(getattr(config.stash[TYPED], option, None) for option in (*LOOKING, *ASKING)):
         return int(pytest.ExitCode.OK)
     closing = config.stash.get(CLOSING, None)
     if not config.stash.get(TOLD, False) and (closing is None or not closing.opens):
@@ -649,20 +651,20 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, exitstatu
     hidden = config.stash.get(HIDDEN, [])
     broken: list[str] = config.stash[BROKEN]
     why = why_ended(exitstatus, broken=broken)
-    told = config.stash[TELLING].summary(closing, hidden=hidden, why=why, chosen="" if why else told_choice(config))
+    chosen = "" if why or (choice := chosen_part(config)) is None else told_choice(choice)
+    told = config.stash[TELLING].summary(closing, hidden=hidden, why=why, chosen=chosen)
     told = skipped_text(unmeasured(config), width=terminalreporter._tw.fullwidth) + told
     for line in told.splitlines():
         terminalreporter.write_line(uncommanding(line))
 
 
-def told_choice(config: pytest.Config) -> str:
-    """How many of the known workloads were chosen, and by what; empty where all were asked for."""
+def chosen_part(config: pytest.Config) -> ToldChoice | None:
+    """How many of the known workloads were chosen, and by what; None where all were asked for."""
     flags = config.stash[CHOICE].flags
     if not flags or EXPECTED not in config.stash:
-        return ""
+        return None
     known = {*config.stash[COLLECTED], *config.stash[GATE].blessed}
-    by = " and ".join(filter(None, (", ".join(flags[:-1]), flags[-1])))
-    return f"{len(config.stash[EXPECTED])} of {plural(len(known), 'workload')}, chosen by {by}"
+    return ToldChoice(by=flags, workloads=len(config.stash[EXPECTED]), of=len(known))
 
 
 def unmeasured(config: pytest.Config) -> dict[str, str]:

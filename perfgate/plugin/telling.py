@@ -16,6 +16,7 @@ from perfgate.gate import Closing
 from perfgate.gating import Gate
 from perfgate.model.loosening import Loosening
 from perfgate.model.outcome import Outcome
+from perfgate.model.told import ToldChoice
 from perfgate.model.verdict import Verdict
 from perfgate.pages import Shelf
 from perfgate.render.document import DocumentRun, DocumentShard, DocumentWorkload, GateDocument, declared_at
@@ -90,7 +91,14 @@ class Telling:
             page.prose(line, indent=0)
         return "\n".join([*tables, *closed[:-1], *page.text.splitlines(), closed[-1]])
 
-    def document(self, closing: Closing, *, exit_status: int, shard: DocumentShard | None = None) -> GateDocument:
+    def document(
+        self,
+        closing: Closing,
+        *,
+        exit_status: int,
+        shard: DocumentShard | None = None,
+        choice: ToldChoice | None = None,
+    ) -> GateDocument:
         """Everything found."""
         gate = self.gate
         document = GateDocument(
@@ -104,6 +112,7 @@ class Telling:
             commit=gate.checkout.commit,
             label=self.label,
             shard=shard,
+            choice=choice,
             loosening=self.loosening,
             settings=gate.settings,
             workloads=tuple(self._documented(name, verdict) for name, verdict in gate.verdicts.items()),

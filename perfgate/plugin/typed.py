@@ -1,7 +1,8 @@
 """What a person typed for this gate. Some options count where they were typed, and not where they only stand.
 
 In `addopts` and PYTEST_ADDOPTS they are meant for a project's tests: a gate that heeded them there would leave
-workloads out, or could not measure.
+workloads out, could not measure, or would be held to less than `[tool.perfgate]` says. What a conftest sets counts as
+little.
 """
 
 from __future__ import annotations
@@ -51,7 +52,16 @@ HINDERING: Final = {
     "cov_source": "--cov",
 }
 """Options of pytest and of its plugins with which a gate could not measure, or not alone on the machine."""
-WHERE_TYPED: Final = {**SELECTING, **LOOKING, **ASKING, **HINDERING}
+SETTING: Final = {
+    name: f"--{name.replace('_', '-')}"
+    for name in (
+        *("perfgate_runs", "perfgate_max_runs", "perfgate_time_budget", "perfgate_budget", "perfgate_timeout"),
+        *("perfgate_new", "perfgate_inconclusive", "perfgate_machine", "perfgate_against", "perfgate_base"),
+        *("perfgate_nsys", "perfgate_keep_captures"),
+    )
+}
+"""Options that say what a gate is held to: what is to stand is in `[tool.perfgate]`, where a change of it is seen."""
+WHERE_TYPED: Final = {**SELECTING, **LOOKING, **ASKING, **HINDERING, **SETTING}
 
 TYPED = pytest.StashKey[Namespace]()
 """All options, as far as they were typed."""
@@ -83,6 +93,12 @@ def heed_what_was_typed(config: pytest.Config) -> None:
     words: tuple[str, ...] = config.stash[_WORDS]
     config.stash[TYPED] = config._parser.parse(words)
     config.stash[STANDING] = _heed(config.option, config.stash[TYPED])
+
+
+def heed_again(config: pytest.Config) -> None:
+    """Likewise, now that each conftest has configured pytest."""
+    stood = _heed(config.option, config.stash[TYPED])
+    config.stash[STANDING] = tuple(dict.fromkeys((*config.stash[STANDING], *stood)))
 
 
 def _heed(option: Namespace, typed: Namespace) -> tuple[str, ...]:

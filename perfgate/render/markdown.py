@@ -22,7 +22,15 @@ from perfgate.render.document import DocumentWorkload, GateDocument
 from perfgate.render.loosening import NONE, told_counts
 from perfgate.render.merged import gate_cells
 from perfgate.render.page import inert, inert_prose
-from perfgate.render.text import WORST_FIRST, budget_cell, change_cell, is_unchanged_count, step_cells, told_dropped
+from perfgate.render.text import (
+    WORST_FIRST,
+    budget_cell,
+    change_cell,
+    is_unchanged_count,
+    step_cells,
+    told_choice,
+    told_dropped,
+)
 
 LONGEST: Final = 60_000
 """Characters of the whole: a comment may have 65,536."""
@@ -74,6 +82,7 @@ def gate_markdown(document: GateDocument, *, page: str | None = None) -> str:
             lines += ["", f"and {len(ordered) - len(rows)} more, none of them worse."]
     else:
         lines += ["No workload was measured."]
+    lines += [] if document.choice is None else ["", prose(told_choice(document.choice))]
     lines += _caveats(ordered)
     lines += [] if document.loosening is None else ["", *loosening_markdown(document.loosening)[:-1]]
     whole = "\n".join([*lines, *_gates(document.gates), *_told_besides(document.remarks)]) + "\n"

@@ -9,6 +9,7 @@ from typing import Final
 from perfgate.model import numbers
 from perfgate.model.metric import METRICS, Basis, Kind, Metric
 from perfgate.model.outcome import OnInconclusive, OnNew, Outcome
+from perfgate.model.told import ToldChoice
 from perfgate.model.verdict import Creep, Dropped, MetricVerdict, Stage, Verdict
 from perfgate.model.words import plural
 from perfgate.render.page import HELD, LONGEST_PROSE, Cell, Column, Page, Row, inert, shortened
@@ -56,6 +57,12 @@ _COLUMNS: Final = (
     Column(title="outcome"),
 )
 _STATISTICS: Final = (Column(title="p", right=True), Column(title="could show", right=True))
+
+
+def told_choice(choice: ToldChoice) -> str:
+    """Which part of the workloads this is: "3 of 7 workloads, chosen by -k"."""
+    by = " and ".join(filter(None, (", ".join(choice.by[:-1]), choice.by[-1])))
+    return f"{choice.workloads} of {plural(choice.of, 'workload')}, chosen by {by}"
 
 
 def verdict_table(verdict: Verdict, *, width: int, colour: bool, files: str | None = None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 
@@ -248,6 +249,73 @@ def test_what_is_typed_to_look_only_still_measures_nothing(project: Project, two
     for flag in ("--collect-only", "--fixtures", "--help", "--markers", "--version"):
         assert project.gate(flag).status == 0
     assert not two
+
+
+LOOSER = (
+    *("--perfgate-new=allow", "--perfgate-budget=step_ms=0.9", "--perfgate-inconclusive=fail", "--perfgate-runs=1"),
+    *("--perfgate-max-runs=1", "--perfgate-timeout=5", "--perfgate-time-budget=900", "--perfgate-machine=no-gpu"),
+    *("--perfgate-against=HEAD", "--perfgate-base=none", "--perfgate-nsys=none", "--perfgate-keep-captures"),
+)
+SETS_OPTIONS = """
+def pytest_configure(config):
+    vars(config.option).update(perfgate_new="allow", perfgate_budget=["step_ms=0.9"], perfgate_max_runs="1")
+"""
+LOOKS_LATER = "def pytest_collection_finish(session):\n    session.config.option.collectonly = True\n"
+
+
+@pytest.mark.parametrize("place", ["addopts", "PYTEST_ADDOPTS", "conftest.py"])
+def test_what_a_gate_is_held_to_does_not_stand_in_options(project: Project, two: list[str], place: str) -> None:
+    project.store.baselines.path("nvidia-h200", "loop").unlink()
+
+    def held(*arguments: str) -> tuple[object, ...]:
+        seen = project.gate("--perfgate-json=gate.json", "-k", "loop", *arguments)
+        document = json.loads((project.root / "gate.json").read_text())
+        (one,) = document["workloads"]
+        return seen.status, document["settings"], one["verdict"]["outcome"], len(one["runs"]), document["machine"]
+
+    told = held()
+    assert told[0] == 1
+    if place == "addopts":
+        project.write("pytest.ini", f"[pytest]\n{MARKS}addopts = {' '.join(LOOSER)}\n")
+    elif place == "PYTEST_ADDOPTS":
+        project.patch.setenv("PYTEST_ADDOPTS", " ".join(LOOSER))
+    else:
+        project.write("conftest.py", SETS_OPTIONS)
+    assert held() == told
+    assert "--perfgate-new" in project.gate().out
+    typed = held("--perfgate-new=allow", "--perfgate-budget=step_ms=0.5", "--perfgate-max-runs=5")
+    assert typed[0] == 0
+    assert typed[1] != told[1]
+
+
+def test_a_conftest_that_turns_a_gate_into_a_look_opens_none(project: Project, two: list[str]) -> None:
+    project.write("conftest.py", LOOKS_LATER)
+    assert project.gate("-k", "loop").status == 1
+    assert not two
+
+
+def test_files_that_a_gate_writes_may_stand(project: Project, two: list[str]) -> None:
+    project.write("pytest.ini", f"[pytest]\n{MARKS}addopts = --perfgate-json=gate.json\n")
+    assert project.gate("-k", "loop").status == 0
+    assert (project.root / "gate.json").exists()
+
+
+def test_what_was_chosen_stands_in_every_file_of_the_gate(project: Project, two: list[str]) -> None:
+    files = ("--perfgate-json=one/perfgate.json", "--perfgate-html=gate.html", "--perfgate-markdown=gate.md")
+    assert project.gate(*files, "-k", "loop", "workloads/loops.py").status == 0
+    document = json.loads((project.root / "one/perfgate.json").read_text())
+    assert document["choice"] == {"by": ["path", "-k"], "workloads": 1, "of": 2}
+    sentence = "1 of 2 workloads, chosen by path and -k"
+    assert sentence in (project.root / "gate.html").read_text()
+    assert sentence.replace("-", "\\-") in (project.root / "gate.md").read_text()
+    assert project.perfgate("merge", "one", "--json=merged.json").status == 0
+    merged = json.loads((project.root / "merged.json").read_text())
+    assert (merged["choice"], [sentence in one for one in merged["remarks"]].count(True)) == (None, 1)
+
+
+def test_a_whole_gate_has_no_choice_in_its_document(project: Project, two: list[str]) -> None:
+    project.gate("--perfgate-json=gate.json")
+    assert json.loads((project.root / "gate.json").read_text())["choice"] is None
 
 
 @pytest.mark.nsys

@@ -38,7 +38,7 @@ from perfgate.render.html.sections import (
 from perfgate.render.loosening import NONE, told_counts
 from perfgate.render.merged import gate_cells
 from perfgate.render.records import moment
-from perfgate.render.text import change_cell, summary, why_shut
+from perfgate.render.text import change_cell, summary, told_choice, why_shut
 
 MOST_BYTES: Final = 10_000_000
 """Of a page; timelines are left out until it is smaller, those of passing workloads first."""
@@ -171,6 +171,7 @@ def _headline(data: PageData, gate: str) -> str:
         f'<span aria-hidden="true">{sign}</span> {words(state)}</span> {words(why)}</p>'
         + listed((f"<bdi>{words(one)}</bdi>" for one in data.shut_by), mark="shut-by")
         + listed((f"<bdi>{words(one)}</bdi>" for one in data.remarks), mark="remarks")
+        + ("" if data.choice is None else f'<p class="choice">{words(told_choice(data.choice))}</p>')
         + _gates(data.gates)
         + _differences(data.loosening)
     )
