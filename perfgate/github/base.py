@@ -46,6 +46,7 @@ def compare(
     *,
     folder: Path,
     env: Mapping[str, str],
+    since: str | None = None,
     approved: bool,
     wants: Callable[[str, str | None], bool],
     say: Callable[[str], None],
@@ -59,6 +60,8 @@ def compare(
         branch: of the remote `origin`, whose newest state is fetched.
         folder: where commits are checked out; it belongs to perfgate.
         env: the environment of a gate: workloads are collected in it.
+        since: the commit that the change is on, where it is not to be found from the branch: a merge queue puts one
+            change on another. Of a clone that lacks it, the branch must do.
         approved: whether a maintainer has approved what is checked out.
         wants: whether the gate is to measure a workload, by its id and file.
         say: takes lines for the job's log.
@@ -72,7 +75,7 @@ def compare(
     told = Loosening(base=branch, approved=approved)
     try:
         told = told.model_copy(update={"on": settings_at(root, tip, env=env).loosened})
-        commit = git.merge_base(root, tip, "HEAD", env=env)
+        commit = git.merge_base(root, _known(root, since, env=env) or tip, "HEAD", env=env)
         if commit == git.resolve(root, "HEAD", env=env):
             expected = _expected(Store(root, load_settings(root, {}).baselines))
             return Base(loosening=told, expected=_named(expected, wants))
@@ -97,6 +100,16 @@ def _named(expected: Expected, wants: Callable[[str, str | None], bool]) -> Mapp
         slug: tuple(name for name, source in sources.items() if wants(name, source))
         for slug, sources in expected.items()
     }
+
+
+def _known(root: Path, commit: str | None, *, env: Mapping[str, str]) -> str | None:
+    """The commit, if the clone has it."""
+    if commit is None:
+        return None
+    try:
+        return git.resolve(root, commit, env=env)
+    except PerfgateError:
+        return None
 
 
 def settings_at(root: Path, revision: str, *, env: Mapping[str, str]) -> Settings:

@@ -25,7 +25,7 @@ from perfgate import git
 from perfgate.duet.worktree import remove_abandoned
 from perfgate.github.approval import labelled_head
 from perfgate.github.base import compare
-from perfgate.github.context import Context
+from perfgate.github.context import Context, is_sha
 from perfgate.model.errors import EXIT_OPEN, EXIT_SHUT, ActionsContextMissing, ConfigInvalid, PerfgateError, StoreFailed
 from perfgate.model.loosening import Base
 from perfgate.model.order import RUN_COOKIE
@@ -512,7 +512,8 @@ def _copy(source: Path, target: Path) -> None:
 
 def _base(job: Job, inputs: Inputs, say: Callable[[str], None]) -> Base | None:
     """What this gate is held to by the base branch; None where no branch is known to be that."""
-    branch = inputs.baseline_branch or _base_branch(job.env)
+    told, since = _base_branch(job.env)
+    branch = inputs.baseline_branch or told
     if branch is None:
         return None
     return compare(
@@ -520,6 +521,7 @@ def _base(job: Job, inputs: Inputs, say: Callable[[str], None]) -> Base | None:
         branch,
         folder=job.root / KEPT / "worktrees",
         env=gate_environment(job),
+        since=since if branch == told else None,
         approved=_is_approved(job),
         wants=inputs.wants,
         say=say,
@@ -538,19 +540,25 @@ def _is_approved(job: Job) -> bool:
         return False
 
 
-def _base_branch(env: Mapping[str, str]) -> str | None:
-    """The branch that a pull request or a merge queue is for, else the default one; None where none is known."""
+def _base_branch(env: Mapping[str, str]) -> tuple[str | None, str | None]:
+    """The branch that a pull request or a merge queue is for, else the default one; None where none is known.
+
+    And of a merge queue the commit that it has put the change on: the branch with all that waits before it.
+    """
     told: object = env.get("GITHUB_BASE_REF")
+    since: object = None
     if not told:
         try:
             event = Context.from_env(env).event()
         except ActionsContextMissing:
-            return None
+            return None, None
         group, repository = event.get("merge_group"), event.get("repository")
-        queued = group.get("base_ref") if isinstance(group, dict) else None
-        default = repository.get("default_branch") if isinstance(repository, dict) else None
-        told = queued.removeprefix("refs/heads/") if isinstance(queued, str) else default
-    return told if isinstance(told, str) and git.is_branch(told) else None
+        if isinstance(group, dict):
+            told, since = str(group.get("base_ref")).removeprefix("refs/heads/"), group.get("base_sha")
+        elif isinstance(repository, dict):
+            told = repository.get("default_branch")
+    branch = told if isinstance(told, str) and git.is_branch(told) else None
+    return branch, since if isinstance(since, str) and is_sha(since) else None
 
 
 # What a runner is left with

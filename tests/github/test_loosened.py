@@ -174,3 +174,31 @@ def test_a_base_that_cannot_be_found_is_no_base_without_differences(runner: Runn
     ):
         subprocess.run(("git", *words), cwd=machine.workspace, check=True, capture_output=True)
     assert asked(machine, sha).status == 1
+
+
+def queued(machine: Machine, *, on: str, branch: str) -> Done:
+    """Gate what a merge queue has put on a commit."""
+    group = {"base_ref": f"refs/heads/{branch}", "base_sha": on, "head_ref": f"refs/heads/gh-readonly-queue/{branch}/1"}
+    told = {"action": "checks_requested", "merge_group": group, "repository": {"default_branch": "main"}}
+    machine.event.write_text(json.dumps(told))
+    machine.env |= {"GITHUB_EVENT_NAME": "merge_group", "GITHUB_BASE_REF": ""}
+    given = {name: told["default"] for name, told in INPUTS.items()} | {"python": sys.executable}
+    return machine.run(STEPS["Gate"], {"inputs": given})
+
+
+def test_a_merge_queue_is_held_to_the_commit_that_it_puts_the_change_on(runner: Runner) -> None:
+    machine = runner("unchanged")
+    commit(machine, {"pyproject.toml": f"{PYPROJECT}runs = 2\n"})
+    subprocess.run(("git", "update-ref", "refs/remotes/origin/release", "HEAD"), cwd=machine.workspace, check=True)
+    subprocess.run(("git", "remote", "set-url", "origin", "/gone"), cwd=machine.workspace, check=True)
+    before = commit(machine, {"pyproject.toml": f"{PYPROJECT}runs = 2\nmax_runs = 40\n"})
+    commit(machine, {"pyproject.toml": f"{PYPROJECT}runs = 2\nmax_runs = 40\nbudgets = {{step_ms = 0.5}}\n"})
+    done = queued(machine, on=before, branch="release")
+    assert (done.status, done.outputs["outcome"]) == (0, "open"), done.log
+    assert directions(machine) == {"setting budget step_ms": Direction.LOOSENS}
+    loosening = document(machine).loosening
+    assert loosening is not None
+    assert loosening.base == "release"
+    # Of a clone without that commit, the branch must do.
+    queued(machine, on="e" * 40, branch="release")
+    assert directions(machine) == {"setting budget step_ms": Direction.LOOSENS, "setting max_runs": Direction.TIGHTENS}

@@ -165,11 +165,11 @@ def test_the_branch_of_the_baselines_is_the_base_or_the_default_one(
 ) -> None:
     file = tmp_path / "event.json"
     file.write_text(json.dumps(event), encoding="utf-8")
-    assert job._base_branch({"GITHUB_BASE_REF": base, "GITHUB_EVENT_PATH": str(file)}) == branch
+    assert job._base_branch({"GITHUB_BASE_REF": base, "GITHUB_EVENT_PATH": str(file)}) == (branch, None)
 
 
 def test_without_an_event_there_is_no_default_branch_to_know() -> None:
-    assert job._base_branch({}) is None
+    assert job._base_branch({}) == (None, None)
 
 
 # What a runner is left with
