@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from perfgate.cli.common import cleaned
 from perfgate.model.errors import PerfgateError
 from perfgate.render.page import inert_line
 
@@ -21,7 +22,7 @@ def complaint(error: PerfgateError) -> str:
         *(_advice(line) for line in _lines(error.next_step)),
     )
     # The older form of GitHub's commands is found anywhere in a line.
-    return "\n".join(inert_line(line.replace("##[", "##\\x5b")) for line in lines)
+    return cleaned("\n".join(inert_line(line.replace("##[", "##\\x5b")) for line in lines))
 
 
 def _lines(text: str) -> list[str]:

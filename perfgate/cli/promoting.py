@@ -12,7 +12,7 @@ import click
 
 from perfgate import blessing, git
 from perfgate.cli.arguments import workload_name
-from perfgate.cli.common import Project, latest, project, screen
+from perfgate.cli.common import Project, cleaned, latest, printable, project, screen
 from perfgate.cli.complaint import complaint
 from perfgate.model.baseline import Baseline, Result, changed_code
 from perfgate.model.errors import (
@@ -60,6 +60,7 @@ def bless(
         raise click.UsageError("--occasion adds repeats of what is blessed: leave --accept-regression out.")
     here = project()
     width, colour = screen()
+    reason = cleaned(reason)
     gone = _Gone(here)
     names = tuple(dict.fromkeys(workloads)) or _still_there(here.store, gone)
     if not names:
@@ -132,7 +133,7 @@ def bless(
                 path=shown,
             )
         )
-        click.echo(told, nl=False)
+        click.echo(printable(told), nl=False)
     click.echo("Commit the baselines in a commit of their own.")
 
 
@@ -180,7 +181,7 @@ def _still_there(store: Store, gone: _Gone) -> tuple[str, ...]:
     for name in store.results.workloads():
         with suppress(ResultUnreadable):  # to be told as a refusal
             if (why := gone.why(latest(store, name).result)) is not None:
-                click.echo(f"{inert(name)}: left out, the workload is gone: {inert_line(why)}")
+                click.echo(printable(f"{inert(name)}: left out, the workload is gone: {inert_line(why)}"))
                 continue
         names.append(name)
     return tuple(names)

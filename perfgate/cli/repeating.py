@@ -12,7 +12,7 @@ import click
 
 from perfgate import calibration, git
 from perfgate.cli.arguments import workload_name
-from perfgate.cli.common import Project, kept_results, project, screen
+from perfgate.cli.common import Project, kept_results, printable, project, screen
 from perfgate.cli.complaint import complaint
 from perfgate.judge.stages import STORED_PLAN
 from perfgate.machine import read_machine
@@ -68,7 +68,7 @@ def calibrate(workloads: tuple[str, ...], *, runs: int | None, kept: bool) -> No
     refusals: list[PerfgateError] = []
     for target in targets:
         try:
-            click.echo(_calibrated(here, target, since=since), nl=False)
+            click.echo(printable(_calibrated(here, target, since=since)), nl=False)
         except PerfgateError as refused:
             refusals.append(refused)
     for refusal in refusals[:-1]:

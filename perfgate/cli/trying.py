@@ -11,7 +11,7 @@ import click
 
 from perfgate.addopts import addopts_of, distribution_of
 from perfgate.cli.arguments import PATH
-from perfgate.cli.common import screen
+from perfgate.cli.common import printable, screen
 from perfgate.cli.starting import this_perfgate
 from perfgate.demo.replay import play
 from perfgate.doctor import Finding, check_distribution, check_workflows, examine
@@ -58,7 +58,7 @@ def doctor() -> None:
         others=(*_distribution(collected), *_workflows(root)),
     )
     told = [(f.check, f.ok, f.fact, f.advice) for f in findings]
-    click.echo(findings_text(told, width=width, colour=colour), nl=False)
+    click.echo(printable(findings_text(told, width=width, colour=colour)), nl=False)
     sys.exit(EXIT_SHUT if any(ok is False for _, ok, _, _ in told) else EXIT_OPEN)
 
 
@@ -112,12 +112,16 @@ def _orphans(root: Path, settings: Settings, collected: Collected) -> list[str]:
     return orphans
 
 
+def _say(line: str) -> None:
+    click.echo(printable(line))
+
+
 @click.command()
 @click.option("--keep", type=PATH, help="Keep the demo's folder here, which must not exist.")
 def demo(keep: Path | None) -> None:
     """Replay a gate on captures recorded on an NVIDIA H200. Needs neither a GPU nor nsys."""
     width, colour = screen()
-    sys.exit(play(click.echo, width=width, colour=colour, keep=keep))
+    sys.exit(play(_say, width=width, colour=colour, keep=keep))
 
 
 @click.command()
@@ -137,7 +141,7 @@ def selftest(*, nsys: str | None, keep: Path | None, cpu: bool) -> None:
     tool = find_nsys(nsys, os.environ, setting=load_settings(find_root(Path.cwd()), {}).nsys)
     runner = Runner(machine=machine, nsys=tool, python=sys.executable, env=os.environ)
     width, colour = screen()
-    sys.exit(play_selftest(runner, click.echo, width=width, colour=colour, keep=keep, cpu=cpu))
+    sys.exit(play_selftest(runner, _say, width=width, colour=colour, keep=keep, cpu=cpu))
 
 
 NO_SELFTEST = """\

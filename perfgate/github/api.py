@@ -152,7 +152,8 @@ class Repository:
                 'pip install "PyGithub>=2.6" "requests>=2.31" "urllib3>=2.0"',
             ) from error
         name, api_url, token = context.repository, context.api_url, context.token
-        return cls(Client(api_url=api_url, token=token, patience=patience or Patience()), name)
+        client = Client(api_url=api_url, token=token, patience=patience or Patience(), clean=context.cleaner.clean)
+        return cls(client, name)
 
     @property
     def owner(self) -> str:
@@ -428,7 +429,8 @@ class Repository:
         return self._object(ask, "commits", {"message": message, "tree": tree, "parents": [onto]})
 
     def _blob(self, ask: Ask, content: bytes) -> str:
-        return self._object(ask, "blobs", {"content": base64.b64encode(content).decode("ascii"), "encoding": "base64"})
+        cleaned = self._client.clean(content.decode(errors="surrogateescape")).encode(errors="surrogateescape")
+        return self._object(ask, "blobs", {"content": base64.b64encode(cleaned).decode("ascii"), "encoding": "base64"})
 
     def _object(self, ask: Ask, kind: str, body: Mapping[str, object]) -> str:
         # An object that is made twice is one object, or one that nothing points at.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from email.utils import parsedate_to_datetime
 from types import TracebackType
 from typing import Final, cast
@@ -123,10 +123,16 @@ _FAILURES: Final = (GithubException, requests.RequestException, Limited, Runtime
 """What PyGithub raises: its own, those of the connection, and those of a redirection or an answer that is no JSON."""
 
 
+PUBLISHED: Final = frozenset({"title", "body", "message"})
+"""What people read of what is sent."""
+
+
 class Client:
     """A connection to the API of one GitHub."""
 
-    def __init__(self, *, api_url: str, token: str, patience: Patience) -> None:
+    def __init__(self, *, api_url: str, token: str, patience: Patience, clean: Callable[[str], str]) -> None:
+        self.clean = clean
+        """Takes secrets out of what is published."""
         self._api_url = api_url
         self._patience = patience
         self._careful = self._requester(token, {"GET", "HEAD", "PATCH", "PUT", "DELETE"})
@@ -162,7 +168,8 @@ class Client:
             body: sent as JSON.
             again: whether doing it twice is as good as once, so that a POST may be repeated after an error of GitHub's.
         """
-        return self._answer(ask, verb, path, body=body, again=again)[1]
+        cleaned = {name: self.clean(str(value)) if name in PUBLISHED else value for name, value in body.items()}
+        return self._answer(ask, verb, path, body=cleaned, again=again)[1]
 
     def fetch(self, ask: Ask, path: str, *, limit_bytes: int) -> bytes:
         """Return the file that a path of the API redirects to; the token is not shown at that other address.

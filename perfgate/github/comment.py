@@ -34,6 +34,7 @@ from perfgate.github.context import Context, Payload, first_fault, is_sha
 from perfgate.model.errors import ActionsContextMissing, ArtifactUnreadable, GitHubRefused, GitHubUnreachable
 from perfgate.model.limits import LARGEST_DOCUMENT, LONGEST_TEXT, MOST_ENTRIES, MOST_WORKLOADS
 from perfgate.model.outcome import OnInconclusive, OnNew
+from perfgate.model.secrets import Cleaner
 from perfgate.model.settings import Settings
 from perfgate.model.workflows import APPROVAL, ARTIFACT
 from perfgate.render.document import GateDocument
@@ -317,7 +318,7 @@ def comment(
     pulls = () if run.is_nothing else _pull_requests(repository, run)
     if not pulls:
         return ()
-    found = _result(repository, run, artifact)
+    found = _result(repository, run, artifact, context.cleaner)
     return tuple(_told(repository, context, run, pull, found, author) for pull in pulls)
 
 
@@ -355,7 +356,7 @@ def _pull_requests(repository: Repository, run: FinishedRun) -> tuple[PullReques
     return tuple(one for one in found if (one.head_repository or "").casefold() == whose)
 
 
-def _result(repository: Repository, run: FinishedRun, name_of_artifact: str) -> Found:
+def _result(repository: Repository, run: FinishedRun, name_of_artifact: str, cleaner: Cleaner) -> Found:
     if run.conclusion == _NOT_RUN:
         return Found(why_not="no job of it ran", waits=True)
     artifacts = repository.artifacts(run.id)
@@ -373,7 +374,8 @@ def _result(repository: Repository, run: FinishedRun, name_of_artifact: str) -> 
     earlier = newest.created_at < run.run_started_at
     try:
         content = repository.download(newest, limit_bytes=LIMITS.packed_bytes)
-        document = read_untrusted(content, run.head_sha)
+        # Here: Markdown parts what a secret is made of.
+        document = cleaner.record(read_untrusted(content, run.head_sha))
     except ArtifactUnreadable as error:
         return Found(why_not=f"it left no result that can be trusted for this commit: {error.fact}")
     return Found(document=document, artifact=newest, earlier=earlier)

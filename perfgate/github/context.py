@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from perfgate.model.errors import ActionsContextMissing
+from perfgate.model.secrets import Cleaner
 from perfgate.render.page import inert
 
 NAMES: Final = (
@@ -58,11 +59,13 @@ class Context:
 
     values: Mapping[str, str] = field(repr=False)
     """Of `NAMES`, those that are set; the token among them, so it is not shown."""
+    cleaner: Cleaner = field(default_factory=Cleaner, repr=False, compare=False)
+    """Takes the secrets of the whole environment out of what is published."""
 
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> Context:
         """Take what GitHub Actions set in an environment. Nothing is missed yet."""
-        return cls(values={name: env[name] for name in NAMES if env.get(name, "").strip()})
+        return cls(values={name: env[name] for name in NAMES if env.get(name, "").strip()}, cleaner=Cleaner(env))
 
     @property
     def repository(self) -> str:

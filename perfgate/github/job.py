@@ -29,6 +29,7 @@ from perfgate.github.context import Context, is_sha
 from perfgate.model.errors import EXIT_OPEN, EXIT_SHUT, ActionsContextMissing, ConfigInvalid, PerfgateError, StoreFailed
 from perfgate.model.loosening import Base
 from perfgate.model.order import RUN_COOKIE
+from perfgate.model.secrets import Cleaner
 from perfgate.model.words import plural
 from perfgate.process import adopting, end_marked, processes_of
 from perfgate.pytest_door import gate_command, run_to_end
@@ -516,7 +517,7 @@ def _base(job: Job, inputs: Inputs, say: Callable[[str], None]) -> Base | None:
     branch = inputs.baseline_branch or told
     if branch is None:
         return None
-    return compare(
+    found = compare(
         job.root,
         branch,
         folder=job.root / KEPT / "worktrees",
@@ -526,6 +527,7 @@ def _base(job: Job, inputs: Inputs, say: Callable[[str], None]) -> Base | None:
         wants=inputs.wants,
         say=say,
     )
+    return Cleaner(job.env).record(found)
 
 
 def _is_approved(job: Job) -> bool:
@@ -554,11 +556,11 @@ def _base_branch(env: Mapping[str, str]) -> tuple[str | None, str | None]:
             return None, None
         group, repository = event.get("merge_group"), event.get("repository")
         if isinstance(group, dict):
-            told, since = str(group.get("base_ref")).removeprefix("refs/heads/"), group.get("base_sha")
+            told, since = group.get("base_ref"), group.get("base_sha")
         elif isinstance(repository, dict):
             told = repository.get("default_branch")
-    branch = told if isinstance(told, str) and git.is_branch(told) else None
-    return branch, since if isinstance(since, str) and is_sha(since) else None
+    branch = told.removeprefix("refs/heads/") if isinstance(told, str) else ""
+    return branch if git.is_branch(branch) else None, since if isinstance(since, str) and is_sha(since) else None
 
 
 # What a runner is left with

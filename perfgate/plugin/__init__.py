@@ -119,6 +119,7 @@ def pytest_load_initial_conftests(
     """Note, for the workers of a gate, the environment before any conftest, and which options are those of one."""
     given = early_config.known_args_namespace
     if getattr(given, "perfgate", False):
+        importlib.import_module("perfgate.plugin.cleaned").clean_standard_streams()
         importlib.import_module("perfgate.plugin.exits").hold_exits(partial(_told_status, early_config))
         importlib.import_module("perfgate.plugin.handed_on").note_early(early_config, parser, args)
         importlib.import_module("perfgate.plugin.typed").note_words(early_config, parser)

@@ -29,6 +29,7 @@ from perfgate.pages import page_of
 from perfgate.plugin import OPTIONS
 from perfgate.plugin.based import base_of, with_base
 from perfgate.plugin.choice import Choice
+from perfgate.plugin.cleaned import CleanedStream
 from perfgate.plugin.collect import may_declare, spared_by_timeouts
 from perfgate.plugin.handed_on import environment_before, given_starting_options, own_options, restore_process
 from perfgate.plugin.items import CommandCollector, CommandItem, GatedModule, GateShut, Lines, ScriptFile, WorkloadItem
@@ -116,7 +117,11 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     config.stash[ELSEWHERE], config.stash[DIVIDED] = frozenset(), None
     end_as_on_ctrl_c(config)
     writer = config.get_terminal_writer()
-    writer._file = cast("TextIO", CleanedStream(writer._file, config))
+
+    def clean(text: str) -> str:
+        return config.stash[GATE].cleaner.clean(text)  # which comes to know the secrets of workloads
+
+    writer._file = cast("TextIO", CleanedStream(writer._file, clean))
     config.stash[HIDDEN] = []
     config.stash[COLLECTED], config.stash[DESELECTED] = {}, set()
     config.stash[SKIPPED], config.stash[SKIPPED_FILES] = {}, {}
@@ -145,20 +150,6 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         verbose=config.get_verbosity() > 0,
     )
     config.add_cleanup(config.stash[GATE].tidy)
-
-
-class CleanedStream:
-    """What pytest's terminal is written to, without secrets: also of warnings, which are no one's report."""
-
-    def __init__(self, stream: TextIO, config: pytest.Config) -> None:
-        self._stream, self._config = stream, config
-
-    def write(self, text: str) -> int:
-        """Write what is left of a text."""
-        return self._stream.write(self._config.stash[GATE].cleaner.clean(text))
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._stream, name)
 
 
 def against_of(config: pytest.Config) -> Against | None:

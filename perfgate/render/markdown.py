@@ -16,6 +16,7 @@ from perfgate.model import numbers
 from perfgate.model.loosening import Direction, Loosening
 from perfgate.model.merged import MergedGate, shown_names
 from perfgate.model.outcome import Outcome
+from perfgate.model.secrets import Cleaner
 from perfgate.model.verdict import MetricVerdict, Verdict
 from perfgate.model.words import plural
 from perfgate.render.document import DocumentWorkload, GateDocument
@@ -50,6 +51,8 @@ MARKS: Final = {
 """Beside the word, which alone would do; all others have a cross."""
 SHUT_MARK: Final = "\u274c"
 
+_CLEANER: Final = Cleaner()
+"""Before a text is escaped: what parts its characters hides what they are."""
 _BREAK: Final = "\u200b"
 """Nothing to see; what it parts is no mention, no reference, no address and no workflow command."""
 _SPECIAL: Final = re.compile(r"([\\`*_{}\[\]()#+\-.!|~$])")
@@ -156,7 +159,7 @@ def _told_besides(remarks: Sequence[str]) -> list[str]:
 
 def prose(text: str, *, longest: int = LONGEST_SENTENCE) -> str:
     """A sentence from elsewhere: one line, every character of it just that character."""
-    told = " ".join(" ".join(inert_prose(text)).split())
+    told = " ".join(" ".join(inert_prose(_CLEANER.clean(text))).split())
     if len(told) > longest:
         told = told[:longest] + "..."
     return _LINKING.sub(_BREAK, html.escape(_SPECIAL.sub(r"\\\1", told), quote=False))
@@ -164,7 +167,7 @@ def prose(text: str, *, longest: int = LONGEST_SENTENCE) -> str:
 
 def name(text: str) -> str:
     """A name from elsewhere, as code: inside it nothing has a meaning but its own end and a table's cell."""
-    told = inert(text, longest=LONGEST_NAME).replace("`", "'").replace("|", "\u2758").strip() or " "
+    told = inert(_CLEANER.clean(text), longest=LONGEST_NAME).replace("`", "'").replace("|", "\u2758").strip() or " "
     return f"`{told}`"
 
 

@@ -202,3 +202,17 @@ def test_a_merge_queue_is_held_to_the_commit_that_it_puts_the_change_on(runner: 
     # Of a clone without that commit, the branch must do.
     queued(machine, on="e" * 40, branch="release")
     assert directions(machine) == {"setting budget step_ms": Direction.LOOSENS, "setting max_runs": Direction.TIGHTENS}
+
+
+def test_what_a_change_does_to_its_gate_is_told_without_secrets(runner: Runner) -> None:
+    token, password = "ghp_" + "Zz9Yy8Xx7Ww6Vv5Uu4Tt3", "Sw0rd-Fish-22"
+    machine = runner("unchanged")
+    machine.env["DB_PASSWORD"] = password
+    ini = f"[pytest]\naddopts = --odd={token} --odder={password}\n"
+    sha = commit(machine, {"pytest.ini": ini, "workloads/small_loops.py": "nothing here can be read ("})
+    done = asked(machine, sha)
+    assert (done.status, done.outputs["outcome"]) == (4, "none"), done.log
+    assert "odder" in machine.told
+    for secret in (token, password):
+        assert secret not in machine.told.replace("\\", "").replace("\u200b", "")
+        assert secret not in done.log

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import shutil
 import urllib.parse
 from pathlib import Path
 
 import pytest
-from support.project import Project, Seen
+from support import records
+from support.project import LOOP, Project, Seen
 
 pytestmark = pytest.mark.behaviour
 
@@ -118,6 +120,53 @@ def test_what_collection_says_is_without_secrets(given: Project) -> None:
     seen = given.run("--perfgate", *OUTPUTS, "--junitxml=pytest.xml", "-ra")
     assert seen.status != 0
     assert "SERVICE_TOKEN" in seen.out
+    assert secrets_in(given.root, seen) == []
+
+
+TALKING = """
+import os, sys
+SECRETS = [os.environ["SERVICE_TOKEN"], os.environ["DB_PASSWORD"], "ghp_" + "Zz9Yy8Xx7Ww6Vv5Uu4Tt3"]
+print("loaded with", *SECRETS)
+print(*SECRETS, file=sys.stderr)
+sys.stdout.writelines([f"{one}\\n" for one in SECRETS])
+
+def pytest_configure(config):
+    print("configured with", *SECRETS)
+
+def pytest_collection_finish(session):
+    print("collected with", *SECRETS)
+"""
+
+
+@pytest.mark.parametrize("capture", ["-s", "--capture=tee-sys", "--capture=sys"])
+def test_what_a_conftest_prints_is_without_secrets(given: Project, capture: str) -> None:
+    given.nsys("sys.exit(1)")
+    given.write("conftest.py", TALKING)
+    given.workload(f"{TALKING}\nfrom perfgate import workload\n@workload(steps=3)\ndef mlp(steps): ...\n")
+    seen = given.run("--perfgate", *OUTPUTS, "--junitxml=pytest.xml", capture)
+    assert seen.status == 1
+    assert capture != "-s" or "configured with" in seen.out
+    assert secrets_in(given.root, seen) == []
+
+
+def test_nor_does_a_conftest_that_cannot_be_loaded_tell_them(given: Project) -> None:
+    given.write("conftest.py", "import os\nraise OSError('no ' + os.environ['SERVICE_TOKEN'])\n")
+    given.workload("from perfgate import workload\n@workload(steps=3)\ndef mlp(steps): ...\n")
+    seen = given.run("--perfgate", *OUTPUTS)
+    assert seen.status == 4
+    assert "SERVICE_TOKEN" in seen.out + seen.err
+    assert secrets_in(given.root, seen) == []
+
+
+def test_the_reason_of_a_baseline_is_without_secrets(given: Project) -> None:
+    file = given.workload(LOOP)
+    given.gpus()
+    given.measures(*records.runs(), code=[{"workloads/loops.py": hashlib.sha256(file.read_bytes()).hexdigest()}])
+    assert given.gate("--perfgate-runs=5").status == 1
+    seen = given.perfgate("bless", "--reason", f"measured with {TOKEN} and {PATTERN}")
+    assert seen.status == 0
+    (baseline,) = (given.root / "baselines").rglob("*.json")
+    assert "measured with" in baseline.read_text()
     assert secrets_in(given.root, seen) == []
 
 

@@ -6,6 +6,7 @@ import os
 
 import click
 
+from perfgate.cli.common import printable
 from perfgate.github.api import Repository
 from perfgate.github.comment import AUTHOR
 from perfgate.github.comment import comment as comment_on
@@ -25,7 +26,7 @@ def comment(artifact: str, author: str) -> None:
     context = Context.from_env(os.environ)
     done = comment_on(Repository.connect(context), context, artifact=artifact, author=author)
     for one in done:
-        click.echo(one.sentence)
+        click.echo(printable(one.sentence))
     if not done:
         click.echo(
             "There is nothing to comment on: the run was skipped, or its commit is the head of no open pull request."

@@ -10,7 +10,7 @@ import click
 
 from perfgate.blessing import allows_pairs
 from perfgate.cli.arguments import PATH
-from perfgate.cli.common import printable, project
+from perfgate.cli.common import cleaned, printable, project
 from perfgate.github import kept, occasions, promote
 from perfgate.github.api import Repository
 from perfgate.github.context import Context
@@ -108,7 +108,7 @@ def _tell(repository: Repository, request: Request, markdown: str) -> None:
             repository.create_comment(request.pull_request, markdown)
         except PerfgateError as error:
             # What was done is done, and what was refused is refused; the summary has it.
-            click.echo(f"perfgate: {promote.harmless(error)}", err=True)
+            click.echo(printable(f"perfgate: {promote.harmless(error)}"), err=True)
 
 
 def _summarise(markdown: str) -> None:
@@ -117,7 +117,7 @@ def _summarise(markdown: str) -> None:
         return
     try:
         with Path(file).open("a", encoding="utf-8", errors="replace") as opened:
-            opened.write(markdown)
+            opened.write(cleaned(markdown))
     except OSError as error:
         raise StoreFailed(
             subject=file,

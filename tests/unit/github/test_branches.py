@@ -91,3 +91,18 @@ def test_jobs_that_are_not_there_are_refused(hub: GitHub, repository: Repository
     hub.fail("/jobs", not_found())
     with pytest.raises(GitHubRefused, match="the jobs of run 1: GitHub answered 404"):
         repository.runners(1)
+
+
+@pytest.mark.behaviour
+def test_nothing_that_is_written_holds_a_secret(hub: GitHub, repository: Repository) -> None:
+    token = "ghp_" + "Zz9Yy8Xx7Ww6Vv5Uu4Tt3"
+    head = hub.commit({"a": "1"}, branch="main")
+    files = {"b.json": f'{{"reason": "with {token}"}}'.encode()}
+    repository.commit_files(branch="main", expected_head=head, files=files, message=f"with {token}")
+    number = hub.pull(branch="faster", sha=head)
+    comment = repository.create_comment(number, f"with {token}")
+    repository.edit_comment(comment.id, f"still with {token}")
+    repository.edit_pull_request(number, title=f"with {token}", body=token)
+    assert b"with [hidden" in b"".join(hub.blobs.values())
+    assert token.encode() not in b"".join(hub.blobs.values())
+    assert token not in repr(hub.asked)

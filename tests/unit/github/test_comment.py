@@ -178,6 +178,15 @@ def test_what_the_artifact_says_is_not_believed_against_the_run(desk: Desk, repo
     assert "which ended as `failure`.\n**The run itself did not succeed, whatever the gate says above.**\n" in desk.body
 
 
+@pytest.mark.behaviour
+def test_a_comment_holds_no_secret_of_a_document(desk: Desk, repository: Repository) -> None:
+    token = "ghp_" + "Zz9Yy8Xx7Ww6Vv5Uu4Tt3"
+    desk.uploads(document(opens=False, shut_by=(f"mlp: no access with {token}",), label=token))
+    desk.comments(repository)
+    assert "no access with" in desk.body
+    assert token not in desk.body.replace("\\", "").replace("\u200b", "")
+
+
 def test_changes_that_were_not_committed_are_told(desk: Desk, repository: Repository) -> None:
     desk.uploads(document(commit=Commit(sha=SHA, dirty=True)))
     desk.comments(repository)
