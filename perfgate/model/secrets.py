@@ -89,6 +89,8 @@ _ESCAPES = r"(?<=\\[abefnrtv])|(?<=%[0-9A-Fa-f]{2})|(?<=\\x[0-9A-Fa-f]{2})|(?<=\
 _BEGINS = rf"(?:(?<![A-Za-z0-9])|{_ESCAPES})"
 """Where a token begins: not within a word, but behind an escape, which may end in a letter."""
 _STILL = r"(?!\[hidden: )"
+_AROUND_LINES: Final = " \t\r\f\v|│┃║>'\"\\"
+"""What stands at the ends of lines where a text was wrapped: indents, bars, quotes."""
 _IS = r"\\?['\"]?\s{0,8}[:=]\s{0,8}\\?['\"]?"
 """Between a name and its value, in code, JSON and headers."""
 _QUERIED = r"(?:[a-z]+[-_])*(?:sig|signature|token|api_?key|key|password|secret|credential)"
@@ -96,6 +98,15 @@ _NAMED = (
     r"(?:password|passwd|passphrase|client_?secret|api_?key|access_?key|access_?token|auth_?token|refresh_?token"
     r"|private_?key|secret)"
 )
+_BASE64URL = "[A-Za-z0-9_-]"
+
+
+def _run(of: str, least: int) -> str:
+    """So many characters of a token, also where lines end within it: what goes on must look like a token's part."""
+    around = f"[{re.escape(_AROUND_LINES)}]{{0,200}}"
+    goes_on = rf"(?={of}{{0,4096}}[0-9])(?={of}{{0,4096}}[A-Za-z])"
+    return rf"(?:(?:{around}\n(?:E )?{around}{goes_on})?{of}){{{least},}}"
+
 
 PATTERNS: Final = tuple(
     (literals, re.compile(pattern))
@@ -139,23 +150,23 @@ PATTERNS: Final = tuple(
             ("secret_access_key", "secretaccesskey"),
             rf"(?i:secret_?access_?key){_IS}([A-Za-z0-9/+]{{40}})",
         ),
-        (("gho_", "ghp_", "ghr_", "ghs_", "ghu_"), _BEGINS + r"gh[oprsu]_[A-Za-z0-9]{16,}"),  # GitHub
-        (("github_pat_",), _BEGINS + r"github_pat_[A-Za-z0-9_]{16,}"),
-        (("glpat-",), _BEGINS + r"glpat-[A-Za-z0-9_-]{16,}"),  # GitLab
-        (("sk-",), _BEGINS + r"sk-[A-Za-z0-9_-]{16,}"),  # model providers
-        (("hf_",), _BEGINS + r"hf_[A-Za-z0-9]{16,}"),  # Hugging Face
-        (("nvapi-",), _BEGINS + r"nvapi-[A-Za-z0-9_-]{16,}"),  # NVIDIA
-        (("akia", "asia"), _BEGINS + r"(?:AKIA|ASIA)[A-Z0-9]{12,}"),  # AWS
-        (("aiza",), _BEGINS + r"AIza[A-Za-z0-9_-]{30,}"),  # Google
-        (("ya29.", "gocspx-"), _BEGINS + r"(?:ya29\.|GOCSPX-)[A-Za-z0-9_-]{20,}"),
-        (("xox", "xapp-"), _BEGINS + r"(?:xox[abeoprs]|xapp)-[A-Za-z0-9-]{8,}"),  # Slack
-        (("hooks.slack.com/",), r"(?<=hooks\.slack\.com/)[A-Za-z]+/[A-Za-z0-9/_-]{16,}"),
-        (("npm_",), _BEGINS + r"npm_[A-Za-z0-9]{30,}"),
-        (("pypi-",), _BEGINS + r"pypi-[A-Za-z0-9_-]{30,}"),
-        (("sk_live_", "sk_test_", "rk_live_"), _BEGINS + r"[sr]k_(?:live|test)_[A-Za-z0-9]{16,}"),  # Stripe
+        (("gho_", "ghp_", "ghr_", "ghs_", "ghu_"), _BEGINS + r"gh[oprsu]_" + _run("[A-Za-z0-9]", 16)),  # GitHub
+        (("github_pat_",), _BEGINS + r"github_pat_" + _run("[A-Za-z0-9_]", 16)),
+        (("glpat-",), _BEGINS + r"glpat-" + _run(_BASE64URL, 16)),  # GitLab
+        (("sk-",), _BEGINS + r"sk-" + _run(_BASE64URL, 16)),  # model providers
+        (("hf_",), _BEGINS + r"hf_" + _run("[A-Za-z0-9]", 16)),  # Hugging Face
+        (("nvapi-",), _BEGINS + r"nvapi-" + _run(_BASE64URL, 16)),  # NVIDIA
+        (("akia", "asia"), _BEGINS + r"(?:AKIA|ASIA)" + _run("[A-Z0-9]", 12)),  # AWS
+        (("aiza",), _BEGINS + r"AIza" + _run(_BASE64URL, 30)),  # Google
+        (("ya29.", "gocspx-"), _BEGINS + r"(?:ya29\.|GOCSPX-)" + _run(_BASE64URL, 20)),
+        (("xox", "xapp-"), _BEGINS + r"(?:xox[abeoprs]|xapp)-" + _run("[A-Za-z0-9-]", 8)),  # Slack
+        (("hooks.slack.com/",), r"(?<=hooks\.slack\.com/)[A-Za-z]+/" + _run("[A-Za-z0-9/_-]", 16)),
+        (("npm_",), _BEGINS + r"npm_" + _run("[A-Za-z0-9]", 30)),
+        (("pypi-",), _BEGINS + r"pypi-" + _run(_BASE64URL, 30)),
+        (("sk_live_", "sk_test_", "rk_live_"), _BEGINS + r"[sr]k_(?:live|test)_" + _run("[A-Za-z0-9]", 16)),  # Stripe
         (
             ("eyj",),
-            rf"(?:(?<![A-Za-z0-9_-])|{_ESCAPES})" + r"eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*",
+            rf"{_BEGINS}(?<![_-])eyJ{_run(_BASE64URL, 8)}\.eyJ{_run(_BASE64URL, 8)}\.{_run(_BASE64URL, 0)}",
         ),  # JSON web tokens
         (
             ("private key-----",),
@@ -182,8 +193,6 @@ SHORTEST_WORD: Final = 10
 SHORTEST_NUMBER: Final = 12
 """Of one of digits alone: shorter ones are what is measured."""
 _ANSI = re.compile(r"\x1b\[[0-9;:?]*[A-Za-z]")
-_AROUND_LINES: Final = " \t\r\f\v|│┃║>'\"\\"
-"""What stands at the ends of lines where a text was wrapped: indents, bars, quotes."""
 _AROUND_BYTES: Final = (_AROUND_LINES + "\n").encode()
 _NUMBER = re.compile(r"[0-9.]+")
 _LIKE_WORD = re.compile(r"[A-Za-z]+|[0-9][0-9.]*")

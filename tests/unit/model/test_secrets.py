@@ -48,12 +48,17 @@ CLEANER = Cleaner(
         ("| MIIEvQIBADANBgkqhkiG9w0BAQEFAASC |", "| [hidden: SIGNING_KEY] |"),
         (f"{KEY}.", "[hidden: SIGNING_KEY]."),
         ("a\\nghp_" + "b" * 36, "a\\n[hidden: secret]"),
+        ("E   no ghp_Zz9Yy8Xx\nE     7Ww6Vv5Uu4Tt3Ss2 there", "E   no [hidden: secret] there"),
+        ("│ no hf_Zz9Yy8Xx7Ww6Vv5U │\n│ u4Tt3Ss2Rr1Qq0 │\n│ there │", "│ no [hidden: secret] │\n│ there │"),
+        ("ghp_Zz9Yy8Xx7Ww6Vv5Uu4Tt3\nTraceback\n2026-11-27", "[hidden: secret]\nTraceback\n2026-11-27"),
+        ("'eyJhbGciOiJIUzI1\n  NiJ9.eyJzdWIiOi\n  JIxIn0.abc-_d1'", "'[hidden: secret]'"),
         ("'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abc-_d'", "'[hidden: secret]'"),
         ("https://me:x@example.org/a https://example.org:80/b", "https://[hidden: secret]@example.org/a https://example.org:80/b"),
         ("{'Authorization': 'Bearer abc123'}", "{'Authorization': 'Bearer [hidden: secret]'}"),
         ('connect(password="abc def", api_key="abcdef")', 'connect(password="abc def", api_key="[hidden: secret]")'),
     ],
 )  # fmt: skip
+@pytest.mark.behaviour
 def test_a_secret_is_hidden_in_every_form_and_only_once(text: str, cleaned: str) -> None:
     assert CLEANER.clean(text) == cleaned
     assert CLEANER.clean(cleaned) == cleaned
@@ -94,6 +99,7 @@ def test_a_record_is_cleaned_all_through_and_its_outcome_stays() -> None:
     [
         *("sk-", "eyJ-", "eyJaaaaaaaa.", "a://:", " ", "\n", "-----BEGIN PRIVATE KEY-----", "authorization: ", "\x1b["),
         *("password= '", "?a-a_", "bearer ", TOKEN[:12], TOKEN, "step 12 loss 0.1\n"),
+        *("ghp_\n", "sk-a1\n", "hf_a1 \n   b2\n", "ghp_a1 | ", "ghp_a1" + " " * 200 + "\n", "eyJ\na1b2c3d4"),
     ],
 )
 def test_no_text_takes_long(unit: str) -> None:
