@@ -27,6 +27,7 @@ from perfgate.nsys.environment import withhold_secrets
 from perfgate.nsys.export.timeline import read_timeline
 from perfgate.nsys.profile import ProfileOutcome, ProfileSpec, profile
 from perfgate.nsys.tool import NsysTool, find_nsys
+from perfgate.temporary import PREFIX, remove_left_folders, underway
 from perfgate.workload import workload_files
 
 FREE_BYTES: Final = 2 * 10**9
@@ -211,7 +212,8 @@ def check_trial(
     read: Read = read_timeline,
 ) -> tuple[Finding, ...]:
     """Profile a program of one NVTX range and one copy to the GPU, and look for both in the capture."""
-    folder = Path(tempfile.mkdtemp(prefix="perfgate-doctor-"))
+    remove_left_folders()
+    folder = Path(tempfile.mkdtemp(prefix=f"{PREFIX}doctor-"))
     program = folder / "trial.py"
     program.write_text(TRIAL_PROGRAM, encoding="utf-8")
     kept, _ = withhold_secrets(env, tuple(pass_env))
@@ -225,10 +227,11 @@ def check_trial(
         graph_trace=GraphTrace.GRAPH,
     )
     try:
-        outcome = capture(tool, spec)
-        if outcome.problem is not None or not outcome.captures:
-            return (_no_capture(tool, outcome),)  # the folder stays: the problem may point into its log
-        timelines = [read(found.sqlite) for found in outcome.captures]
+        with underway(folder):
+            outcome = capture(tool, spec)
+            if outcome.problem is not None or not outcome.captures:
+                return (_no_capture(tool, outcome),)  # the folder stays: the problem may point into its log
+            timelines = [read(found.sqlite) for found in outcome.captures]
     except PerfgateError as error:
         return (_failed("trial capture", error),)
     except BaseException:

@@ -32,6 +32,7 @@ from perfgate.nsys.profile import export
 from perfgate.nsys.rules import run_rules
 from perfgate.nsys.tool import NsysTool
 from perfgate.store import KeptResult, Store
+from perfgate.temporary import temporary_folder
 
 LARGEST_ASKED: Final = 48_000_000
 """Bytes of an export up to which nsys's rules are asked without being told to.
@@ -88,7 +89,7 @@ def opened(path: Path, find_tool: FindTool, held: ExitStack) -> tuple[Path, Time
     # Before nsys is looked for: a pointer to a capture is none, with nsys or without.
     if (fault := fault_of_rep(path)) is not None:
         raise fault
-    exported = export(find_tool(), path, Path(held.enter_context(TemporaryDirectory(prefix="perfgate-"))))
+    exported = export(find_tool(), path, held.enter_context(temporary_folder("export")))
     return exported, replace(read_timeline(exported), source=path.name)
 
 

@@ -6,11 +6,8 @@ folder holds a file, locked for as long as the run lasts: where nobody holds the
 
 from __future__ import annotations
 
-import fcntl
-import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -21,10 +18,10 @@ from perfgate.nsys.profile import LOG
 from perfgate.process import abandoned, end_abandoned
 from perfgate.running.exchange import ACCOUNT, FIFO, WITNESSES, read_account
 from perfgate.running.kept import keep_log
+from perfgate.temporary import UNDERWAY, left, remove_left_folders
 
 RAW: Final = "nsys"
 """Folder of all that nsys writes for a run."""
-UNDERWAY: Final = ".underway"
 
 
 def end_killed_gates(say: Callable[[str], None]) -> None:
@@ -38,8 +35,8 @@ def end_killed_gates(say: Callable[[str], None]) -> None:
     ended = end_abandoned()
     if not ended:
         return
-    if left := abandoned():
-        named = ", ".join(f"{inert(one.name())} ({one.pid})" for one in left)
+    if still := abandoned():
+        named = ", ".join(f"{inert(one.name())} ({one.pid})" for one in still)
         raise GpuTaken(
             subject="this machine",
             fact=f"a gate that was killed left processes that cannot be ended: {named}",
@@ -50,26 +47,14 @@ def end_killed_gates(say: Callable[[str], None]) -> None:
 
 
 def remove_killed_runs(results: Path, say: Callable[[str], None], cleaner: Cleaner) -> None:
-    """Remove what runs of killed gates have left below the kept results, but for their logs, and say so."""
+    """Remove what runs of killed gates have left below the kept results, but for their logs, and say so.
+
+    And whole temporary folders, with what a killed selftest or doctor had captured there.
+    """
+    remove_left_folders()
     removed = sum(_remove_if_left(folder, cleaner) for folder in _runs_underway(results))
     if removed:
         say(f"Removed the unfinished captures of {removed} run{'s' if removed > 1 else ''} of a killed gate")
-
-
-@contextmanager
-def underway(folder: Path) -> Iterator[None]:
-    """Let the next gate know for the length of a run that somebody clears its folder up."""
-    mark = folder / UNDERWAY
-    fresh = mark.with_suffix(".new")  # nobody may find it unlocked
-    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        with suppress(OSError):  # some network file systems lock nothing; there nothing is found left either
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        fresh.rename(mark)
-        yield
-    finally:
-        mark.unlink(missing_ok=True)
-        os.close(descriptor)
 
 
 def clear(folder: Path) -> None:
@@ -87,18 +72,13 @@ def _runs_underway(results: Path) -> Iterator[Path]:
 
 
 def _remove_if_left(folder: Path, cleaner: Cleaner) -> bool:
-    try:
-        descriptor = os.open(folder / UNDERWAY, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        keep_log(folder / RAW / LOG, folder, cleaner)
-        read_account(folder / ACCOUNT, cleaner)
-        clear(folder)
-        (folder / UNDERWAY).unlink(missing_ok=True)
-    except OSError:
-        return False
-    finally:
-        os.close(descriptor)
-    return True
+    with left(folder) as is_left:
+        if is_left:
+            try:
+                keep_log(folder / RAW / LOG, folder, cleaner)
+                read_account(folder / ACCOUNT, cleaner)
+                clear(folder)
+                (folder / UNDERWAY).unlink(missing_ok=True)
+            except OSError:
+                return False
+        return is_left

@@ -29,7 +29,8 @@ from perfgate.running.environment import as_activated, in_checkout, in_project, 
 from perfgate.running.exchange import ACCOUNT, FIFO, ORDER, WITNESSES, make_folder, order_of, read_account
 from perfgate.running.failures import of_command_without_steps, refuse_failed, refuse_missing, refuse_uncaptured
 from perfgate.running.kept import keep_exports, keep_log
-from perfgate.running.leftovers import RAW, clear, underway
+from perfgate.running.leftovers import RAW, clear
+from perfgate.temporary import underway
 
 
 @dataclass(frozen=True, kw_only=True)

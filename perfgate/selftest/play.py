@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -30,6 +29,7 @@ from perfgate.render.selftest import SelftestRow, selftest_text
 from perfgate.render.text import verdict_table
 from perfgate.running import code_now, end_killed_gates
 from perfgate.store import Store
+from perfgate.temporary import remove_left_folders, temporary_folder
 
 WORKLOAD: Final = "loop"
 STEP_MS: Final = 3.0
@@ -134,8 +134,8 @@ def play(
 
 def _folder(held: ExitStack, keep: Path | None) -> Path:
     if keep is None:
-        made = tempfile.TemporaryDirectory(prefix="perfgate-selftest-", ignore_cleanup_errors=True)
-        return Path(held.enter_context(made)).resolve()
+        remove_left_folders()
+        return held.enter_context(temporary_folder("selftest"))
     try:
         keep.mkdir(parents=True)
     except OSError as refused:

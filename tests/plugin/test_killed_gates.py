@@ -132,3 +132,47 @@ def test_what_only_looks_like_a_killed_gates_is_spared(
         for one in started:
             one.kill()
             one.wait()
+
+
+@pytest.mark.parametrize("command", ["doctor", "selftest"])
+@pytest.mark.parametrize("then", ["gate", "doctor"])
+def test_what_a_killed_command_had_captured_is_removed_by_what_comes_next(
+    project: Project, real_nsys: Sequence[str], tmp_path_factory: pytest.TempPathFactory, command: str, then: str
+) -> None:
+    temporary = tmp_path_factory.mktemp("temporary")
+    project.patch.setenv("TMPDIR", str(temporary))
+    others = temporary / "perfgate-not-ours"
+    others.mkdir()
+    words = [sys.executable, "-m", "perfgate", command, *(["--cpu"] if command == "selftest" else [])]
+    with subprocess.Popen(words, cwd=project.root, stdout=subprocess.DEVNULL, start_new_session=True) as running:
+        until(lambda: any(temporary.rglob("*.qdstrm")) or any(temporary.rglob("*.nsys-rep")))
+        below = [one.pid for one in psutil.Process(running.pid).children(recursive=True)]
+        running.send_signal(signal.SIGKILL)
+    for pid in below:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    until(lambda: not any(map(is_alive, below)))
+    assert [one.name for one in temporary.glob("perfgate-*") if one != others]
+    project.workload()
+    if then == "gate":
+        assert project.run("--perfgate", "--perfgate-new=allow", "--perfgate-runs=1").status == 0
+    else:
+        doctor = [sys.executable, "-m", "perfgate", "doctor"]
+        subprocess.run(doctor, cwd=project.root, stdout=subprocess.DEVNULL, check=False)
+    assert [one for one in temporary.glob("perfgate-*") if one != others] == []
+    assert others.exists()
+
+
+def test_a_gate_spares_the_folder_of_a_selftest_that_is_alive(
+    project: Project, real_nsys: Sequence[str], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    temporary = tmp_path_factory.mktemp("temporary")
+    project.patch.setenv("TMPDIR", str(temporary))
+    words = [sys.executable, "-m", "perfgate", "selftest", "--cpu"]
+    with subprocess.Popen(words, cwd=project.root, stdout=subprocess.PIPE, text=True) as running:
+        until(lambda: any(temporary.rglob("workload.log")))
+        project.workload()
+        assert project.run("--perfgate", "--perfgate-new=allow", "--perfgate-runs=1").status == 0
+        out, _ = running.communicate(timeout=300)
+        assert running.returncode == 0, out
+    assert list(temporary.glob("perfgate-*")) == []

@@ -45,7 +45,7 @@ def names(steps):
     for _ in steps:
         with nvtx.annotate(f"load {TOKEN}"):
             with nvtx.annotate(PATTERN):
-                sum(range(1000))
+                sum(range(200_000))
 
 @workload(steps=3, warmup=1)
 def raises(steps):

@@ -36,7 +36,7 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     **dict.fromkeys(ROOMS, frozenset({"model"})),
     "nsys": frozenset({"model", "nsight", "process"}),
     "ncu": frozenset({"model", "nsight"}),
-    **dict.fromkeys(("addopts", "workload"), frozenset()),
+    **dict.fromkeys(("addopts", "temporary", "workload"), frozenset()),
     "settings": frozenset({"model"}),
     "workload_file": frozenset({"model", "settings"}),
     "worker": frozenset({"model"}),
@@ -47,18 +47,19 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "duet": frozenset(
         {"addopts", "model", "git", "workload_file"}
     ),  # of another commit, which declares what is run there
-    "running": frozenset({"addopts", "model", "duet", "git", "machine", "metrics", "nsys", "process"}),
+    "running": frozenset({"addopts", "model", "duet", "git", "machine", "metrics", "nsys", "process", "temporary"}),
     "calibration": frozenset({"model", "judge", "blessing", "repeats"}),
     "history": frozenset({"model", "git", "store"}),
-    "doctor": frozenset({"model", "git", "machine", "nsys", "workload"}),
-    "explaining": frozenset({"model", "explain", "metrics", "nsys", "store"}),
+    "doctor": frozenset({"model", "git", "machine", "nsys", "temporary", "workload"}),
+    "explaining": frozenset({"model", "explain", "metrics", "nsys", "store", "temporary"}),
     "probing": frozenset({"model", "explain", "explaining", "git", "ncu", "nsys", "process", "repeats", "running"}),
     "pages": frozenset({"model", "explain", "explaining", "history", "metrics", "nsys", "render", "store", "perfgate"}),
     "merging": frozenset({"model", "render", "perfgate"}),
     "demo": frozenset({"model", "metrics", "nsys", "render", "store", "gate", "blessing"}),
     "pytest_door": frozenset(),
     "selftest": frozenset(
-        {"model", "machine", "nsys", "render", "store", "running", "blessing", "pytest_door", "workload", "perfgate"}
+        {"model", "machine", "nsys", "render", "store", "running", "blessing", "pytest_door", "temporary", "workload"}
+        | {"perfgate"}
     ),
     "github": frozenset(
         {"addopts", "model", "blessing", "duet", "git", "process", "pytest_door", "render", "settings", "store"}
