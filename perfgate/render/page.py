@@ -5,10 +5,12 @@ Everything on a page is inert: no markup is read, and what could move a terminal
 
 from __future__ import annotations
 
+import hashlib
 import io
 import re
 import textwrap
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -26,6 +28,8 @@ LONGEST_NAME: Final = 100
 """Cells of a name within a line; of longer ones the middle is left out."""
 LONGEST_PROSE: Final = 4000
 """Cells of a text from elsewhere."""
+DIGEST: Final = 6
+"""Hexadecimal digits that tell apart names which read alike, as in what a baseline keeps of them."""
 _SPARE: Final = 16
 """Cells that a name is left with at least in a table."""
 
@@ -97,6 +101,18 @@ def shortened(text: str, longest: int) -> str:
         return text
     head, tail = _start(text, (longest - 3) * 2 // 3), _start(text[::-1], (longest - 3) // 3)[::-1]
     return f"{head}...{tail}"
+
+
+def told_apart(names: Collection[str], longest: int) -> dict[str, str]:
+    """What is left of names that are shortened: to those that would then read alike, the start of their SHA-256."""
+    told = {name: shortened(name, longest) for name in names}
+    alike = Counter(told.values())
+    return {name: short if alike[short] < 2 else _with_digest(name, longest) for name, short in told.items()}
+
+
+def _with_digest(name: str, longest: int) -> str:
+    digest = hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()[:DIGEST]
+    return f"{shortened(name, longest - DIGEST - 2)} #{digest}"
 
 
 def cut(text: str, longest: int) -> str:
@@ -188,12 +204,18 @@ class Page:
             indent = 0
         widths = _fitted(columns, natural, room=self.width - indent - gap * (len(shown) - 1))
         between = " " * gap
+        names = {
+            n: told_apart({_cell(row[n]).text for row in rows}, widths[n])
+            for n in shown
+            if columns[n].flexible and not columns[n].prose
+        }
 
         def write(cells: Row) -> None:
             parts: list[str | Cell] = []
             for n in shown:
                 cell = _cell(cells[n])
-                text = (cut if columns[n].prose else shortened)(cell.text, widths[n])
+                short = cut if columns[n].prose else shortened
+                text = names.get(n, {}).get(cell.text) or short(cell.text, widths[n])
                 space = " " * (widths[n] - cell_len(text))
                 parts += [space, _styled(text, cell.style)] if columns[n].right else [_styled(text, cell.style), space]
                 parts.append(between)

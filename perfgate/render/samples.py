@@ -15,7 +15,7 @@ MOST_RANGES: Final = 20
 MOST_KERNELS: Final = 10
 _DEVICES_A_TABLE: Final = 4
 _SHARED: Final = tuple(metric for metric, spec in METRICS.items() if spec.kind is Kind.CLOCK)
-_NAME_ROOM: Final = 400
+_NAME_ROOM: Final = 20_000
 """Cells of a name before the table shortens it further: a terminal may be wide."""
 
 _OF_RANGE: Final = (

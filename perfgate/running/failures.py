@@ -118,19 +118,19 @@ def of_command_without_steps(
 ) -> StepsNotFound:
     """The same refusal with what the command said, which may have left before its first step.
 
-    Its exit status is 0 by then, or unknown: one that still ran when its window had been captured was ended. Of a
-    `window` without any range that is why: it ended before the first step began.
+    Its exit status is 0 by then, or unknown: one that still ran when its window had been captured was ended. Then the
+    `window` is likely why; what else lies in it, and may be the steps by another name, is said as well.
     """
     status = outcome.exit_status
     if window is not None and status is None:
         until = window.delay + window.duration
         return StepsNotFound(
             subject=missing.subject,
-            fact=f"its capture window, {window.delay:g} to {until:g} s after its start, ended before its first step "
-            "began: no NVTX range lies in it, and the command still ran",
+            fact=f"its capture window, {window.delay:g} to {until:g} s after its start, holds no step, and the command "
+            "still ran: it may have ended before the first step began",
             expectation="The window must hold the warm-up and all measured steps",
-            next_step=f"Set a longer delay or duration; when steps come, {log} may say.{_missed(withheld, outcome)}"
-            f"{_tail(outcome)}",
+            next_step=f"Set a longer delay or duration; when steps come, {log} may say. In the window, {missing.fact}. "
+            f"{missing.expectation}.{_missed(withheld, outcome)}{_tail(outcome)}",
         )
     ended = "If it ended" if status is None else f"It ended with exit status {status}: if that was"
     return StepsNotFound(

@@ -197,8 +197,7 @@ class Ordered:
         except StepsNotFound as missing:
             if workload.form != "command":
                 raise
-            silent = not any(one.reports.nvtx_sum for one in captures)
-            window = workload.capture if silent and isinstance(workload.capture, CaptureWindow) else None
+            window = workload.capture if isinstance(workload.capture, CaptureWindow) else None
             told = of_command_without_steps(missing, ran.outcome, ran.log, withheld=self.withheld, window=window)
             raise told from missing
         measured = [process.pid for process in processes]

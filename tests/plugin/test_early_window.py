@@ -12,8 +12,18 @@ pytestmark = [pytest.mark.behaviour, pytest.mark.usefixtures("real_nsys")]
 LATE = "import time, nvtx\ntime.sleep(20)\nfor _ in range(9):\n    with nvtx.annotate('step'): time.sleep(0.01)\n"
 
 
-def test_the_times_of_the_window_are_said(project: Project) -> None:
-    project.write("late.py", LATE)
+OTHERS_FIRST = LATE.replace(
+    "time.sleep(20)",
+    """
+for name in ('load', 'build', 'load'):
+    with nvtx.annotate(name): time.sleep(0.5)
+time.sleep(20)""",
+)
+
+
+@pytest.mark.parametrize("script", [LATE, OTHERS_FIRST], ids=["silent", "another range before"])
+def test_the_times_of_the_window_are_said(project: Project, script: str) -> None:
+    project.write("late.py", script)
     project.write(
         "workloads/late.yaml",
         "command: [python, late.py]\nstep: step\nwarmup: 1\nsteps: 3\ncapture: {delay: 0.5, duration: 1.5}\n",
@@ -23,3 +33,5 @@ def test_the_times_of_the_window_are_said(project: Project) -> None:
     (one,) = json.loads((project.root / "g.json").read_text())["workloads"]
     assert one["verdict"]["outcome"] == "NOT_MEASURED"
     assert "0.5 to 2 s" in one["verdict"]["reason"]
+    assert "no NVTX range" not in one["verdict"]["reason"]
+    assert ("load' (2 times)" in one["verdict"]["next_step"]) == (script is OTHERS_FIRST)

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import pytest
 from support import records
 
 from perfgate.model.metric import Metric
@@ -197,6 +198,21 @@ def test_of_many_ranges_and_kernels_the_largest_are_shown() -> None:
     assert "kernel 90 " in told
     assert "kernel 89 " not in told
     assert "  and 90 more\n" in told
+
+
+@pytest.mark.behaviour
+@pytest.mark.parametrize("width", [80, 120, 200])
+@pytest.mark.parametrize("inner", [40, 400, 3000])
+def test_kernels_and_ranges_whose_names_differ_in_the_middle_read_unlike(width: int, inner: int) -> None:
+    names = [f"void cutlass::gemm<{'x' * inner}{kind}{'y' * inner}>(float*)" for kind in ("64, 32", "64, 16", "8, 8")]
+    kernels = [KernelSample(name=name, count=1, gpu_ms=1.0) for name in names]
+    ranges = [RangeSample(name=name, count=1, cpu_ms=1.0, values={}) for name in names]
+    told = sample_text(
+        [records.process(kernels=kernels, ranges=ranges)], source="a.sqlite", width=width, colour=False
+    ).splitlines()
+    shown = [line.split("  ")[1] for line in told if "gemm" in line]
+    assert [len(set(shown[:3])), len(set(shown[3:]))] == [3, 3]
+    assert all(len(line) <= width for line in told)
 
 
 def test_hostile_range_and_kernel_names_are_inert() -> None:
