@@ -8,7 +8,7 @@ import os
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 import click
 
@@ -43,27 +43,39 @@ EXIT_UNPRINTED: Final = 1
 class Door(click.Group):
     """Loads a command's module, and all that it needs, only for that command."""
 
+    def __init__(self, *, package: str, commands: Mapping[str, tuple[str, str]], **options: Any) -> None:  # noqa: ANN401
+        """Take the package of the modules, and by the name of each command its module and its name in there."""
+        super().__init__(**options)
+        self._package, self._commands = package, commands
+
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click gives it
         """Name the commands, as `--help` lists them."""
-        return [*COMMANDS]
+        return [*self._commands]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click gives it
         """Load a command; None where there is none of that name."""
-        if cmd_name not in COMMANDS:
+        if cmd_name not in self._commands:
             return None
-        module, name = COMMANDS[cmd_name]
-        found = getattr(importlib.import_module(f"{__name__}.{module}"), name)
+        module, name = self._commands[cmd_name]
+        found = getattr(importlib.import_module(f"{self._package}.{module}"), name)
         assert isinstance(found, click.Command)
         return found
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write what each command does, wrapped: click cuts off what does not fit into the rest of a line."""
-        commands = [(name, self.get_command(ctx, name)) for name in COMMANDS]
+        commands = [(name, self.get_command(ctx, name)) for name in self._commands]
         with formatter.section("Commands"):
-            formatter.write_dl([(name, told.get_short_help_str(LONGEST_HELP)) for name, told in commands if told])
+            formatter.write_dl(
+                [(name, told.get_short_help_str(LONGEST_HELP)) for name, told in commands if told and not told.hidden]
+            )
 
 
-@click.group(cls=Door, context_settings={"help_option_names": ["--help", "-h"], "max_content_width": 100})
+@click.group(
+    cls=Door,
+    package=__name__,
+    commands=COMMANDS,
+    context_settings={"help_option_names": ["--help", "-h"], "max_content_width": 100},
+)
 @click.version_option(__version__, prog_name="perfgate")
 def cli() -> None:
     """A CI gate for GPU performance. The gate itself is `pytest --perfgate`."""

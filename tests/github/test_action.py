@@ -235,8 +235,8 @@ def test_a_pytest_that_exits_well_behind_a_shut_gate_does_not_open_it(runner: Ru
 
 
 @pytest.mark.behaviour
-@pytest.mark.parametrize("options", ["-n auto", "-k twin", "--deselect=workloads/small_loops.py"])
-def test_what_stands_in_the_projects_options_neither_stops_nor_narrows_the_gate(runner: Runner, options: str) -> None:
+def test_what_stands_in_the_projects_options_neither_stops_nor_narrows_the_gate(runner: Runner) -> None:
+    options = "-n auto -k twin --deselect=workloads/small_loops.py"
     machine = runner("slip", PYTEST_ADDOPTS=f"-p support.replayed {options}")
     done = gated(machine)
     assert (done.status, done.outputs["outcome"]) == (1, "shut"), done.log

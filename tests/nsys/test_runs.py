@@ -186,7 +186,8 @@ def test_ctrl_c_leaves_nothing_running(nsys_tool: NsysTool, tmp_path: Path) -> N
         heard.set()
         raise KeyboardInterrupt
 
-    code = f"{PRINT_COOKIE}\nimport time\ntime.sleep(60)"
+    # The last few lines wait for those to come, which a secret may go on in.
+    code = f"{PRINT_COOKIE}\nimport time\nprint('more\\n' * 8, flush=True)\ntime.sleep(60)"
     with pytest.raises(KeyboardInterrupt):
         profile(nsys_tool, spec_of(code, tmp_path / "run"), on_line=interrupt)
     assert heard.is_set()

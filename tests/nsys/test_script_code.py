@@ -94,7 +94,8 @@ def loop(project: Project) -> str:
 
 def bless(project: Project, name: str) -> Baseline:
     """Bless the workload as of long ago, and commit that."""
-    assert project.run("--perfgate", "-k", name).status == 1
+    assert project.run("--perfgate", "-k", name, "--perfgate-runs=1").status == 1
+    project.repeat(name)
     seen = project.perfgate("bless", name, "--reason", "first", "--hold", "auto")
     assert seen.status == 0, seen.err
     made = project.store.baselines.load("no-gpu", name)
@@ -195,15 +196,8 @@ def test_a_loop_is_the_same_in_this(repository: Project) -> None:
     assert refuses_to_calibrate(repository, name)
 
 
-@pytest.mark.parametrize("words", [("bash", "deaf.sh"), ("python", "-I", "isolated.py"), ("python", "-S", "bare.py")])
-def test_after_steps_of_which_no_process_said_what_it_loaded_nothing_is_unchanged(
-    repository: Project, words: Sequence[str]
-) -> None:
-    here = "import sys\nsys.path[:0] = ['.', *{}]\nimport train\n"
-    packages = [path for path in __import__("sys").path if path.endswith("site-packages")]
-    repository.write("isolated.py", here.format([]))
-    repository.write("bare.py", here.format(packages))
-    name = script(repository, *words)
+def test_after_steps_of_which_no_process_said_what_it_loaded_nothing_is_unchanged(repository: Project) -> None:
+    name = script(repository, "bash", "deaf.sh")
     bless(repository, name)
     seen, occasions = add(repository, name)
     assert (seen.status, occasions) == (0, 2), seen.err
@@ -211,3 +205,13 @@ def test_after_steps_of_which_no_process_said_what_it_loaded_nothing_is_unchange
     seen, occasions = add(repository, name)
     assert (seen.status, occasions) == (22, 2)
     assert refuses_to_calibrate(repository, name)
+
+
+@pytest.mark.parametrize("words", [("python", "-I", "isolated.py"), ("python", "-S", "bare.py")])
+def test_of_an_interpreter_that_says_nothing_all_files_are_the_code(repository: Project, words: Sequence[str]) -> None:
+    here = "import sys\nsys.path[:0] = ['.', *{}]\nimport train\n"
+    packages = [path for path in __import__("sys").path if path.endswith("site-packages")]
+    repository.write("isolated.py", here.format([]))
+    repository.write("bare.py", here.format(packages))
+    code = gated(repository, script(repository, *words))
+    assert set(code) == {words[-1], "."}

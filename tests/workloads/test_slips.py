@@ -421,9 +421,9 @@ def test_every_clean_loop_is_measured_step_by_step(with_slips: Project) -> None:
 @pytest.mark.nsys
 @pytest.mark.usefixtures("real_nsys")
 def test_a_slip_is_measured_in_its_loop_and_one_that_needs_cuda_is_not(with_slips: Project) -> None:
-    with_slips.patch.setenv("SLIP", "graph_break")
-    gated(with_slips, "workloads/slips.py::compiled")
-    assert measured_steps(with_slips, "compiled") == 30
+    with_slips.patch.setenv("SLIP", "item")
+    gated(with_slips, "workloads/slips.py::eager")
+    assert measured_steps(with_slips, "eager") == 30
     with_slips.patch.setenv("SLIP", "pageable")
     skipped = gated(with_slips, "workloads/slips.py::eager")["eager"]["verdict"]
     assert skipped["outcome"] == "NOT_MEASURED"

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Final
+
 import click
 
-from perfgate.cli.github.admission import admit
-from perfgate.cli.github.approval import approval
-from perfgate.cli.github.comment import comment
-from perfgate.cli.github.declared import declared
-from perfgate.cli.github.job import clean, gate
-from perfgate.cli.github.promote import github_bless, github_occasions
+from perfgate.cli import Door
+
+COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
+    "admit": ("admission", "admit"),
+    "approval": ("approval", "approval"),
+    "bless": ("promote", "github_bless"),
+    "clean": ("job", "clean"),
+    "comment": ("comment", "comment"),
+    "declared": ("declared", "declared"),
+    "gate": ("job", "gate"),
+    "occasions": ("promote", "github_occasions"),
+}
 
 
-@click.group()
+@click.group(cls=Door, package=__name__, commands=COMMANDS)
 def github() -> None:
     """Commands for GitHub Actions: the composite action and its workflows call them."""
-
-
-for _command in (admit, approval, github_bless, clean, comment, declared, gate, github_occasions):
-    github.add_command(_command)
