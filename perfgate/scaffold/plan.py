@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path, PurePosixPath
@@ -131,7 +131,7 @@ def plan_lock(facts: Facts, *, resolve: bool, renew: bool) -> Planned:
 
 def installing_faults(top: Path) -> tuple[str, ...] | None:
     """Return what is wrong with how the workflows below a repository's top install perfgate; None without any."""
-    files = [top / ".github" / "workflows" / name for name in templates.WORKFLOWS]
+    files = sorted((top / ".github" / "workflows").glob("perfgate*.yml"))
     there = {file.name: text for file in files if file.is_file() and (text := _read(file)) is not None}
     faults = [f"{name}, {fault}" for name, text in there.items() for fault in installing(text)]
     return tuple(faults) if there else None
@@ -160,30 +160,31 @@ def _github(facts: Facts) -> Iterator[Planned]:
     if facts.top is None:
         return
     github = facts.top / ".github"
-    gating: dict[Path, tuple[str, frozenset[str]]] = {}
+    gating: set[str] = set()
     for name in (templates.START, templates.GATE):
         file = github / "workflows" / name
         _check_place(facts, file)
-        there = _read(file)
-        if there is not None and (folders := gated_folders(there)):
-            gating[file] = there, folders
+        gating |= gated_folders(_read(file) or "")
     ours = templates.verbatim(facts.folder.as_posix())
-    if gating and not any(ours in folders for _, folders in gating.values()):
-        # One project of a repository has the workflows, and they are left to it.
-        for file, (there, _) in gating.items():
-            yield _of(facts, file, kind=Kind.GITHUB, text="", there=there, state=State.ANOTHERS)
-        return
-    values = _values(facts)
-    places = [
-        *((github / "workflows" / name, templates.template(name)) for name in templates.WORKFLOWS),
-        (github / "actions" / "perfgate" / templates.ACTION, templates.template(templates.ACTION)),
-    ]
-    for target, template in places:
-        text = templates.sealed(templates.filled(template, values), version=facts.version)
-        yield _planned(facts, target, kind=Kind.GITHUB, text=text, state=None)
+    action = github / "actions" / "perfgate" / templates.ACTION
+    project, state, values = None, None, _values(facts)
+    if gating and ours not in gating:  # the workflows of the first project are left to it
+        project = templates.slug(facts.folder.as_posix())
+        values["measured"] = ours
+        gate = github / "workflows" / templates.file_of(templates.GATE, project)
+        _check_place(facts, gate)
+        state = State.ANOTHERS if gated_folders(_read(gate) or "") - {ours} else None
+    for name in templates.WORKFLOWS if project is None else templates.FURTHER:
+        text, target = templates.template(name), github / "workflows" / name
+        if project is not None:
+            text, target = templates.of_project(text, project), target.with_name(templates.file_of(name, project))
+        text = templates.sealed(templates.filled(text, values), version=facts.version)
+        yield _planned(facts, target, kind=Kind.GITHUB, text=text, state=state)
+    text = templates.sealed(templates.filled(templates.template(templates.ACTION), values), version=facts.version)
+    yield _planned(facts, action, kind=Kind.GITHUB, text=text, state=None)
 
 
-def _values(facts: Facts) -> Mapping[str, str | Sequence[str]]:
+def _values(facts: Facts) -> dict[str, str | Sequence[str]]:
     """What goes into the templates' places. GitHub evaluates expressions in all of them but the branches."""
     return {
         "branches": [templates.branch_pattern(facts.branch)],
@@ -194,6 +195,7 @@ def _values(facts: Facts) -> Mapping[str, str | Sequence[str]]:
         "install": templates.verbatim(facts.install),
         "lock_python": facts.lock.python,
         "install_perfgate": templates.verbatim(facts.install_perfgate),
+        "measured": "",
     }
 
 

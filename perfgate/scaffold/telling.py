@@ -8,13 +8,14 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from perfgate.model.words import inflected
+from perfgate.scaffold import templates
 from perfgate.scaffold.facts import Facts
 from perfgate.scaffold.origin import asked_for
 from perfgate.scaffold.plan import GPU, Kind, Planned, State
 
-_ONE_PROJECT = (
-    "One project of a repository gets workflows: gate this one in a workflow of your own, through the action with its "
-    "working-directory, and bless it at a desk."
+_FURTHER = (
+    "Another project of this repository has comments, blessing by comment and occasions: bless this one at a desk. "
+    "It is gated where its folder is changed; what it shares with others belongs into `measured` of the gate's file."
 )
 _UNPRINTABLE = re.compile(r"[^\t\x20-\x7e\xa0-\uffff\U00010000-\U0010ffff]|[\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
@@ -31,9 +32,14 @@ def init_text(facts: Facts, files: Sequence[Planned], written: Sequence[Planned]
     left = [str(file.path) for file in differing if file not in written and file.kind is Kind.GITHUB]
     if left:
         lines += ["", f"Left as they are: {', '.join(left)}. perfgate init --force overwrites them."]
-    shared = any(file.state is State.ANOTHERS for file in files)
-    remarks = [*([_ONE_PROJECT] if shared else []), *facts.remarks]
-    lines += ["", *_next_steps(facts), *(["", *remarks] if remarks else [])]
+    project = templates.slug(facts.folder.as_posix())
+    further = any(file.path.name == templates.file_of(templates.GATE, project) for file in files)
+    remarks = [*([_FURTHER] if further else []), *facts.remarks]
+    lines += [
+        "",
+        *_next_steps(facts, f"perfgate {project}" if further else "perfgate"),
+        *(["", *remarks] if remarks else []),
+    ]
     return _printable(lines)
 
 
@@ -135,7 +141,7 @@ def _difference(file: Planned, version: str) -> list[str]:
     return told or [f"{file.path}: only its line ends differ"]
 
 
-def _next_steps(facts: Facts) -> list[str]:
+def _next_steps(facts: Facts, check: str) -> list[str]:
     in_repository = any((folder / ".git").exists() for folder in (facts.root, *facts.root.parents))
     committed = "all this committed, " if in_repository else ""  # so that the baseline knows its commit
     lines = [
@@ -147,8 +153,8 @@ def _next_steps(facts: Facts) -> list[str]:
         lines += [
             "On GitHub, once all this is committed:",
             f"  a runner with the labels self-hosted and {GPU}, and nsys and the GPU's driver on it;",
-            "  for more GPUs or shards of the workloads, the matrix in perfgate-gate.yml;",
-            "  the check perfgate / Verdict as a required one, so that nothing is merged that keeps the gate shut;",
+            f"  for more GPUs or shards of the workloads, the matrix in {check.replace(' ', '-')}-gate.yml;",
+            f"  the check {check} / Verdict as a required one, so that nothing is merged that keeps the gate shut;",
             "  the label perfgate-approved, for maintainers to let one commit of a fork run there;",
             '  "Allow GitHub Actions to create and approve pull requests" in Settings, Actions, General.',
         ]

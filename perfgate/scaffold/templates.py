@@ -21,6 +21,8 @@ WORKFLOWS: Final = (
     *("perfgate-comment.yml", "perfgate-bless.yml", "perfgate-occasions.yml"),
 )
 ACTION: Final = "action.yml"
+FURTHER: Final = (START, GATE, "perfgate-approved.yml")
+"""The workflows of a further project of a repository: comments, blessing and occasions are the first one's."""
 
 _PLACE: Final = re.compile(r"(?P<before>[ ]*(?:- )?)(?P<key>[\w-]+: |- )__(?P<name>[a-z_]+)__")
 """A place: the whole value of a key or of an item, alone in its line."""
@@ -39,6 +41,27 @@ class Seal:
 def template(name: str) -> str:
     """Return a template file's text."""
     return (FOLDER / "files" / name).read_text(encoding="utf-8")
+
+
+def slug(folder: str) -> str:
+    """What the workflows of a further project are called by, of its folder."""
+    return re.sub(r"[^A-Za-z0-9_]+", "-", folder).strip("-") or "top"
+
+
+def file_of(name: str, project: str) -> str:
+    """Return what a workflow's file is called for a further project."""
+    return name.replace("perfgate", f"perfgate-{project}", 1)
+
+
+def of_project(text: str, project: str) -> str:
+    """Return a workflow under names of a further project: its own, its check's, its files', its groups' but for GPUs.
+
+    Artifacts are a run's own, and their names may stay.
+    """
+    named = re.sub(r"(?m)^((?:    )?name: perfgate)\b", rf"\1 {project}", text)
+    named = named.replace("perfgate / Verdict", f"perfgate {project} / Verdict")
+    named = re.sub(r"(group: perfgate)(?=-\$)", rf"\1-{project}", named)
+    return re.sub(r"\bperfgate((?:-gate|-approved)?\.yml)", rf"perfgate-{project}\1", named)
 
 
 def filled(text: str, values: Mapping[str, str | Sequence[str]]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from support.actions import load
 from support.project import Project, Seen
 from support.workflow_rules import broken
 
@@ -344,25 +346,83 @@ def test_a_project_in_a_monorepo_gets_its_workflows_at_the_top(repository: Proje
     assert repository.perfgate("init", "--check").status == 0
 
 
-def test_the_workflows_of_another_project_are_left_to_it(repository: Project) -> None:
+FURTHER = tuple(f".github/workflows/perfgate-tools{kind}.yml" for kind in ("", "-gate", "-approved"))
+
+
+def further(repository: Project) -> Seen:
+    """Two projects, the second in `tools`, with workflows for both."""
     repository.perfgate("init")
-    before = files(repository)
     repository.write("tools/pyproject.toml", "[tool.pytest.ini_options]\naddopts = ''\n")
     repository.patch.chdir(repository.root / "tools")
-    seen = repository.perfgate("init", "--force")
+    return repository.perfgate("init")
+
+
+@pytest.mark.behaviour
+def test_another_project_gets_workflows_of_its_own(repository: Project) -> None:
+    repository.perfgate("init")
+    before = files(repository)
+    seen = further(repository)
     assert seen.status == 0
-    assert rows(seen) == [
-        "  written        tools/pyproject.toml: [tool.perfgate] at its end",
-        "  written        tools/workloads/example.py",
-        "  there already  .github/workflows/perfgate-gate.yml: it gates another project, to which it is left",
-    ]
-    assert (
-        "\nOne project of a repository gets workflows: gate this one in a workflow of your own, "
-        "through the action with its working-directory, and bless it at a desk.\n"
-    ) in seen.out
     after = files(repository)
     assert {name: after[name] for name in before} == before
+    assert set(after) - set(before) == {"tools/pyproject.toml", "tools/workloads/example.py", *FURTHER}
+    assert "perfgate tools / Verdict" in seen.out
     assert repository.perfgate("init", "--check").status == 0
+    assert repository.perfgate("init").status == 0
+    assert files(repository) == after
+    # Nor does the first project's folder take them for its own.
+    repository.patch.chdir(repository.root)
+    assert repository.perfgate("init", "--check").status == 0
+
+
+@pytest.mark.behaviour
+def test_the_workflows_of_two_projects_keep_the_rules_and_out_of_one_anothers_way(repository: Project) -> None:
+    further(repository)
+    for others in (GITHUB[:6], FURTHER):  # of one project, each pull request is gated once
+        alone = repository.root / f"alone-{len(others)}"
+        shutil.copytree(repository.root / ".github", alone)
+        for name in others:
+            (alone / "workflows" / Path(name).name).unlink()
+        assert broken(alone) == []
+    mine = {name: load(repository.root / name) for name in FURTHER}
+    firsts = {name: load(repository.root / name) for name in GITHUB[:6]}
+    names = [one["name"] for one in (*mine.values(), *firsts.values())]
+    assert len(set(names)) == len(names)
+    start, gate, approved = mine.values()
+    first, first_gate, first_approved = (firsts[name] for name in GITHUB[:3])
+    assert start["concurrency"]["group"] != first["concurrency"]["group"]
+    job, first_job = approved["jobs"]["perfgate"], first_approved["jobs"]["perfgate"]
+    assert job["concurrency"]["group"] != first_job["concurrency"]["group"]
+    assert start["jobs"]["perfgate"]["name"] == job["name"] != first_job["name"]
+    for one in (start, approved):
+        assert (repository.root / one["jobs"]["perfgate"]["uses"]).is_file()
+        assert one["jobs"]["perfgate"]["uses"].endswith("perfgate-tools-gate.yml")
+    # On the GPU they take turns.
+    assert gate["jobs"]["gate"]["concurrency"] == first_gate["jobs"]["gate"]["concurrency"]
+    (used,) = (step for step in gate["jobs"]["gate"]["steps"] if step.get("uses") == "./.github/actions/perfgate")
+    assert used["with"]["working-directory"] == "tools"
+    assert gate["on"]["workflow_call"]["inputs"]["measured"]["default"] == "tools"
+    # What the comment follows is the first project's.
+    assert start["name"] not in firsts[GITHUB[3]]["on"]["workflow_run"]["workflows"]
+    schema = str(Path(sys.executable).with_name("check-jsonschema"))
+    done = subprocess.run(
+        [schema, "--builtin-schema", "vendor.github-workflows", *FURTHER],
+        cwd=repository.root,
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.behaviour
+def test_workflows_of_a_third_project_that_would_be_called_alike_are_left(repository: Project) -> None:
+    further(repository)
+    before = files(repository)
+    repository.write("tools-/pyproject.toml", "[tool.pytest.ini_options]\naddopts = ''\n")
+    repository.patch.chdir(repository.root / "tools-")
+    assert repository.perfgate("init", "--force").status == 0
+    after = files(repository)
+    assert {name: after[name] for name in FURTHER} == {name: before[name] for name in FURTHER}
 
 
 def test_a_broken_pyproject_is_an_error_and_nothing_is_written(repository: Project) -> None:

@@ -53,12 +53,12 @@ class Change:
         self.job = of(workflows, "perfgate-gate")["jobs"]["changes"]
         self.machine = Machine(folder / "runner", self.repository.top)
 
-    def measured(self, unmeasured: str, *, base: str | None = None) -> bool:
+    def measured(self, unmeasured: str, *, base: str | None = None, within: str = "") -> bool:
         """Whether the gate would run."""
         (step,) = (one for one in self.job["steps"] if one.get("id") == "look")
         event = pull_request()
         event["event"]["pull_request"]["base"] = {"sha": self.base if base is None else base}
-        done = self.machine.run(step, {"github": event, "inputs": {"unmeasured": unmeasured}})
+        done = self.machine.run(step, {"github": event, "inputs": {"unmeasured": unmeasured, "measured": within}})
         assert done.status == 0, done.log
         known = {"steps": {"look": {"outputs": dict(done.outputs)}}, "github": event}
         measure = filled(self.job["outputs"]["measure"], known)
@@ -95,6 +95,31 @@ def test_a_change_is_measured_unless_all_of_it_is_among_the_named_paths(
     change.repository.commit(files)
     assert change.measured(DOCUMENTS) is measured
     assert change.measured("\n \n") is True, "no paths are named"
+
+
+@pytest.mark.parametrize(
+    ("files", "measured"),
+    [
+        ({"src/x.py": "2\n"}, True),
+        ({"other/x.py": "2\n"}, False),
+        ({"src.py": "2\n"}, False),
+        ({"src/a.md": "2\n"}, False),
+        ({"other/x.py": "2\n", "odd [name]*/x.py": "2\n"}, True),
+        ({".github/actions/perfgate/action.yml": "2\n"}, True),
+    ],
+    ids=lambda one: ",".join(one) if isinstance(one, dict) else str(one),
+)
+def test_a_project_of_several_is_measured_where_its_own_folders_are_changed(
+    change: Change, files: dict[str, str], measured: bool
+) -> None:
+    change.repository.commit(files)
+    assert change.measured(DOCUMENTS, within="src\nodd [name]*\n") is measured
+
+
+@BOTH
+def test_of_a_project_of_several_each_change_is_looked_at(folder: Path) -> None:
+    known = {"github": pull_request(), "inputs": {"unmeasured": "", "measured": "src"}}
+    assert condition(of(folder, "perfgate-gate")["jobs"]["changes"]["if"], known)
 
 
 def test_a_list_that_names_everything_does_not_name_the_workflows(change: Change) -> None:

@@ -49,6 +49,7 @@ VALUES: Mapping[str, str | Sequence[str]] = {
     "lock_python": "3.12",
     "install": "i\n",
     "install_perfgate": "j\n",
+    "measured": "",
 }
 """What goes into the templates."""
 

@@ -127,6 +127,7 @@ def test_every_place_of_a_template_is_a_whole_value(name: str) -> None:
         "folder": "f",
         "branch_folder": "g",
         "lock_python": "3.1",
+        "measured": "m",
     }
     filled = templates.filled(text, {**values, "install": "i\nj\n", "install_perfgate": "k\nl\n"})
     assert ("__" in text) is (name != "perfgate-approved.yml")
@@ -162,7 +163,8 @@ def ours(name: str) -> dict[str, Any]:
 
 def theirs(name: str) -> dict[str, Any]:
     values = {"branches": ["main"], "gpus": ["gpu"], "python": "3.12", "folder": "."}
-    more = {"branch_folder": "branch", "lock_python": "3.11", "install": "i\n", "install_perfgate": "j\n"}
+    more = {"branch_folder": "branch", "lock_python": "3.11", "measured": ""}
+    more |= {"install": "i\n", "install_perfgate": "j\n"}
     return read(templates.filled(templates.template(name), {**values, **more}))
 
 
