@@ -24,6 +24,7 @@ from perfgate.model.machine import Machine
 from perfgate.model.metric import Metric
 from perfgate.model.pagedata import Difference, PageData, PageWorkload
 from perfgate.model.sample import Run
+from perfgate.model.secrets import Cleaner
 from perfgate.model.settings import Settings
 from perfgate.model.side import Side
 from perfgate.model.stepview import StepView
@@ -57,10 +58,14 @@ class Shelf:
     """The folder of the baselines, relative to the root."""
 
 
-def page_of(document: GateDocument, shelf: Shelf) -> PageData:
-    """The page of a gate: the document, and whatever is kept beside it; what cannot be read is left out."""
+def page_of(document: GateDocument, shelf: Shelf, cleaner: Cleaner) -> PageData:
+    """The page of a gate: the document, and whatever is kept beside it; what cannot be read is left out.
+
+    Baselines and git's history are older than what is known of secrets, so the whole is cleaned.
+    """
     data = page_data(document)
-    return data.model_copy(update={"workloads": tuple(_enriched(told, document, shelf) for told in data.workloads)})
+    enriched = tuple(_enriched(told, document, shelf) for told in data.workloads)
+    return cleaner.record(data.model_copy(update={"workloads": enriched}))
 
 
 def document_of(kept: Sequence[KeptResult], settings: Settings, shelf: Shelf) -> GateDocument:

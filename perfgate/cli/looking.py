@@ -40,6 +40,7 @@ from perfgate.model.errors import (
     StoreFailed,
 )
 from perfgate.model.metric import Metric
+from perfgate.model.secrets import Cleaner
 from perfgate.model.side import Side
 from perfgate.model.verdict import MetricVerdict, Verdict
 from perfgate.model.words import plural
@@ -519,7 +520,7 @@ def page(out: Path, workloads: tuple[str, ...]) -> None:
         raise click.UsageError(f"{out} holds something else than perfgate's page, and would be lost.")
     shelf = Shelf(root=here.root, store=here.store, baselines=here.baselines)
     kept = [latest(here.store, name) for name in names]
-    told = page_html(page_of(document_of(kept, here.settings, shelf), shelf))
+    told = page_html(page_of(document_of(kept, here.settings, shelf), shelf, Cleaner(os.environ)))
     try:
         with replaced(out.resolve()) as target:
             target.write(told)

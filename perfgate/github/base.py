@@ -28,6 +28,7 @@ from perfgate.model.loosening import Base, Difference, Direction, Loosening
 from perfgate.model.settings import Settings
 from perfgate.model.workload import Declared, Workload
 from perfgate.process import run_process
+from perfgate.render.page import inert_line, uncommanding
 from perfgate.settings import load_settings
 from perfgate.store import Store
 
@@ -70,7 +71,8 @@ def compare(
         git.fetch_branch(root, branch, env=env)
     except PerfgateError as refused:
         # A private repository, whose checkout has left no token behind: what was checked out must do.
-        say(f"{branch} was not fetched ({refused.fact}); with fetch-depth: 0 the checkout brings it.")
+        fact = uncommanding(inert_line(refused.fact))  # what the remote says is in it
+        say(f"{branch} was not fetched ({fact}); with fetch-depth: 0 the checkout brings it.")
     tip = f"refs/remotes/origin/{branch}"
     told = Loosening(base=branch, approved=approved)
     try:

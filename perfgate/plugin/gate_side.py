@@ -570,7 +570,8 @@ def close_gate(session: pytest.Session) -> None:
         status = max(ended, told.exit_status)
         return telling.document(told, exit_status=status, shard=told_shard(config), choice=chosen_part(config))
 
-    config.stash[CLOSING] = config.stash[OUTPUTS].write(documented, closing, partial(page_of, shelf=telling.shelf))
+    paged = partial(page_of, shelf=telling.shelf, cleaner=gate.cleaner)
+    config.stash[CLOSING] = config.stash[OUTPUTS].write(documented, closing, paged)
     session.exitstatus = max(ended, config.stash[CLOSING].exit_status)
 
 

@@ -60,13 +60,18 @@ def remove_killed_runs(results: Path, say: Callable[[str], None], cleaner: Clean
 def clear(folder: Path) -> None:
     """Remove from a run's folder what holds every variable of its environment, or is of no use any more."""
     (folder / FIFO).unlink(missing_ok=True)
+    for report in folder.glob("*.ncu-rep"):
+        report.unlink(missing_ok=True)
     shutil.rmtree(folder / RAW, ignore_errors=True)
     shutil.rmtree(folder / WITNESSES, ignore_errors=True)
 
 
 def _runs_underway(results: Path) -> Iterator[Path]:
-    """Folders of runs with a mark; a gate that came to its end has left its result, and no such run below it."""
-    for folder in results.glob("*/*/*"):
+    """Folders of runs with a mark; a gate that came to its end has left its result, and no such run below it.
+
+    Those under Nsight Compute lie beside the results.
+    """
+    for folder in (*results.glob("*/*/*"), *results.parent.glob("ncu/*")):
         if not folder.is_symlink() and not (folder / "result.json").exists():
             yield from (mark.parent for mark in folder.rglob(UNDERWAY))
 

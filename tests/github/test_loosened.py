@@ -169,11 +169,14 @@ def test_a_base_that_cannot_be_found_is_no_base_without_differences(runner: Runn
     assert asked(machine, sha).status == 0
     assert directions(machine) == {}
     for words in (
-        ("remote", "set-url", "origin", str(tmp_path / "gone")),
+        ("remote", "set-url", "origin", str(tmp_path / "##[error]gone")),
         ("update-ref", "-d", "refs/remotes/origin/main"),
     ):
         subprocess.run(("git", *words), cwd=machine.workspace, check=True, capture_output=True)
-    assert asked(machine, sha).status == 1
+    done = asked(machine, sha)
+    assert done.status == 1
+    assert "[error]gone" in done.log
+    assert "##[error]" not in done.log, "git's words command nothing"
 
 
 def queued(machine: Machine, *, on: str, branch: str) -> Done:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from support import records
 from support.project import LOOP, Project
 
 pytestmark = [pytest.mark.behaviour, pytest.mark.nsys]
@@ -176,3 +177,15 @@ def test_a_gate_spares_the_folder_of_a_selftest_that_is_alive(
         out, _ = running.communicate(timeout=300)
         assert running.returncode == 0, out
     assert list(temporary.glob("perfgate-*")) == []
+
+
+def test_what_a_killed_look_with_nsight_compute_left_is_removed(project: Project) -> None:
+    left = project.root / ".perfgate" / "ncu" / "1-now"
+    (left / "nsys").mkdir(parents=True)
+    for name in (".underway", "launch.ncu-rep", "nsys/capture.nsys-rep", "nsys/workload.log"):
+        (left / name).write_text("held the environment")
+    project.gpus()
+    project.workload(LOOP)
+    project.measures(records.run)
+    assert "killed gate" in project.gate("--perfgate-new=allow").out
+    assert [path.name for path in left.rglob("*") if path.suffix in (".ncu-rep", ".nsys-rep")] == []

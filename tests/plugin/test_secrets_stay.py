@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import shutil
+import subprocess
 import urllib.parse
 from pathlib import Path
 
@@ -156,6 +157,25 @@ def test_nor_does_a_conftest_that_cannot_be_loaded_tell_them(given: Project) -> 
     assert seen.status == 4
     assert "SERVICE_TOKEN" in seen.out + seen.err
     assert secrets_in(given.root, seen) == []
+
+
+def test_a_page_tells_none_of_what_was_blessed_and_committed_before(given: Project) -> None:
+    given.workload(LOOP)
+    given.gpus()
+    given.measures(records.run)
+    old = given.baseline("loop")
+    reason = f"with {PATTERN} and {PASSWORD}"
+    given.bless(old.model_copy(update={"blessing": old.blessing.model_copy(update={"reason": reason})}))
+    for words in (("init", "--quiet"), ("add", "-A"), ("commit", "--quiet", "-m", reason)):
+        command = ("git", "-c", "user.name=Ada", "-c", "user.email=ada@example.org", *words)
+        subprocess.run(command, cwd=given.root, check=True)
+    assert given.gate("--perfgate-html=g.html", "--perfgate-page-data=g.json").status == 0
+    assert given.perfgate("page", "kept.html").status == 0
+    for name in ("g.html", "g.json", "kept.html"):
+        told = (given.root / name).read_text()
+        assert "with [hidden: secret] and [hidden: DB_PASSWORD]" in told
+        assert PATTERN not in told
+        assert PASSWORD not in told
 
 
 def test_the_reason_of_a_baseline_is_without_secrets(given: Project) -> None:

@@ -15,6 +15,7 @@ from perfgate.model.baseline import Result
 from perfgate.model.outcome import OnNew, Outcome
 from perfgate.model.pagedata import PageData, PageWorkload
 from perfgate.model.sample import Run
+from perfgate.model.secrets import Cleaner
 from perfgate.model.settings import Settings
 from perfgate.model.verdict import Duet
 from perfgate.pages import Shelf, document_of, page_of
@@ -65,7 +66,7 @@ def blessed(shelf: Shelf, result: Result) -> None:
 
 
 def page(shelf: Shelf, *of: KeptResult, settings: Settings | None = None) -> PageData:
-    return page_of(document_of(of, settings or Settings(), shelf), shelf)
+    return page_of(document_of(of, settings or Settings(), shelf), shelf, Cleaner())
 
 
 def only(data: PageData) -> PageWorkload:
@@ -137,7 +138,7 @@ def test_a_result_that_is_gone_leaves_what_the_document_says(shelf: Shelf) -> No
     one = kept_result(shelf)
     document = document_of([one], Settings(), shelf)
     (one.folder / "result.json").write_text("{")
-    told = only(page_of(document, shelf))
+    told = only(page_of(document, shelf, Cleaner()))
     assert told.candidate is not None
     assert told.candidate_step is None
     assert told.commands[0] == "pytest --perfgate -k mlp"
