@@ -11,6 +11,7 @@ from perfgate.metrics.devices import Devices
 from perfgate.metrics.process import Process
 from perfgate.metrics.tally import GRAPH_WORDS, NCCL_KERNEL, CopyWork, Table, Work
 from perfgate.metrics.windows import why_no_period
+from perfgate.model.arrays import distinct
 from perfgate.model.metric import CALLED, EXPOSED, METRICS, PERIODS, Metric
 from perfgate.model.sample import NO_NCCL
 from perfgate.model.timeline import CopyKind, Flags
@@ -208,7 +209,7 @@ def _calls_lost(process: Process) -> str | None:
             return None
         return f"of {held} GPU operations {plural(lost, 'has', 'have')} no API call in the capture: it lacks calls"
     later = segments.step >= len(steps) // 4
-    lacking = np.unique(segments.step[later & (totals.calls_lost > 0)])
+    lacking = distinct(segments.step[later & (totals.calls_lost > 0)])
     held = len(steps) - len(steps) // 4
     if len(lacking) <= MOST_STEPS_LACKING * held:
         return None

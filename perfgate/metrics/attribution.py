@@ -10,6 +10,7 @@ import numpy as np
 from perfgate.metrics.intervals import FOREVER, sum_by
 from perfgate.metrics.kinds import bare, kinds
 from perfgate.metrics.steps import Steps
+from perfgate.model.arrays import distinct
 from perfgate.model.names import RangeNames
 from perfgate.model.sample import OUTSIDE_RANGES
 from perfgate.model.timeline import NO_CORRELATION, SHARE_AN_ID, Flags, Ints, Ranges, SmallInts
@@ -96,11 +97,11 @@ def cut(ranges: Ranges, names: RangeNames, steps: Steps) -> Segments:
     eligible = ranges.process == steps.process
     for own_range in OWN_RANGES:
         eligible &= ~names.bear(own_range)
-    threads = np.unique(steps.threads)
+    threads = distinct(steps.threads)
     rows_by_thread = [_rows(ranges, names, steps, eligible, int(thread)) for thread in threads]
     rows = np.concatenate([*rows_by_thread, np.empty(0, np.int32)])
     in_step = np.zeros(len(rows), np.int32) if steps.whole else _step_at(steps, ranges.start[rows])
-    own_names = np.unique(names.codes[steps.rows])
+    own_names = distinct(names.codes[steps.rows])
     labels, label_of = _group(names, names.codes[rows], in_step, own_names, steps=0 if steps.whole else len(steps))
 
     del rows, in_step, eligible
@@ -173,7 +174,7 @@ def _in_and_between(ranges: Ranges, steps: Steps, rows: SmallInts) -> tuple[Flag
 def _edges(times: Sequence[Ints]) -> Ints:
     """All of several sets of times in order, each once; most are in the largest set, which is in order itself."""
     most = max(times, key=len)
-    others = np.unique(np.concatenate([*(one for one in times if one is not most), np.empty(0, np.int64)]))
+    others = distinct(np.concatenate([*(one for one in times if one is not most), np.empty(0, np.int64)]))
     others = others[~_among(others, most)] if len(most) else others
     if not len(others):
         return most
@@ -243,7 +244,7 @@ def _time_open(labels: SmallInts, begun: Ints, ended: Ints, size: int) -> Ints:
     took = ended - begun
     overlapping = np.flatnonzero(~new[1:] & (begun[1:] < ended[:-1])) + 1
     firsts = np.flatnonzero(new)
-    for group in np.unique(np.searchsorted(firsts, overlapping, side="right") - 1).tolist():
+    for group in distinct(np.searchsorted(firsts, overlapping, side="right") - 1).tolist():
         own = slice(firsts[group], firsts[group + 1] if group + 1 < len(firsts) else len(labels))
         until = np.maximum.accumulate(ended[own])
         took[own][1:] = np.maximum(ended[own][1:] - np.maximum(begun[own][1:], until[:-1]), 0)
@@ -442,7 +443,7 @@ def _group(
         alike = (first >= last) | numbered
         grouped = alike & (np.bincount(found.codes[alike], minlength=len(found.texts)) > 1)[found.codes]
     told = {code: cut_off.texts[code] for code in np.flatnonzero(~grouped).tolist()}
-    shared = {code: found.texts[code] for code in np.unique(found.codes[grouped]).tolist()} if grouped.any() else {}
+    shared = {code: found.texts[code] for code in distinct(found.codes[grouped]).tolist()} if grouped.any() else {}
     labels = (OUTSIDE_RANGES, *sorted({*told.values(), *shared.values()} - {OUTSIDE_RANGES}))
     index_of = {label: index for index, label in enumerate(labels)}
     of_bare, of_kind = np.zeros(count, np.int32), np.zeros(len(found.texts), np.int32)

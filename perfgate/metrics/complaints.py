@@ -12,6 +12,7 @@ from perfgate.metrics.devices import Devices, devices_of
 from perfgate.metrics.process import STRAY, Process
 from perfgate.metrics.steps import Steps
 from perfgate.metrics.warmup import unsettled
+from perfgate.model.arrays import distinct
 from perfgate.model.metric import Metric
 from perfgate.model.timeline import Timeline
 from perfgate.model.words import inflected, listed, plural
@@ -104,7 +105,7 @@ def _ranks_without_steps(process: Process, devices: Devices) -> Iterator[str]:
     rows = during & ~np.isin(kernels.process, list(devices.stepping))
     # Who runs none of NCCL's kernels has no part in what the others do with them: a server on other GPUs, say.
     if rows.any() and (during & (kernels.process == steps.process)).any():
-        pids = sorted(timeline.processes[one] for one in np.unique(kernels.process[rows]).tolist())
+        pids = sorted(timeline.processes[one] for one in distinct(kernels.process[rows]).tolist())
         yield (
             f"{inflected(len(pids), 'process', 'processes')} {listed(map(str, pids))} of the same workload "
             f"{inflected(len(pids), 'runs', 'run')} NCCL's kernels meanwhile, and no step is marked there: of a job's "

@@ -10,13 +10,14 @@ import numpy as np
 from perfgate.metrics.intervals import Idle
 from perfgate.metrics.tally import NCCL_KERNEL
 from perfgate.metrics.windows import Windows
+from perfgate.model.arrays import distinct
 from perfgate.model.timeline import Copies, Flags, Ints, Kernels, Spans, Timeline
 
 
 def devices_of(timeline: Timeline, process: int) -> frozenset[int]:
     """The devices on which a process ran anything."""
     return frozenset(
-        one for ops in timeline.operations for one in np.unique(ops.device[ops.process == process]).tolist()
+        one for ops in timeline.operations for one in distinct(ops.device[ops.process == process]).tolist()
     )
 
 
@@ -71,7 +72,7 @@ class Devices:
         if len(t.processes) == len(self._stepping):
             return None
         here = [(ops, (ops.device == device) & ~np.isin(ops.process, list(self._stepping))) for ops in t.operations]
-        pids = {t.processes[one] for ops, own in here for one in np.unique(ops.process[own])}
+        pids = {t.processes[one] for ops, own in here for one in distinct(ops.process[own])}
         if not pids:
             return None
         parts = [_chosen(ops, own) for ops, own in here]
@@ -89,7 +90,7 @@ class Devices:
 def _numbers(ops: Kernels | Copies | Spans) -> list[int]:
     if len(ops.device) and ops.device.min() == ops.device.max():
         return [int(ops.device[0])]
-    return [int(one) for one in np.unique(ops.device)]
+    return [int(one) for one in distinct(ops.device)]
 
 
 def _chosen(ops: Kernels | Copies | Spans, rows: Flags) -> tuple[Ints, Ints]:

@@ -193,7 +193,7 @@ def _attributable(
                 segments,
                 of_device,
                 windows,
-                Queued.of(process.timeline, segments, of_device, process.steps.process, device),
+                Queued.of(process.timeline, segments, of_device, process.totals.begins, process.steps.process, device),
             )
             for device, of_device in idle.items()
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from perfgate.metrics.intervals import sum_by
+from perfgate.model.arrays import distinct
 from perfgate.model.timeline import Flags, Ints
 
 
@@ -33,7 +34,7 @@ def lost_nodes(launch: Ints, node: Ints) -> tuple[int, int]:
     _, of_node = np.unique(node[rows], return_inverse=True)
     launches, nodes = len(times), int(of_node.max()) + 1
     # A node may run several times in a launch, in a loop.
-    of_launch, of_node = np.divmod(np.unique(of_launch * nodes + of_node), nodes)
+    of_launch, of_node = np.divmod(distinct(of_launch * nodes + of_node), nodes)
     graph_of_launch, graph = _graphs(of_launch, of_node, launches, nodes)
     launched, ran = sum_by(graph_of_launch, times, nodes), sum_by(of_node, times[of_launch], nodes)
     whole = launched * np.bincount(graph, minlength=nodes)

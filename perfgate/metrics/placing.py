@@ -16,6 +16,7 @@ from perfgate.metrics.queued import Queued
 from perfgate.metrics.steps import Steps, find_steps, whole_windows
 from perfgate.metrics.tally import Links, tally
 from perfgate.metrics.windows import Windows, completions, end_periods, why_no_period
+from perfgate.model.arrays import among
 from perfgate.model.findings import Finding, Findings, PlacedFinding, Placing, ProcessFindings, RuleName
 from perfgate.model.timeline import Copies, Flags, Ints, Kernels, SmallInts, Spans, Timeline
 
@@ -113,7 +114,7 @@ class _Process:
 
     def _calls(self) -> list[PlacedFinding]:
         rule, calls = RuleName.CUDA_API_SYNC, self.timeline.calls
-        here = np.flatnonzero((calls.process == self.steps.process) & _among(calls.start, _starts(self.findings[rule])))
+        here = np.flatnonzero((calls.process == self.steps.process) & among(calls.start, _starts(self.findings[rule])))
         columns = (calls.start[here], calls.end[here], calls.thread[here], calls.name[here])
         known = {
             (start, end, thread, self.timeline.names.get(name))
@@ -126,7 +127,7 @@ class _Process:
     def _operations(self, rule: RuleName, devices: Mapping[int, int]) -> list[PlacedFinding]:
         timeline, process = self.timeline, self.steps.process
         ops: Copies | Spans = timeline.copies if rule in _COPY_RULES else timeline.memsets
-        rows = np.flatnonzero((ops.process == process) & _among(ops.start, _starts(self.findings[rule])))
+        rows = np.flatnonzero((ops.process == process) & among(ops.start, _starts(self.findings[rule])))
         moved = ops.bytes[rows].tolist() if isinstance(ops, Copies) else [None] * len(rows)
         columns = (ops.start[rows].tolist(), ops.end[rows].tolist(), ops.device[rows].tolist(), moved)
         by_key: defaultdict[tuple[int, int, int, int | None], list[int]] = defaultdict(list)
@@ -163,7 +164,7 @@ class _Process:
     def _names_by_correlation(self, correlation: Ints) -> defaultdict[int, set[str | None]]:
         """What the process's own calls with these ids are called."""
         calls = self.timeline.calls
-        rows = np.flatnonzero((calls.process == self.steps.process) & _among(calls.correlation, correlation))
+        rows = np.flatnonzero((calls.process == self.steps.process) & among(calls.correlation, correlation))
         names: defaultdict[int, set[str | None]] = defaultdict(set)
         for one, name in zip(calls.correlation[rows].tolist(), calls.name[rows].tolist(), strict=True):
             names[one].add(self.timeline.names.get(name))
@@ -179,6 +180,7 @@ class _Process:
         begun: list[Ints] = []
         lying: list[SmallInts] = []
         unknown = said = idle_in_gaps = 0
+        calls = self._launches().begins
         for own in sorted({-1 if one.device is None else one.device for one in self.findings[rule]}):
             gaps = [one for one in self.findings[rule] if one.device == own]
             if own not in devices:
@@ -186,7 +188,7 @@ class _Process:
                 continue
             starts, ends = _starts(gaps), np.array([_end(one) for one in gaps], np.int64)
             idle = self._idle(devices[own], starts, ends)
-            queued = Queued.of(self.timeline, segments, idle, steps.process, devices[own])
+            queued = Queued.of(self.timeline, segments, idle, calls, steps.process, devices[own])
             ns += gaps_by_segment(segments, idle, windows, queued)
             begun.append(real := starts[idle.until(ends) > idle.until(starts)])
             lying.append(queued.place(idle, real, segments.at(real)))
@@ -250,7 +252,7 @@ class _Process:
             starts = _starts([one for one in alike if one.rule is not RuleName.GPU_GAPS])
             ends = _starts([one for one in alike if one.rule is RuleName.GPU_GAPS])
             votes = {
-                device: int(_among(begun[device], starts).sum() + _among(ended[device], ends).sum()) for device in begun
+                device: int(among(begun[device], starts).sum() + among(ended[device], ends).sum()) for device in begun
             }
             best = max(votes, key=lambda device: (votes[device], device == own, -device), default=None)
             if best is not None and votes[best]:
@@ -309,14 +311,6 @@ def _starts(findings: Sequence[Finding]) -> Ints:
 
 def _end(finding: Finding) -> int:
     return finding.start_ns + finding.duration_ns
-
-
-def _among(values: Ints, wanted: Ints) -> Flags:
-    """Which of many values are among a few: `np.isin` would sort the many."""
-    few = np.unique(wanted)
-    if not len(few):
-        return np.zeros(len(values), np.bool_)
-    return np.equal(few.take(np.searchsorted(few, values), mode="clip"), values)
 
 
 def _on_device(

@@ -12,6 +12,7 @@ from perfgate.metrics.intervals import sum_by
 from perfgate.metrics.steps import Steps
 from perfgate.metrics.tally import Tally, tally
 from perfgate.metrics.windows import Windows, completions, end_periods, typical_periods
+from perfgate.model.arrays import distinct
 from perfgate.model.names import RangeNames
 from perfgate.model.timeline import Flags, Ints, Timeline
 
@@ -104,6 +105,6 @@ def _in_steady_use(steps: Steps, segments: Segments, totals: Tally) -> tuple[int
     used = {}
     for device in sorted(totals.devices):
         turns = segments.turn[totals.operations_on[device] > 0]
-        used[device] = len(np.unique(turns[turns >= 0]))
+        used[device] = len(distinct(turns[turns >= 0]))
     steady = tuple(device for device, number in used.items() if number > STRAY * len(steps))
     return steady or tuple(used)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from perfgate.metrics.attribution import Begins, Segments
-from perfgate.metrics.intervals import Idle
+from perfgate.metrics.intervals import FOREVER, Idle
 from perfgate.model.timeline import MANAGED_COPIES, Copies, Flags, Ints, Kernels, SmallInts, Spans, Timeline
 
 
@@ -30,7 +30,7 @@ class Queued:
     """Of the launch, for each idle time that is flagged."""
 
     @classmethod
-    def of(cls, timeline: Timeline, segments: Segments, idle: Idle, process: int, device: int) -> Queued:
+    def of(cls, timeline: Timeline, segments: Segments, idle: Idle, calls: Begins, process: int, device: int) -> Queued:
         """Look for the launch of what ends each idle time; both outermost ones have no end."""
         begins = idle.starts
         flags = np.zeros(len(begins), np.bool_)
@@ -40,7 +40,8 @@ class Queued:
             return cls(flags, np.empty(0, np.int32))
         ends = begins[inner] + np.diff(idle.before)[inner]
         row = np.minimum(np.searchsorted(starts, ends), len(starts) - 1)
-        launched = _launched(timeline, process, np.where(mine[row] & (starts[row] == ends), correlation[row], 0))
+        ids = np.where(mine[row] & (starts[row] == ends), correlation[row], 0)
+        launched = np.where(ids > 0, calls.of(ids), FOREVER)
         flags[inner] = launched < begins[inner]
         return cls(flags, segments.at(launched[flags[inner]]))
 
@@ -55,7 +56,8 @@ class Queued:
 
 def _operations(timeline: Timeline, process: int, device: int) -> tuple[Ints, Ints, Flags]:
     """Start, correlation id and whether of the process, of all that ran on a device, by start."""
-    here = [(ops, np.flatnonzero(ops.device == device)) for ops in timeline.operations]
+    on_device = [(ops, ops.device == device) for ops in timeline.operations]
+    here = [(ops, slice(None) if on.all() else np.flatnonzero(on)) for ops, on in on_device]
     starts = np.concatenate([ops.start[rows] for ops, rows in here])
     correlation = np.concatenate([_launched_by(ops)[rows] for ops, rows in here])
     mine = np.concatenate([ops.process[rows] == process for ops, rows in here])
@@ -71,10 +73,3 @@ def _launched_by(ops: Kernels | Copies | Spans) -> Ints:
     """The correlation ids, 0 for what moves managed memory: no call launches that, whichever has its id."""
     alone = np.isin(ops.kind, MANAGED_COPIES) if isinstance(ops, Copies) else np.False_
     return np.where(alone, 0, ops.correlation) if alone.any() else ops.correlation
-
-
-def _launched(timeline: Timeline, process: int, correlation: Ints) -> Ints:
-    """When the first call of the process with each id began; `FOREVER` where there is none, and for ids up to 0."""
-    calls = timeline.calls
-    rows = np.flatnonzero((calls.process == process) & (calls.correlation > 0))
-    return Begins.from_calls(calls.correlation[rows], calls.start[rows]).of(correlation)

@@ -13,6 +13,7 @@ from perfgate.metrics.kinds import bare, kind_of
 from perfgate.metrics.process import Process
 from perfgate.metrics.steps import listed_names
 from perfgate.metrics.tally import GRAPH_WORDS
+from perfgate.model.arrays import distinct
 from perfgate.model.metric import Metric
 from perfgate.model.words import inflected, listed
 
@@ -80,7 +81,7 @@ def _start_end_untold(process: Process) -> set[str]:
     here &= (ranges.start >= steps.starts[0]) & (ranges.start < steps.ends[-1])
     here[steps.rows] = False
     told = set(process.segments.labels)
-    names = ranges.name.texts.taken(np.unique(ranges.name.codes[here]))
+    names = ranges.name.texts.taken(distinct(ranges.name.codes[here]))
     return {name for name in bare(names).texts if name not in told and kind_of(name) not in told}
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from perfgate.metrics.intervals import merged, sorted_edges, sum_by
 from perfgate.metrics.kinds import NUMBER, kinds, pieces, template
+from perfgate.model.arrays import distinct
 from perfgate.model.errors import ConfigInvalid, StepsNotFound
 from perfgate.model.names import RangeNames, Texts
 from perfgate.model.timeline import Flags, Ints, Ranges, SmallInts, Timeline
@@ -135,7 +136,10 @@ def find_steps(
             remarks.append(f"step ranges were never closed and are not counted ({len(unclosed)})")
         closed = rows[ranges.closed[rows]]
         outermost = _outermost(ranges, closed, names, remarks)
-        inner = np.setdiff1d(closed, np.concatenate([*outermost.values(), np.empty(0, np.int64)]))
+        is_inner = np.ones(len(cuts), np.bool_)
+        for its in outermost.values():
+            is_inner[its] = False
+        inner = closed[is_inner[closed]]
         rows = _one_after_another(ranges, outermost, remarks, complaints)
         if steps is None:
             rows = _without_cut_last(ranges, rows, remarks)
@@ -276,10 +280,9 @@ def _cuts(texts: Texts, step: str, *, is_pattern: bool) -> SmallInts:
 
     own = [place for text in OWN_RANGES if (place := texts.place(text)) is not None]
     found = np.full(len(texts), -1, np.int32)
-    for place, text in enumerate(texts):
-        if pattern.fullmatch(text):
-            found[place] = 0
-        elif 0 < (after := text.find(":") + 1) < len(text) and pattern.fullmatch(text[after:]):
+    found[[place for place, match in enumerate(map(pattern.fullmatch, texts)) if match]] = 0
+    for place, text in enumerate(texts) if b":" in texts.buffer else ():
+        if found[place] and 0 < (after := text.find(":") + 1) < len(text) and pattern.fullmatch(text[after:]):
             found[place] = 1
     found[own] = -1
     if not (found >= 0).any():
@@ -308,7 +311,7 @@ def _least_cut(ranges: Ranges, rows: Ints, cuts: SmallInts, names: RangeNames, s
     before = np.searchsorted(starts, ranges.start[others], side="right") - 1
     outside = others[(before < 0) | (ranges.start[others] >= ends[np.maximum(before, 0)])]
     if len(outside):
-        told = listed_names(names.texts[code] for code in np.unique(names.codes[outside]).tolist())
+        told = listed_names(names.texts[code] for code in distinct(names.codes[outside]).tolist())
         remarks.append(
             f"ranges match {_quoted(step)} only after a colon, where others match with less cut off, "
             f"and are not counted ({len(outside)}): {told}"
@@ -385,10 +388,10 @@ def _crossed_by_others(ranges: Ranges, names: RangeNames, rows: Ints) -> Iterato
     found = np.flatnonzero(others)
     before = np.searchsorted(starts, ranges.start[found], side="right") - 1
     apart = (before >= 0) & (before < len(rows) - 1) & (ranges.start[found] >= ends[before])
-    turns = np.unique(before[apart])
+    turns = distinct(before[apart])
     left_out = int((starts[turns + 1] - ends[turns]).sum()) / max(int(ends[-1] - starts[0]), 1)
     if left_out > MOST_LEFT_OUT:
-        told = listed_names(names.texts[code] for code in np.unique(names.codes[found[apart]]).tolist())
+        told = listed_names(names.texts[code] for code in distinct(names.codes[found[apart]]).tolist())
         yield (
             f"ranges begin where a step has ended and its turn has not ({told}), and {left_out:.0%} of the time is in "
             "no step: on that thread push and pop of one range close another. If tasks take turns there (asyncio), or "
@@ -423,7 +426,7 @@ def _outermost(ranges: Ranges, rows: Ints, names: RangeNames, remarks: list[str]
     by_thread: dict[int, Ints] = {}
     partly = 0
     in_order = rows[np.lexsort((names.codes[rows], -ranges.end[rows], ranges.start[rows]))]
-    for thread in np.unique(ranges.thread[rows]).tolist():
+    for thread in distinct(ranges.thread[rows]).tolist():
         own = in_order[ranges.thread[in_order] == thread]
         start, end, push_pop = ranges.start[own], ranges.end[own], ranges.push_pop[own]
         longest = np.maximum.accumulate(end)
@@ -449,9 +452,9 @@ def _until_next(ranges: Ranges, rows: Ints) -> Ints:
 
 
 def _named(names: RangeNames, rows: Ints) -> dict[str, float]:
-    some, code = np.unique(names.codes[rows], return_inverse=True)
-    found = kinds(names.texts.taken(some.astype(np.int64)))
-    counts = np.bincount(found.codes[code], minlength=len(found.texts)).tolist()
+    codes = names.codes[rows]
+    found = kinds(names.texts.taken((some := distinct(codes)).astype(np.int64)))
+    counts = np.bincount(found.codes[np.searchsorted(some, codes)], minlength=len(found.texts)).tolist()
     told = zip(found.texts, counts, strict=True) if len(counts) <= MOST_STEP_NAMES else ()
     return {name: round(count / len(rows), 3) for name, count in told}
 
@@ -568,7 +571,7 @@ def _suggested(timeline: Timeline, names: RangeNames, asked: str, *, is_pattern:
     perfgate itself draws is none.
     """
     ranges = timeline.ranges
-    threads = len(np.unique((ranges.process.astype(np.int64) << 40) + ranges.thread))
+    threads = len(distinct((ranges.process.astype(np.int64) << 40) + ranges.thread))
     counts = np.bincount(names.codes, minlength=len(names.texts))
     lasted = np.bincount(names.codes, weights=ranges.end - ranges.start, minlength=len(names.texts))
     found = pieces(names.texts)

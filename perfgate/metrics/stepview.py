@@ -14,6 +14,7 @@ from perfgate.metrics.intervals import Idle
 from perfgate.metrics.steps import Steps, find_steps, matching
 from perfgate.metrics.tally import COPY_WORDS, GRAPH_WORDS, MEMSET_WORDS, NCCL_KERNEL, tally
 from perfgate.metrics.windows import completions, end_periods
+from perfgate.model.arrays import distinct
 from perfgate.model.errors import StepsNotFound
 from perfgate.model.metric import Metric
 from perfgate.model.names import RangeNames
@@ -278,7 +279,7 @@ class _Work:
         rows = np.flatnonzero((ranges.process == place.process) & inside)
         own = int(place.steps.threads[place.index])
         yield from self._of_thread(self._own_rows(rows, own), "CPU", "CPU {}", step_first=True)
-        others = np.unique(ranges.thread[rows])
+        others = distinct(ranges.thread[rows])
         for thread in self._launching(others[others != own]):
             yield from self._of_thread(
                 rows[ranges.thread[rows] == thread], f"CPU thread {thread}", f"CPU thread {thread} ({{}})"

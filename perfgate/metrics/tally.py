@@ -13,6 +13,7 @@ from perfgate.metrics.attribution import Begins, Segments
 from perfgate.metrics.calls import CallClass, base_name, classify, nested_in, of_driver
 from perfgate.metrics.intervals import FOREVER, max_by, sum_by
 from perfgate.metrics.nodes import lost_nodes
+from perfgate.model.arrays import among, distinct
 from perfgate.model.metric import Metric
 from perfgate.model.sample import MEMSETS, WHOLE_GRAPHS
 from perfgate.model.timeline import (
@@ -130,6 +131,8 @@ class Tally:
     """Copies launched in turns, by `CopyKind` and by the host's `MemoryKind`, None where neither end is the host."""
     syncs: dict[tuple[str, int], SyncWork]
     """Synchronising calls in turns, by base name and label."""
+    begins: Begins
+    """When the calls of the process began."""
     calls: Ints
     """API calls of the process by segment, in steps or not."""
     calls_from_first: bool
@@ -205,7 +208,8 @@ def tally(timeline: Timeline, process: int, segments: Segments) -> Tally:
         memory={},
         copies={},
         syncs={},
-        calls=np.bincount(call_segment, minlength=size).astype(np.int64),
+        begins=links.begins,
+        calls=np.bincount(call_segment, minlength=size),
         calls_from_first=bool(len(call_segment) and segments.step[: int(call_segment.min()) + 1].max() < 1),
         launched_by_calls={table: np.zeros(size, np.int64) for table in Table},
         without_call={table: np.zeros(size, np.int64) for table in Table},
@@ -313,7 +317,7 @@ def _count_calls(
                     (start[~by_driver], end[~by_driver], thread[~by_driver]),
                 )
                 chosen = chosen[~nested]
-        total.by_segment[metric] = np.bincount(segment[chosen], minlength=size).astype(np.int64)
+        total.by_segment[metric] = np.bincount(segment[chosen], minlength=size)
         if metric is not Metric.SYNCS:
             launching[metric] = calls.correlation[rows][chosen[at_once[chosen]]].astype(np.int64)
         else:
@@ -343,9 +347,9 @@ def _look_for_lost_copies(total: Tally, calls: tuple[SmallInts, Ints, SmallInts]
     ```
     """
     key, correlation, turn = (column[calls[1] > 0] for column in calls)
-    found = np.isin(correlation, held)
+    found = among(correlation, held)
     asked = np.zeros(len(key), np.bool_)
-    for one in np.unique(key).tolist():
+    for one in distinct(key).tolist():
         here = key == one
         asked |= here & bool(found[here].any() or not len(held))
     total.copying += int(asked.sum())
@@ -433,7 +437,7 @@ def _note_devices(total: Tally, device: SmallInts, segment: SmallInts, ran: Ints
     if not len(device):
         return
     alone = device.min() == device.max()
-    for one in (device[:1] if alone else np.unique(device)).tolist():
+    for one in (device[:1] if alone else distinct(device)).tolist():
         here = ran if alone else np.bincount(segment[device == one], minlength=len(ran))
         total.operations_on[one] = total.operations_on.get(one, 0) + here
 
@@ -468,7 +472,7 @@ def _add_kernels(total: Tally, timeline: Timeline, rows: slice | Ints, segments:
         total.by_segment[Metric.KERNEL_MS] -= total.by_segment[Metric.NCCL_MS]
         is_nccl = is_nccl[in_turn[is_nccl]]
         own, start, end = segment[is_nccl], ops.start[rows][is_nccl], ops.end[rows][is_nccl]
-        for one in np.unique(device[is_nccl]).tolist():
+        for one in distinct(device[is_nccl]).tolist():
             here = device[is_nccl] == one
             spent = int((end[here] - start[here]).sum())
             total.devices[one].may_hide[Metric.NCCL_EXPOSED_MS] = [Placed(own[here], start[here], end[here])]
@@ -519,19 +523,19 @@ def _add_copies(total: Tally, ops: Copies, rows: slice | Ints, segments: Segment
     total.unknown_host = int(made[(h2d | d2h) & in_turn & (host_end == MemoryKind.UNKNOWN)].sum())
     inbound = h2d | (kind == CopyKind.UVM_H2D)
     by_segment[Metric.H2D_MS] = sum_by(segment[inbound], length[inbound], size)
-    for one in np.unique(device[in_turn]).tolist():
+    for one in distinct(device[in_turn]).tolist():
         tallied = total.devices.setdefault(one, DeviceTally())
         its = in_turn & (device == one)
         to_device = its & inbound
         tallied.ns[Metric.H2D_MS] = int(length[to_device].sum())
         for exposed, of in ((Metric.H2D_EXPOSED_MS, to_device), (Metric.MEM_EXPOSED_MS, its & ~inbound)):
             tallied.may_hide.setdefault(exposed, []).append(Placed(segment[of], start[of], end[of]))
-    for one in np.unique(kind[in_turn]).tolist():
+    for one in distinct(kind[in_turn]).tolist():
         here = in_turn & (kind == one)
         words = COPY_WORDS.get(one, f"CUDA memcpy kind {one}")
         total.memory[words] = Work(count=int(made[here].sum()), gpu_ns=int(length[here].sum()))
         to_or_from_host = one in (CopyKind.H2D, CopyKind.D2H)
-        for host in np.unique(host_end[here]).tolist() if to_or_from_host else (None,):
+        for host in distinct(host_end[here]).tolist() if to_or_from_host else (None,):
             alike = here if host is None else here & (host_end == host)
             total.copies[one, host] = CopyWork(
                 count=int(made[alike].sum()), gpu_ns=int(length[alike].sum()), bytes=int(ops.bytes[rows][alike].sum())

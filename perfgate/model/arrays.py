@@ -30,6 +30,14 @@ def distinct(values: NDArray[_Whole]) -> NDArray[_Whole]:
     return values.copy()
 
 
+def among(values: NDArray[_Whole], wanted: NDArray[_Whole]) -> NDArray[np.bool_]:
+    """Which of many values are among others: `np.isin` is slow where these lie far apart."""
+    those = distinct(wanted)
+    if not len(those):
+        return np.zeros(len(values), np.bool_)
+    return np.equal(those.take(np.searchsorted(those, values), mode="clip"), values)
+
+
 def is_constant(values: NDArray[Any]) -> bool:
     """Whether all are the same; of none, too."""
     return not len(values) or values.strides == (0,) or bool((values == values[0]).all())

@@ -23,23 +23,23 @@ def refuse_twins(export: Export, table: ExportTable, columns: Columns) -> None:
     What CUPTI could not time has nothing to be told apart by, and counts as no time; nor have moves of managed memory
     where their page is not told.
     """
-    if not columns:
+    if not columns or bool((columns["start"][1:] > columns["start"][:-1]).all()):
         return
     timed = columns["end"] != 0
     told_apart = '"end" <> 0'
     if table is COPIES and PAGE not in export.tables[table.name]:
         timed &= ~np.isin(columns["kind"], MANAGED_COPIES)
         told_apart += f" AND copyKind NOT IN ({', '.join(str(int(kind)) for kind in MANAGED_COPIES)})"
-    if not timed.any():
-        return
-    start, end, correlation = (columns[name][timed] for name in ("start", "end", "correlation"))
     # One number for a row, to be sorted once: rows that are alike have the same one, others hardly ever.
-    keys = start + _MIXING * (end + _MIXING * correlation)
-    ordered = np.sort(keys)
+    keys = columns["correlation"] * _MIXING
+    keys += columns["end"]
+    keys *= _MIXING
+    keys += columns["start"]
+    ordered = np.sort(keys if timed.all() else keys[timed])
     alike = ordered[1:][ordered[1:] == ordered[:-1]]
     if not len(alike):
         return
-    starts = start[np.isin(keys, alike)]
+    starts = columns["start"][timed & np.isin(keys, alike)]
     quoted = (name.replace('"', '""') for name in export.tables[table.name])
     every = ", ".join(f'"{name}"' for name in quoted)
     between = f"start BETWEEN {starts.min()} AND {starts.max()}"
