@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -69,6 +69,30 @@ class Segments:
             counts = np.diff(np.searchsorted(times, self.edges, side="left"), prepend=0, append=len(times))
             return np.repeat(self.segment, counts)
         return self.segment[np.searchsorted(self.edges, times, side="right")]
+
+    def joined_but(self, times: Sequence[Ints]) -> Segments:
+        """The same with those as one that hold none of these moments, by label and by whether they are in steps.
+
+        Nothing was launched in them: only the time that passes under a label is asked of them, and no longer in which
+        step. They come last; those of the first two steps, and what comes before, stay as they are.
+        """
+        kept = (self.step == 0) | (self.step == 1) | (self.turn == 0) | (self.turn == 1)
+        kept[0] = True
+        for some in times:
+            kept[self.segment[np.searchsorted(self.edges, some, side="right")]] = True
+        kind = (self.label * 2 + (self.step >= 0)) * 2 + (self.turn >= 0)
+        of_kind = np.full(4 * len(self.labels), -1, np.int32)
+        joined = np.flatnonzero(~kept)[::-1]
+        of_kind[kind[joined]] = joined  # the first of each kind stands for all
+        firsts = of_kind[of_kind >= 0]
+        some = np.concatenate((np.flatnonzero(kept), firsts))
+        number = np.cumsum(kept, dtype=np.int32) - 1
+        place = np.zeros(len(of_kind), np.int32)
+        place[kind[firsts]] = np.arange(len(some) - len(firsts), len(some))
+        number[~kept] = place[kind[~kept]]
+        return replace(
+            self, segment=number[self.segment], step=self.step[some], turn=self.turn[some], label=self.label[some]
+        )
 
     def passed(self, until: Callable[[Ints], Ints], first: Ints, last: Ints) -> Ints:
         """Of what has passed `until` a time from `first` to `last`, what passes in each segment."""
@@ -174,8 +198,8 @@ def _in_and_between(ranges: Ranges, steps: Steps, rows: SmallInts) -> tuple[Flag
 def _edges(times: Sequence[Ints]) -> Ints:
     """All of several sets of times in order, each once; most are in the largest set, which is in order itself."""
     most = max(times, key=len)
-    others = distinct(np.concatenate([*(one for one in times if one is not most), np.empty(0, np.int64)]))
-    others = others[~_among(others, most)] if len(most) else others
+    beside = [one[~_among(one, most)] if len(most) else one for one in times if one is not most]
+    others = distinct(np.concatenate([*beside, np.empty(0, np.int64)]))
     if not len(others):
         return most
     return np.insert(most, np.searchsorted(most, others), others)

@@ -132,7 +132,7 @@ def _measured(
         window_ms=process.windows.ns / 1e6 if process.windows is not None and placed else 0.0,
         nvtx_step_ms=process.nvtx_step_ms,
         memory_share_h2d=memory_share,
-        periods_ms=tuple(process.periods_ms) if placed else (),
+        periods_ms=tuple(process.periods_ms.tolist()) if placed else (),
         bouts=bout_samples(process, list(idle.values())) if Metric.STEP_MS in values else (),
         devices=tuple(
             DeviceSample(

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from perfgate.metrics.attribution import Segments, cut
 from perfgate.metrics.intervals import sum_by
@@ -41,6 +42,9 @@ class Process:
     def of(cls, timeline: Timeline, names: RangeNames, steps: Steps) -> Process:
         """Attribute what the process did to its steps, and add it up."""
         segments = cut(timeline.ranges, names, steps)
+        if len(segments.edges) > timeline.gpu_operations + len(timeline.calls.start):
+            began = (one.start[one.process == steps.process] for one in (timeline.calls, *timeline.operations))
+            segments = segments.joined_but(list(began))
         totals = tally(timeline, steps.process, segments)
         done, kept = completions(steps, segments, totals), end_periods(steps)
         return cls(
@@ -73,12 +77,11 @@ class Process:
         return None if self.steps.whole else Windows.of_periods(self.done, typical_periods(self.done, self.kept))
 
     @property
-    def periods_ms(self) -> list[float]:
+    def periods_ms(self) -> NDArray[np.float64]:
         """The periods that count, in their order; none of a whole window."""
         if self.steps.whole:
-            return []
-        periods: list[float] = (np.diff(self.done)[self.kept[1:]] / 1e6).tolist()
-        return periods
+            return np.empty(0)
+        return np.asarray(np.diff(self.done)[self.kept[1:]] / 1e6, np.float64)
 
     @property
     def nvtx_step_ms(self) -> float | None:

@@ -169,14 +169,17 @@ def find_steps(
             rows = rows[:steps]
         if len(rows):
             remarks += _of_several_prefixes(names, rows, cuts, step)
+            follow = len(rows) == rows[-1] - rows[0] + 1 and bool((rows[1:] > rows[:-1]).all())
+            some = slice(int(rows[0]), int(rows[-1]) + 1) if follow else rows  # a slice takes no room
+            ends = _until_next(ranges, rows)
             found.append(
                 Steps(
                     process=process,
-                    starts=ranges.start[rows],
-                    ends=_until_next(ranges, rows),
-                    threads=ranges.thread[rows],
+                    starts=ranges.start[some],
+                    ends=ranges.end[some] if np.array_equal(ends, ranges.end[some]) else ends,
+                    threads=ranges.thread[some],
                     rows=rows,
-                    range_ends=ranges.end[rows],
+                    range_ends=ranges.end[some],
                     waits=_between(ranges, rows, _waits(ranges, names, process)),
                     drawn=matched if is_pattern else None,
                     names=_named(names, rows),
@@ -425,7 +428,10 @@ def _outermost(ranges: Ranges, rows: Ints, names: RangeNames, remarks: list[str]
     """
     by_thread: dict[int, Ints] = {}
     partly = 0
-    in_order = rows[np.lexsort((names.codes[rows], -ranges.end[rows], ranges.start[rows]))]
+    starts = ranges.start[rows]
+    in_order = rows
+    if not bool((starts[1:] > starts[:-1]).all()):
+        in_order = rows[np.lexsort((names.codes[rows], -ranges.end[rows], starts))]
     for thread in distinct(ranges.thread[rows]).tolist():
         own = in_order[ranges.thread[in_order] == thread]
         start, end, push_pop = ranges.start[own], ranges.end[own], ranges.push_pop[own]

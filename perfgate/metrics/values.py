@@ -18,7 +18,7 @@ from perfgate.model.timeline import Ints
 def process_values(process: Process, per_device: Mapping[int, Mapping[Metric, float]]) -> dict[Metric, float]:
     """Every metric that has a number, also where `why_absent` says that it is none of the steps'."""
     values: dict[Metric, float] = {}
-    if periods := process.periods_ms:
+    if len(periods := process.periods_ms):
         values[Metric.STEP_MS] = float(np.median(periods))
         values[Metric.STEP_MEAN_MS] = float(np.mean(periods))
     for metric, sums in process.totals.by_segment.items():

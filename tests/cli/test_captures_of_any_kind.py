@@ -16,10 +16,10 @@ from support.exports import PID, Call, Kernel, Range, Row, write_export
 
 pytestmark = pytest.mark.behaviour
 MANY = 1_000_000
-MOST_TIMES_SLOWER = 8.0
+MOST_TIMES_SLOWER = 4.0
 """Than Python's own sqlite3, which reads the rows of this table and makes nothing of them."""
-MOST_MB = {"few": 120.0, "nested": 120.0, "threads": 120.0, "distinct": 180.0}
-"""A little more than was measured: 94, 94, 58 and 130."""
+MOST_MB = {"few": 110.0, "nested": 110.0, "threads": 100.0, "distinct": 170.0, "steps": 260.0}
+"""A little more than was measured: 90, 86, 72, 146 and 222."""
 
 
 def perfgate(*words: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -145,7 +145,10 @@ def many(path: Path, kind: str) -> None:
                 f"depth {at % 10}",
             ),
             "threads": lambda at: (int(at * spread), int((at + 50) * spread), thread + 1 + at % 64, f"item {at % 9}"),
+            "steps": lambda at: (int(at * spread), int((at + 0.5) * spread), thread, "step"),
         }[kind]
+        if kind == "steps":
+            connection.execute("DELETE FROM NVTX_EVENTS")
         connection.executemany(
             "INSERT INTO NVTX_EVENTS (start, end, globalTid, text, eventType, domainId) VALUES (?, ?, ?, ?, 59, 0)",
             map(rows, range(MANY)),
@@ -165,7 +168,7 @@ begun = time.process_time()
 (sample,) = measure(read_timeline(large), step="step", is_pattern=True)
 took = time.process_time() - begun
 more = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-assert sample.steps == 20, sample.steps
+assert sample.steps in (20, 1_000_000), sample.steps
 begun = time.process_time()
 with sqlite3.connect(large) as connection:
     for row in connection.execute("SELECT start, end, eventType, globalTid, textId, domainId, text FROM NVTX_EVENTS"):
@@ -174,7 +177,7 @@ print(took / (time.process_time() - begun), more * 1024 / 1e6)
 """
 
 
-@pytest.mark.parametrize("kind", ["few", "distinct", "nested", "threads"])
+@pytest.mark.parametrize("kind", ["few", "distinct", "nested", "threads", "steps"])
 def test_a_million_ranges_cost_little(tmp_path: Path, kind: str) -> None:
     """Against what reading the same rows costs here, and in memory beyond a small capture's."""
     write_export(tmp_path / "small.sqlite", *steps_on(0, number=20))
