@@ -306,20 +306,17 @@ def _count_calls(
     )
     class_of = classes.take(key)
     for metric, wanted in counted:
-        chosen = np.flatnonzero(class_of == wanted)
-        if (driver & (classes == wanted)).any() and len(chosen):
-            by_driver = driver.take(key[chosen])
-            start, end, thread = calls.start[rows][chosen], calls.end[rows][chosen], calls.thread[rows][chosen]
-            if by_driver.any() and not by_driver.all():
-                nested = np.zeros(len(chosen), np.bool_)
-                nested[by_driver] = nested_in(
-                    (start[by_driver], end[by_driver], thread[by_driver]),
-                    (start[~by_driver], end[~by_driver], thread[~by_driver]),
-                )
-                chosen = chosen[~nested]
+        chosen = np.equal(class_of, wanted)
+        by_driver = chosen & driver.take(key) if (driver & (classes == wanted)).any() else chosen[:0]
+        if by_driver.any() and not (by_driver == chosen).all():
+            inner, outer = (
+                (calls.start[rows][its], calls.end[rows][its], calls.thread[rows][its])
+                for its in (by_driver, chosen & ~by_driver)
+            )
+            chosen[np.flatnonzero(by_driver)[nested_in(inner, outer)]] = False
         total.by_segment[metric] = np.bincount(segment[chosen], minlength=size)
         if metric is not Metric.SYNCS:
-            launching[metric] = calls.correlation[rows][chosen[at_once[chosen]]].astype(np.int64)
+            launching[metric] = calls.correlation[rows][chosen & at_once]
         else:
             lasted = calls.end[rows][chosen] - calls.start[rows][chosen]
             total.syncs = _by_call_and_label(texts, key[chosen], segment[chosen], lasted, segments)
@@ -328,7 +325,8 @@ def _count_calls(
 
 def _look_for_lost(total: Tally, launching: Ints, correlation: Ints | SmallInts) -> int:
     """Count the launches of which nothing ran."""
-    launching = launching[launching > 0]
+    if int(launching.min(initial=1)) <= 0:
+        launching = launching[launching > 0]
     total.launched += len(launching)
     return int((~np.isin(launching, correlation)).sum())
 
