@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -16,6 +17,7 @@ from perfgate.cli.common import printable, screen
 from perfgate.gate import Closing
 from perfgate.merging import find_gates, is_read, merge, merged_page
 from perfgate.model.errors import EXIT_SHUT
+from perfgate.model.secrets import Cleaner
 from perfgate.plugin.outputs import Form, Outputs
 from perfgate.render.document import GateDocument
 from perfgate.render.merged import merged_text
@@ -45,9 +47,12 @@ def merge_gates(folders: tuple[Path, ...], *, expect: int | None, **files: Path 
     if refusal:
         raise click.UsageError(refusal)
     found, unread = find_gates(folders)
-    merged = merge(found, unread=unread, expect=expect, at=datetime.now(UTC))
+    cleaner = Cleaner(os.environ)  # what wrote a gate's files may have known of no secrets
+    merged = cleaner.record(merge(found, unread=unread, expect=expect, at=datetime.now(UTC)))
     closing = Closing(opens=merged.opens_gate, shut_by=merged.shut_by)
-    closing = outputs.write(partial(_closed, merged), closing, partial(merged_page, found=found))
+    closing = outputs.write(
+        partial(_closed, merged), closing, lambda document: cleaner.record(merged_page(document, found=found))
+    )
     width, colour = screen()
     told = merged_text(_closed(merged, closing), width=width, colour=colour)
     # What documents tell may be a stranger's, and this a job's log.

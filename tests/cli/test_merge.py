@@ -556,3 +556,22 @@ def test_shards_of_two_commits_are_no_gate(three: Project, shard: Callable[..., 
             f"h200 1/2 of {before[:12]}, h200 2/2 of {after[:12]}"
         ),
     )
+
+
+@pytest.mark.behaviour
+def test_what_is_made_of_gates_that_knew_no_secrets_holds_none(three: Project, shard: Callable[..., int]) -> None:
+    token, password = "ghp_" + "Zz9Yy8Xx7Ww6Vv5Uu4Tt3", "Sw0rd-Fish-22"
+    three.patch.setenv("DB_PASSWORD", password)
+    assert [shard(1), shard(2)] == [0, 0]
+    for file in (three.root / "gates").rglob("*.json"):
+        told = json.loads(file.read_text())
+        told |= {"shut_by": [f"no access with {token}, {password}"], "opens_gate": False, "exit_status": 1}
+        file.write_text(json.dumps(told))
+    seen = three.perfgate("merge", "gates", *OUTPUTS)
+    assert seen.status == 1
+    texts = [seen.out, *((three.root / option.partition("=")[2]).read_text() for option in OUTPUTS)]
+    for text in texts:
+        plain = text.replace("\\", "").replace("\u200b", "")
+        assert token not in plain
+        assert password not in plain
+    assert "no access with [hidden: secret], [hidden: DB_PASSWORD]" in texts[1]
