@@ -230,9 +230,11 @@ def check_trial(
         with underway(folder):
             outcome = capture(tool, spec)
             if outcome.problem is not None or not outcome.captures:
-                return (_no_capture(tool, outcome),)  # the folder stays: the problem may point into its log
+                _keep_logs(folder)  # the problem may point into one
+                return (_no_capture(tool, outcome),)
             timelines = [read(found.sqlite) for found in outcome.captures]
     except PerfgateError as error:
+        _keep_logs(folder)
         return (_failed("trial capture", error),)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
@@ -243,6 +245,13 @@ def check_trial(
     }
     captured = Finding(check="trial capture", ok=True, fact=f"nsys wrote and exported one in {outcome.wall_s:.1f} s")
     return captured, _hear(tool, said, timelines), _see_gpu(tool, said, timelines, gpu_expected=gpu_expected)
+
+
+def _keep_logs(folder: Path) -> None:
+    """Remove what holds the environment, or may: all but logs."""
+    for file in folder.rglob("*"):
+        if file.suffix != ".log" and not file.is_dir():
+            file.unlink(missing_ok=True)
 
 
 def check_torch(

@@ -262,6 +262,29 @@ def test_a_capture_that_fails_is_told_in_the_words_of_the_nsys_room() -> None:
     )
 
 
+@pytest.mark.behaviour
+@pytest.mark.parametrize("problem", ["nsys could not write its capture.", None])
+def test_of_a_trial_that_failed_only_logs_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, problem: str | None
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+
+    def capture(_: NsysTool, spec: ProfileSpec) -> ProfileOutcome:
+        (spec.folder / "tmp").mkdir(parents=True)
+        for name in ("trial.nsys-rep", "trial.sqlite", "tmp/trial.qdstrm", "nsys.log"):
+            (spec.folder / name).write_text("the environment")
+        return replace(GOOD, captures=() if problem else GOOD.captures, problem=problem)
+
+    def refuse(path: Path) -> Timeline:
+        raise CaptureUnreadable(subject=path.name, fact="it is no SQLite file", next_step="Capture again.")
+
+    found = doctor.check_trial(
+        TOOL, env={}, pass_env=(), python=sys.executable, gpu_expected=False, capture=capture, read=refuse
+    )
+    assert not found[0].ok
+    assert [file.name for file in tmp_path.rglob("*") if file.is_file()] == ["nsys.log"]
+
+
 def test_an_unreadable_capture_is_told() -> None:
     def refuse(path: Path) -> Timeline:
         raise CaptureUnreadable(subject="trial.sqlite", fact="it is no SQLite file", next_step="Capture again.")
