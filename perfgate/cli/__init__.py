@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
+import shutil
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
@@ -89,7 +90,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except PerfgateError as error:
         from perfgate.cli.complaint import complaint  # noqa: PLC0415 - slow to import, and mostly not needed
 
-        click.echo(complaint(error), err=True)
+        width = shutil.get_terminal_size().columns if sys.stderr is not None and sys.stderr.isatty() else None
+        click.echo(complaint(error, width=width), err=True)
         sys.exit(error.exit_code)
     except OSError as refused:
         if not _is_of_printing(refused):

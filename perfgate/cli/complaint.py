@@ -6,23 +6,25 @@ from typing import Final
 
 from perfgate.cli.common import cleaned
 from perfgate.model.errors import PerfgateError
-from perfgate.render.page import inert_line
+from perfgate.render.page import Page, inert_line
 
 QUOTED: Final = "  | "
 """Before a line that is quoted."""
 
 
-def complaint(error: PerfgateError) -> str:
-    """Return what is printed of an error: its four parts, each line inert."""
-    told = f"{error.fact}." + (f" {error.expectation}." if error.expectation else "")
-    first, *more = _lines(told)
+def complaint(error: PerfgateError, *, width: int | None = None) -> str:
+    """Return what is printed of an error: its four parts, each line inert, and wrapped where there is a width."""
+    first, *more = _lines(f"{error.fact}." + (f" {error.expectation}." if error.expectation else ""))
     lines = (
         f"perfgate: {error.subject}: {first}",
         *(_quoted(line) for line in more),
         *(_advice(line) for line in _lines(error.next_step)),
     )
     # The older form of GitHub's commands is found anywhere in a line.
-    return cleaned("\n".join(inert_line(line.replace("##[", "##\\x5b")) for line in lines))
+    told = [inert_line(line.replace("##[", "##\\x5b")) for line in lines]
+    if width is not None:
+        told = [part for line in told for part in Page(width=width, colour=False).wrapped(line, width)]
+    return cleaned("\n".join(told))
 
 
 def _lines(text: str) -> list[str]:

@@ -11,7 +11,7 @@ from typing import Final
 from pydantic import Field
 
 from perfgate.model.advice import Advice, Classified
-from perfgate.model.metric import METRICS, Basis, Kind, Metric
+from perfgate.model.metric import METRICS, PERIODS, Basis, Kind, Metric
 from perfgate.model.outcome import OnInconclusive, OnNew, Outcome, opens_gate
 from perfgate.model.record import Record
 
@@ -130,7 +130,7 @@ class Attribution(Record):
     @property
     def tells_all(self) -> bool:
         """Whether its axis is meant to tell all of the metric: of a step, copies tell only what no range does."""
-        return not (self.metric is Metric.STEP_MS and self.axis is Axis.COPY)
+        return not (self.metric in PERIODS and self.axis is Axis.COPY)
 
 
 class Dropped(Record):

@@ -61,7 +61,7 @@ class Progress:
 
     def crashed(self, crash: NsysCrashed) -> None:
         """Tell that nsys broke down in a run, which is made again."""
-        self.say(f"{self._shown} {crash.fact}; once more")
+        self.plan([f"{crash.fact}; once more"])
 
     def say(self, line: str) -> None:
         """Write one line, whatever it quotes."""

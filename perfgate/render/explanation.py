@@ -19,6 +19,8 @@ from perfgate.render.text import told_interval
 
 MOST_PARTS: Final = 10
 """Rows of a table; smaller parts are told as one."""
+LEAST_SHARE: Final = 0.01
+"""Of the largest part: what is less gets no row of its own."""
 LONGEST: Final = 120
 """Characters of a name that is not asked for in full."""
 
@@ -128,13 +130,13 @@ def _rules(page: Page, rules: RuleChanges) -> None:
 
 
 def _table(page: Page, attribution: Attribution, *, full: bool) -> None:
-    shown = attribution.parts if full else attribution.parts[:MOST_PARTS]
+    shown = attribution.parts if full else large_parts(attribution, MOST_PARTS)
     hidden = attribution.parts[len(shown) :]
     rows: list[Row] = [_row(part, attribution, full=full) for part in shown]
-    if hidden:
-        smaller = sum(part.change for part in hidden)
+    smaller = sum(part.change for part in hidden)
+    if matters(smaller, attribution):
         rows.append((f"({plural(len(hidden), 'smaller part')})", "", "", _signed(attribution.metric, smaller), ""))
-    if abs(attribution.rest) > 1e-9:
+    if matters(attribution.rest, attribution):
         rows.append((named_rest(attribution), "", "", _signed(attribution.metric, attribution.rest), ""))
     columns = (
         Column(title=TITLES[attribution.axis], flexible=not full),
@@ -145,6 +147,17 @@ def _table(page: Page, attribution: Attribution, *, full: bool) -> None:
     )
     page.blank()
     page.table(columns, rows)
+
+
+def large_parts(attribution: Attribution, most: int) -> tuple[Part, ...]:
+    """Return the parts that are worth a row each, which come first."""
+    return tuple(part for part in attribution.parts[:most] if matters(part.change, attribution))
+
+
+def matters(change: float, attribution: Attribution) -> bool:
+    """Whether a part of it, or what is left of it, is worth a row of its own."""
+    largest = max(abs(attribution.change), *(abs(part.change) for part in attribution.parts), 0.0)
+    return abs(change) > LEAST_SHARE * largest
 
 
 def named_rest(attribution: Attribution) -> str:

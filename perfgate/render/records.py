@@ -141,7 +141,7 @@ def bless_text(
     difference_table(page, rows, titles=("before", "after") if old is not None else ("", "now"))
     page.blank()
     if new.anchor is not None:
-        page.prose(_told_anchor(new.anchor.step_ms, new), label="anchor")
+        page.prose(_told_anchor(old, new, new.anchor.step_ms), label="anchor")
     if costs:
         page.prose(costs, label="runs")
     for remark in remarks:
@@ -205,7 +205,10 @@ def moment(at: datetime) -> str:
         return at.isoformat(" ", "minutes")
 
 
-def _told_anchor(best_ms: float, new: Baseline) -> str:
+def _told_anchor(old: Baseline | None, new: Baseline, best_ms: float) -> str:
+    if old is not None and old.anchor is not None and old.anchor.step_ms < best_ms:
+        then = numbers.milliseconds(old.anchor.step_ms)
+        return f"starts anew at {numbers.milliseconds(best_ms)} ms, this one: the best step before was {then} ms"
     told = f"best step ever blessed here {numbers.milliseconds(best_ms)} ms"
     now = median(new.values(Metric.STEP_MS) or [best_ms])
     slower = now / best_ms - 1

@@ -163,18 +163,16 @@ def summary(
     lenient = Counter(verdict.outcome for verdict, lets in judged if lets and verdict.outcome not in PASSING)
     if opens:
         told = "; ".join(part for part in (_counted(passing), _let_through(lenient)) if part)
-        page.line(
-            Cell(text="GATE OPEN", style="bold green"),
-            f": {inert(why, longest=LONGEST_PROSE) or told or 'nothing was measured'}",
-        )
+        word, style, reason = "GATE OPEN", "bold green", told or "nothing was measured"
     else:
         found = _counted(shutting)
         nothing = "no workload was measured" if not ordered else "not every workload that was expected has a verdict"
         of = f" of {plural(len(ordered), 'workload')}" if found else ""
-        page.line(
-            Cell(text="GATE SHUT", style="bold red"),
-            f": {inert(why, longest=LONGEST_PROSE) or (found + of) or nothing}",
-        )
+        word, style, reason = "GATE SHUT", "bold red", found + of or nothing
+    first, *more = page.wrapped(f"{word}: {inert(why, longest=LONGEST_PROSE) or reason}", page.width)
+    page.line(Cell(text=word, style=style), first.removeprefix(word))
+    for line in more:
+        page.line(line)
     return page.text
 
 

@@ -95,6 +95,19 @@ def test_no_table_is_cut_off_on_a_phone(tab: Tab, tmp_path: Path, width: int) ->
     assert json.loads(tab.value(CUT_OFF)) == []
 
 
+def test_no_loss_is_drawn_as_if_it_had_passed(tab: Tab, tmp_path: Path) -> None:
+    workload = pages.whole()
+    rows = tuple(row.model_copy(update={"outcome": None}) for row in workload.verdict.metrics)
+    verdict = workload.verdict.model_copy(update={"metrics": rows})
+    opened(tab, pages.page(workload.model_copy(update={"verdict": verdict})), tmp_path)
+    tab.value("document.querySelector('figure[data-plot=intervals]').scrollIntoView({block: 'center'})")
+    tab.until("document.querySelector('figure[data-plot=intervals]').dataset.drawn === 'yes'")
+    marker = "document.querySelector('figure[data-plot=intervals] .canvas').data[1].marker"
+    good = tab.value("getComputedStyle(document.documentElement).getPropertyValue('--good').trim()")
+    assert good
+    assert good not in tab.value(f"[].concat({marker}.color)")
+
+
 def test_a_step_is_drawn_as_long_as_it_takes(tab: Tab, tmp_path: Path) -> None:
     view = far_ahead()
     plain = pages.whole().model_copy(update={"baseline_step": None, "candidate_step": view})

@@ -94,8 +94,8 @@ class _Devices:
         if not sharing or len(self.gpus) == 1:
             return ""
         return (
-            f"the capture does not say which GPU each of its {len(sharing)} processes used: nsys before 2025 has their "
-            "own numbers only, which CUDA_VISIBLE_DEVICES may have changed"
+            f"the capture does not say which GPU each of its {len(sharing)} processes used: before 2025, nsys has "
+            "their own numbers only, which CUDA_VISIBLE_DEVICES may have changed"
         )
 
 

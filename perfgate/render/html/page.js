@@ -97,7 +97,8 @@
 
   function intervals(data) {
     const at = data.name.map((_, row) => row);
-    const bad = data.outcome.map(outcome => outcome === "REGRESSED");
+    const looks = { REGRESSED: ["x", "bad"], PASSED: ["circle", "good"], IMPROVED: ["circle", "good"] };
+    const look = data.outcome.map(outcome => looks[outcome] ?? ["circle-open", "text"]);
     const told = data.name.map((name, row) => wrapped(`${name}: ${data.told[row]}, ${data.outcome[row]}`));
     const reach = Math.max(...data.high.map(Math.abs), ...data.low.map(Math.abs), ...data.budget) * 1.15 || 1;
     return {
@@ -115,8 +116,7 @@
             arrayminus: data.low.map((low, row) => data.change[row] - low),
           },
           marker: {
-            size: 11, symbol: bad.map(is => (is ? "x" : "circle")),
-            color: bad.map(is => colour(is ? "bad" : "good")),
+            size: 11, symbol: look.map(([symbol]) => symbol), color: look.map(([, is]) => colour(is)),
           },
         },
       ],

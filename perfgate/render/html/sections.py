@@ -22,7 +22,7 @@ from perfgate.model.stepview import Lane, StepView
 from perfgate.model.told import ToldRun
 from perfgate.model.verdict import Attribution, MetricVerdict, Stage, Verdict
 from perfgate.model.words import inflected, plural
-from perfgate.render.explanation import TITLES, named_rest
+from perfgate.render.explanation import TITLES, large_parts, matters, named_rest
 from perfgate.render.html import plots
 from perfgate.render.html.markup import LONGEST, Td, Th, data, listed, name, prose, table, words
 from perfgate.render.page import inert
@@ -406,7 +406,8 @@ def _attributions(verdict: Verdict) -> str:
 
 
 def _attribution(one: Attribution) -> str:
-    shown, hidden = one.parts[:MOST_PARTS], one.parts[MOST_PARTS:]
+    shown = large_parts(one, MOST_PARTS)
+    hidden = one.parts[len(shown) :]
     columns = (
         Th(title=TITLES[one.axis]),
         Th(title="before", right=True),
@@ -426,11 +427,11 @@ def _attribution(one: Attribution) -> str:
         for part in shown
     ]
     foot: list[tuple[str, ...]] = []
-    if hidden:
-        smaller = _signed(one.metric, sum(part.change for part in hidden))
-        foot.append((f"({plural(len(hidden), 'smaller part')})", "", "", smaller, ""))
-    why = "medians of runs are no sums" if one.tells_all else ""
-    foot.append((named_rest(one), "", "", _signed(one.metric, one.rest), why))
+    if matters(smaller := sum(part.change for part in hidden), one):
+        foot.append((f"({plural(len(hidden), 'smaller part')})", "", "", _signed(one.metric, smaller), ""))
+    if matters(one.rest, one):
+        why = "medians of runs are no sums" if one.tells_all else ""
+        foot.append((named_rest(one), "", "", _signed(one.metric, one.rest), why))
     foot.append(("all", "", "", _signed(one.metric, one.change), ""))
     return table(f"{one.metric} {TITLES[one.axis]}", columns, rows, foot=foot, sortable=True)
 

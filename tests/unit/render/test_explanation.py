@@ -8,9 +8,10 @@ import pytest
 
 from perfgate.explain.sides import differences, made_up_of
 from perfgate.model.findings import PlacedFinding, RuleChange, RuleChanges, RuleName
-from perfgate.model.metric import Metric
+from perfgate.model.metric import PERIODS, Metric
 from perfgate.model.sample import Breakdown, CopySample, KernelSample, RangeSample, SyncSample
 from perfgate.model.side import Side
+from perfgate.model.verdict import Attribution, Axis
 from perfgate.render.explanation import MOST_PARTS, explanation_text
 
 HOSTILE = "\x1b[2J[bold]\u202eevil<script>" + "x" * 9000
@@ -96,6 +97,24 @@ def test_of_a_step_what_is_no_such_copy_is_not_called_unaccounted_for() -> None:
   (all else, copies to the GPU as well)                   +2.300
 """
     )
+
+
+@pytest.mark.behaviour
+@pytest.mark.parametrize("metric", PERIODS)
+def test_copies_are_never_all_of_a_step(metric: Metric) -> None:
+    told = Attribution(metric=metric, axis=Axis.COPY, change=2.4, parts=(), rest=2.4)
+    assert not told.tells_all
+
+
+@pytest.mark.behaviour
+def test_what_adding_up_loses_is_no_row() -> None:
+    a = side("a", {Metric.STEP_MS: 10.0, Metric.GAP_MS: 1.5}, Breakdown(ranges=ranges(load=1.0, log=0.5)))
+    b = side("b", {Metric.STEP_MS: 10.0, Metric.GAP_MS: 3.5000002}, Breakdown(ranges=ranges(load=3.0, log=0.50001)))
+    told = text(a, b)
+    assert "+2.000\n" in told
+    assert "log" not in told
+    assert "e-0" not in told
+    assert "log" in text(a, b, full=True)
 
 
 def test_many_parts_are_told_as_one_unless_asked_for() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+import pytest
 from support import records
 
 from perfgate import blessing
@@ -121,6 +122,14 @@ mlp: new baseline on NVIDIA H200
 
 
 RUN_URL = "https://github.com/ada/loops/actions/runs/4711"
+
+
+@pytest.mark.behaviour
+def test_an_accepted_loss_is_not_called_the_best_step() -> None:
+    best = old().model_copy(update={"anchor": Anchor(step_ms=3.262, at=records.NOON)})
+    worse = new().model_copy(update={"anchor": Anchor(step_ms=5.53, at=records.NOON)})
+    (told,) = [line for line in bless_text(best, worse, (), width=200, colour=False).splitlines() if "anchor" in line]
+    assert (told.count("3.262"), told.count("5.530")) == (1, 1)
 
 
 def test_a_blessing_from_ci_says_which_run_measured_it_and_where() -> None:

@@ -161,8 +161,8 @@ def test_processes_that_may_or_may_not_share_a_gpu_are_told(
     path: Path, rows: tuple[Kernel | Copy | Memset | Call | Row, ...], told: int
 ) -> None:
     assert read_timeline(write_export(path, *rows)).missing.get("devices") == (
-        f"the capture does not say which GPU each of its {told} processes used: nsys before 2025 has their own numbers "
-        "only, which CUDA_VISIBLE_DEVICES may have changed"
+        f"the capture does not say which GPU each of its {told} processes used: before 2025, nsys has their own "
+        "numbers only, which CUDA_VISIBLE_DEVICES may have changed"
         if told
         else None
     )
