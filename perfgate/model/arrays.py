@@ -23,10 +23,10 @@ def distinct(values: NDArray[_Whole]) -> NDArray[_Whole]:
     if not bool((values[1:] > values[:-1]).all()):
         lowest, highest = int(values.min()), int(values.max())
         if highest - lowest <= _SPREAD * len(values):
-            counted = np.bincount(values - lowest if lowest else values)
+            counted = np.bincount(values - np.int64(lowest) if lowest else values)
             return (np.flatnonzero(counted) + lowest).astype(values.dtype)
         values = np.sort(values)
-        return values[np.append(True, values[1:] != values[:-1])]
+        values = values[np.append(True, values[1:] != values[:-1])]
     return values.copy()
 
 
@@ -35,7 +35,8 @@ def among(values: NDArray[_Whole], wanted: NDArray[_Whole]) -> NDArray[np.bool_]
     those = distinct(wanted)
     if not len(those):
         return np.zeros(len(values), np.bool_)
-    return np.equal(those.take(np.searchsorted(those, values), mode="clip"), values)
+    found: NDArray[np.bool_] = those.take(np.searchsorted(those, values), mode="clip") == values
+    return found
 
 
 def is_constant(values: NDArray[Any]) -> bool:

@@ -33,6 +33,8 @@ _WIDTHS: Final = np.array(
 )
 _UNUSED: Final = np.array([0, 56, 48, 40, 32, 16, 0, 0, *[0] * 120], np.int64)
 """Bits of eight bytes that a whole number leaves, by kind."""
+_LARGEST: Final = 1 << 40
+"""Bytes that no value has; so many of them can be added up."""
 _LEAF, _INTERIOR = 13, 5
 _LEAF_HEAD, _INTERIOR_HEAD = 8, 12
 _LEAST_PAGE, _LARGEST_PAGE = 512, 65536
@@ -75,7 +77,7 @@ class Values:
         if least == most and most in (NULL, _ZERO, _ONE):
             return constant(np.int64(most == _ONE), len(kinds))
         words = np.ndarray(shape=(len(self.held) - 7,), dtype=">i8", buffer=self.held.data, strides=(1,))
-        found = words[self.begins + _WIDTHS.take(kinds) - 8].astype(np.int64)
+        found: Ints = words[self.begins + _WIDTHS.take(kinds) - 8].astype(np.int64)
         unused = _UNUSED.take(kinds)
         found <<= unused
         found >>= unused
@@ -104,32 +106,36 @@ class Rows:
 
     def columns(self, places: Sequence[int]) -> dict[int, Values]:
         """The columns in these places of the table; what a row is too short for is NULL."""
-        found = self._columns(places, short=False)
-        return self._columns(places, short=True) if found is None else found
+        found, fit = self._columns(places, short=False)
+        return found if fit else self._columns(places, short=True)[0]
 
-    def _columns(self, places: Sequence[int], *, short: bool) -> dict[int, Values] | None:
+    def _columns(self, places: Sequence[int], *, short: bool) -> tuple[dict[int, Values], bool]:
+        """And whether all rows are long enough, which may be asked of those that are looked at as if they were."""
         head, at = _varints(self.held, self.records)
+        if int(head.min(initial=1)) < 1:
+            raise Malformed(MALFORMED)
         value = self.records + head
         stop = value.copy()
         found: dict[int, Values] = {}
         for place in range(max(places, default=-1) + 1):
             kind: Ints | _Bytes = self.held.take(at, mode="clip")
             at += 1
-            if int(kind.max(initial=0)) < len(_WIDTHS):
-                width: Ints | _Bytes = _WIDTHS.take(kind)
-            else:
+            if int(kind.max(initial=0)) >= len(_WIDTHS):
                 kind, at = _varints(self.held, at - 1)
-                width = np.where(kind < _BLOB, _WIDTHS.take(kind, mode="clip"), (kind - _BLOB) >> 1)
             if short and (over := at > stop).any():
-                kind, width, at = np.where(over, NULL, kind), np.where(over, 0, width), np.where(over, stop, at)
+                kind, at = np.where(over, NULL, kind), np.where(over, stop, at)
+            width: Ints | _Bytes = _WIDTHS.take(kind, mode="clip")
+            if int(kind.max(initial=0)) >= len(_WIDTHS) or int(kind.min(initial=0)) < 0:
+                width = np.where(kind < _BLOB, width, np.clip(kind - _BLOB, 0, _LARGEST) >> 1)
             if place in places:
                 found[place] = Values(self.held, kind, value.copy())
             value += width
-        if not short and bool((at > stop).any()):
-            return None
-        if bool((value > self.ends).any()) or bool((at > stop).any()):
+        fit = bool((at <= stop).all())
+        if (fit or short) and bool(
+            (value > self.ends).any() or any((its.kinds < NULL).any() for its in found.values())
+        ):
             raise Malformed(MALFORMED)
-        return found
+        return found, fit
 
 
 class Pages:
@@ -142,9 +148,10 @@ class Pages:
         self._size = _LARGEST_PAGE if size == 1 else size
         self._usable = self._size - (head[20] if len(head) > 20 else 0)
         self._number = os.fstat(file).st_size // max(self._size, 1)
-        self.is_utf8 = int.from_bytes(head[56:60], "big") == _UTF8
         if not _LEAST_PAGE <= self._size <= _LARGEST_PAGE or self._usable < _LEAST_PAGE - 32:
             raise Malformed(MALFORMED)
+        if int.from_bytes(head[56:60], "big") > _UTF8:
+            raise Malformed("its texts are UTF-16, which no nsys writes")
 
     def parts(self, root: int) -> list[Ints]:
         """The leaves of the table whose tree begins at this page, in order, in parts to be read by themselves."""
@@ -223,7 +230,7 @@ class Pages:
         held = np.empty(len(numbers) * self._size, np.uint8)
         breaks = np.flatnonzero(np.diff(numbers) != 1) + 1
         for first, last in zip([0, *breaks.tolist()], [*breaks.tolist(), len(numbers)], strict=True):
-            place = memoryview(held)[first * self._size : last * self._size]
+            place = held.data[first * self._size : last * self._size]
             if os.preadv(self._file, [place], (int(numbers[first]) - 1) * self._size) != len(place):
                 raise Malformed(MALFORMED)
         return held

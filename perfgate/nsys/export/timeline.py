@@ -65,7 +65,7 @@ def _timeline(export: Export) -> Timeline:
     gpus, ordinals, mixed = settle_devices(export, processes, [columns for columns in operations if columns])
 
     kernels, calls = _kernels(tables[KERNELS.name]), _calls(tables[CALLS.name])
-    ids = distinct(np.concatenate((distinct(kernels.name), distinct(calls.name))))
+    ids = distinct(np.concatenate((distinct(kernels.name), distinct(calls.name))).astype(np.int64))
     domains = created_domains(export, index)
     registered = [one.text_id for one in domains if one.text_id is not None]
     text_ids = distinct(column(tables[RANGES.name], "text_id", np.int64))

@@ -84,7 +84,7 @@ def _window(export: Export, start_ns: int, end_ns: int) -> WindowOps:
 
     kernels, copies, memsets, graphs = chosen
     names = column(kernels, "name", np.int32)
-    ids = distinct(names)
+    ids = distinct(names).astype(np.int64)
     strings = Strings.of(export, ids).named(ids)
     return WindowOps(
         source=export.path.name,

@@ -159,3 +159,13 @@ def test_a_table_without_row_ids_is_refused(tmp_path: Path) -> None:
     execute(path, "INSERT INTO StringIds SELECT id, value FROM plain")
     with pytest.raises(PerfgateError, match="StringIds"):
         read_timeline(path)
+
+
+def test_texts_of_another_encoding_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "run.sqlite"
+    with closing(sqlite3.connect(path)) as written:
+        written.execute("PRAGMA encoding = 'UTF-16le'")
+        written.execute("CREATE TABLE StringIds (id INTEGER NOT NULL PRIMARY KEY, value TEXT NOT NULL)")
+        written.commit()
+    with pytest.raises(PerfgateError, match="UTF-16"):
+        read_timeline(path)
