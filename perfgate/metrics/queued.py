@@ -10,6 +10,9 @@ from perfgate.metrics.attribution import Begins, Segments
 from perfgate.metrics.intervals import FOREVER, Idle
 from perfgate.model.timeline import MANAGED_COPIES, Copies, Flags, Ints, Kernels, SmallInts, Spans, Timeline
 
+_AT_ONCE = 1 << 16
+"""Idle times that are looked at together: bounds what they take in other forms."""
+
 
 @dataclass(frozen=True, slots=True)
 class Queued:
@@ -35,15 +38,18 @@ class Queued:
         begins = idle.starts
         flags = np.zeros(len(begins), np.bool_)
         starts, correlation, mine = _operations(timeline, process, device)
-        inner = slice(1, -1)
         if len(begins) < 3 or not len(starts):
             return cls(flags, np.empty(0, np.int32))
-        ends = begins[inner] + np.diff(idle.before)[inner]
-        row = np.minimum(np.searchsorted(starts, ends), len(starts) - 1)
-        ids = np.where(mine[row] & (starts[row] == ends), correlation[row], 0)
-        launched = np.where(ids > 0, calls.of(ids), FOREVER)
-        flags[inner] = launched < begins[inner]
-        return cls(flags, segments.at(launched[flags[inner]]))
+        segment: list[SmallInts] = []
+        for first in range(1, len(begins) - 1, _AT_ONCE):
+            part = slice(first, min(first + _AT_ONCE, len(begins) - 1))
+            ends = begins[part] + np.diff(idle.before[part.start : part.stop + 1])
+            row = np.minimum(np.searchsorted(starts, ends), len(starts) - 1)
+            ids = np.where(mine[row] & (starts[row] == ends), correlation[row], 0)
+            launched = np.where(ids > 0, calls.of(ids), FOREVER)
+            flags[part] = launched < begins[part]
+            segment.append(segments.at(launched[flags[part]]))
+        return cls(flags, np.concatenate(segment))
 
     def place(self, idle: Idle, times: Ints, at: SmallInts) -> SmallInts:
         """The segments `at` of moments at which idle times begin, with those of the launches where it was queued."""

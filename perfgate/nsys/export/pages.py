@@ -126,7 +126,7 @@ class Rows:
                 kind, at = np.where(over, NULL, kind), np.where(over, stop, at)
             width: Ints | _Bytes = _WIDTHS.take(kind, mode="clip")
             if int(kind.max(initial=0)) >= len(_WIDTHS) or int(kind.min(initial=0)) < 0:
-                width = np.where(kind < _BLOB, width, np.clip(kind - _BLOB, 0, _LARGEST) >> 1)
+                width = np.where(kind < _BLOB, width, np.minimum(np.maximum(kind - _BLOB, 0), _LARGEST) >> 1)
             if place in places:
                 found[place] = Values(self.held, kind, value.copy())
             value += width
