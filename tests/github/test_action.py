@@ -70,6 +70,8 @@ KEPT = ["results/nvidia-h200/mlp/TIME/result.json"]
 
 def test_an_unchanged_workload_opens_the_gate(runner: Runner) -> None:
     machine = runner("unchanged")
+    before = machine.run(STEPS["Look at the workspace"], contexts())
+    assert (before.status, before.log) == (0, "The workspace is clean, and nothing of a gate runs.\n")
     done = gated(machine)
     assert (done.status, done.commands) == (0, []), done.log
     folder = machine.workspace / ".perfgate" / "github"
@@ -97,6 +99,9 @@ def test_an_unchanged_workload_opens_the_gate(runner: Runner) -> None:
         "failures": "0",
         "errors": "0",
     }
+    after = machine.run(STEPS["Leave the runner clean"], contexts())
+    assert (after.status, after.log) == (0, "The workspace is clean, and nothing of a gate runs.\n")
+    assert sorted(path.name for path in (machine.workspace / ".perfgate").iterdir()) == [".gitignore", "github"]
 
 
 @pytest.fixture(scope="module")
@@ -134,12 +139,6 @@ def test_no_published_file_holds_the_jobs_environment(slipped: tuple[Machine, Do
     assert [file for file in files if secret in file.read_bytes()] == []
     assert {file.suffix for file in files} == {".json", ".html", ".xml", ".sqlite", ".csv"}
     assert done.outputs["captures"] == str(machine.workspace / ".perfgate" / "github" / "captures")
-
-
-def test_captures_are_published_only_if_asked_for(runner: Runner) -> None:
-    machine = runner("slip")
-    assert gated(machine).outputs["captures"] == ""
-    assert not (machine.workspace / ".perfgate" / "github" / "captures").exists()
 
 
 @pytest.mark.parametrize(
@@ -184,6 +183,9 @@ def test_a_project_in_a_subfolder_is_annotated_from_the_repositorys_top(runner: 
     done = gated(machine, working_directory="services/train")
     assert done.commands[0].startswith("::error file=services/train/workloads/small_loops.py,line=4,"), done.log
     assert done.outputs["json"] == str(service / ".perfgate" / "github" / "perfgate.json")
+    # Nobody asked for captures.
+    assert done.outputs["captures"] == ""
+    assert not (service / ".perfgate" / "github" / "captures").exists()
 
 
 def test_a_baseline_that_a_branch_adds_is_named(runner: Runner) -> None:
@@ -423,16 +425,6 @@ def test_the_name_of_a_process_is_no_command_to_the_runner(runner: Runner, tmp_p
 
 
 # Before and after
-
-
-def test_a_clean_workspace_is_told_to_be_clean(runner: Runner) -> None:
-    machine = runner("unchanged")
-    before = machine.run(STEPS["Look at the workspace"], contexts())
-    assert (before.status, before.log) == (0, "The workspace is clean, and nothing of a gate runs.\n")
-    gated(machine)
-    after = machine.run(STEPS["Leave the runner clean"], contexts())
-    assert (after.status, after.log) == (0, "The workspace is clean, and nothing of a gate runs.\n")
-    assert sorted(path.name for path in (machine.workspace / ".perfgate").iterdir()) == [".gitignore", "github"]
 
 
 def test_a_workspace_that_is_not_clean_is_told_before_and_after(runner: Runner) -> None:

@@ -83,7 +83,7 @@ def test_they_may_be_given_in_any_way(project: Project, given: tuple[str, ...], 
     project.write("conftest.py", CONFTEST)
     project.workload(LOOP)
     project.write("pytest.ini", f"[pytest]\naddopts = {addopts}\n")
-    assert project.run("--perfgate", "--perfgate-runs=1", *given).status == 1
+    assert project.gate("--perfgate-runs=1", *given).status == 1
     assert f"{ms:.1f} ms a step" in log_of(project)
 
 

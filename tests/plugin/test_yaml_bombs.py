@@ -28,7 +28,7 @@ def test_it_is_refused_at_once(project: Project, text: str) -> None:
     project.nsys("sys.exit(1)")
     project.write("workloads/loop.yaml", text)
     began = time.process_time()
-    seen = project.run("--perfgate", "--perfgate-json=g.json", timeout_s=60)
+    seen = project.gate("--perfgate-json=g.json")
     assert seen.status != 0
     assert "workloads/loop.yaml" in seen.out + seen.err
     assert time.process_time() - began < 10
@@ -38,4 +38,4 @@ def test_aliases_of_people_are_read(project: Project) -> None:
     project.nsys("sys.exit(1)")
     project.write("train.py", "")
     project.write("workloads/loop.yaml", f"{HEAD}env: {{A: &a text, B: *a, C: *a}}\n")
-    assert project.run("--perfgate", "--collect-only").status == 0
+    assert project.gate("--collect-only").status == 0
