@@ -423,7 +423,8 @@ def _attribute(
     _note_devices(total, ops.device[rows], segment, ran)
     total.last_end = np.maximum(total.last_end, max_by(segment, end, size))
     in_turn = (segments.turn >= 0).take(segment)
-    ahead = links.begins.times[place] - ops.start[rows]
+    ahead = links.begins.times[place]
+    ahead -= ops.start[rows]
     early = np.flatnonzero((ahead > CLOCKS_APART_NS) & in_turn & (place >= 0) & (end > -FOREVER))
     if moved_alone is not None:
         early = early[~moved_alone[early]]
