@@ -5,17 +5,16 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import PurePath
 from statistics import median
 from typing import Final
 
 from perfgate.explain.breakdown import breakdown_of, kept
-from perfgate.judge.forecast import COARSEST, expected_smallest, too_coarse
-from perfgate.judge.pace import told_of_pace
+from perfgate.explain.pace import told_of_pace
+from perfgate.judge.hold import COARSEST, holds, too_coarse
+from perfgate.judge.looks import STORED_PLAN
 from perfgate.judge.rows import Terms, judge_rows
 from perfgate.judge.speeds import plainly_differ
-from perfgate.judge.stages import STORED_PLAN
 from perfgate.judge.words import percent, shown_loss
 from perfgate.model.baseline import (
     FEWEST_RUNS,
@@ -39,7 +38,7 @@ from perfgate.model.outcome import Outcome
 from perfgate.model.sample import Run, why_absent
 from perfgate.model.settings import DuetForm, Settings
 from perfgate.model.verdict import FEWEST_TO_JUDGE, MetricVerdict
-from perfgate.model.words import plural
+from perfgate.model.words import listed, plural
 from perfgate.repeats import SAME_OCCASION, is_in, near_occasion, once, why_no_repeat
 
 WANTED_RUNS: Final = 10
@@ -50,9 +49,7 @@ MOST_RUNS: Final = 30
 MOST_MILESTONES: Final = 20
 """Blessings in the path from the anchor; of a longer one the latest."""
 
-_FAR_BEYOND: Final = 3.0
-"""Budgets that the smallest slowdown to be shown may be before it is said that the budget cannot be held."""
-_FIRST_LOOK: Final = STORED_PLAN.fewest_to_fail
+_FEWEST_TO_ADD: Final = STORED_PLAN.fewest_to_fail
 
 
 def bless(
@@ -208,7 +205,7 @@ def add_occasion(
             subject=newest.workload.id,
             fact=f"of {len(baseline.runs)} blessed runs and {len(occasion.runs)} more, {kept_runs} would be left",
             expectation=f"A baseline holds {MOST_RUNS} runs, and the oldest occasions make room",
-            next_step=f"Measure fewer at once: pytest --perfgate --perfgate-runs={_FIRST_LOOK} {_selector(newest)}",
+            next_step=f"Measure fewer at once: pytest --perfgate --perfgate-runs={_FEWEST_TO_ADD} {_selector(newest)}",
         )
     occasions = sorted((*older, occasion), key=lambda one: one.measured_at)
     return baseline.model_copy(update={"occasions": tuple(occasions)})
@@ -294,7 +291,7 @@ def differences(old: Baseline | None, new: Baseline) -> tuple[MetricVerdict, ...
 
 
 def costs(baseline: Baseline, budgets: Mapping[Metric, float] | None = None) -> str:
-    """Say in a sentence what the number of runs and occasions costs: the smallest slowdown that the gate can show.
+    """Say in a sentence what the number of runs and occasions costs: what stored runs can hold.
 
     `budgets` are the project's and the workload's, as fractions.
     """
@@ -302,24 +299,27 @@ def costs(baseline: Baseline, budgets: Mapping[Metric, float] | None = None) -> 
     told = f"{plural(runs, 'run')} over {plural(occasions, 'occasion')}"
     if not baseline.values(Metric.STEP_MS):
         return f"{told}, without {Metric.STEP_MS}: only counts can be judged."
-    smallest = partial(
-        expected_smallest, baseline, Metric.STEP_MS, runs=_FIRST_LOOK, terms=Terms(budgets=budgets or {})
-    )
-    here = smallest()
-    if here is None:
+    terms = Terms(budgets=budgets or {}, plan=STORED_PLAN)
+    held = {metric: loss for metric in _TOLD if (loss := holds(baseline, metric, terms)) is not None}
+    if Metric.STEP_MS not in held:
         return f"{told}, with step times that nothing can be compared with."
-    gate = f"a gate of {_FIRST_LOOK} runs"
-    shown = f"{told}: the smallest slowdown of {Metric.STEP_MS} that {gate} can show is {shown_loss(here)}"
-    best: float | None = here
-    if runs < WANTED_RUNS or occasions < WANTED_OCCASIONS:
-        wanted_runs, wanted_occasions = max(runs, WANTED_RUNS), max(occasions, WANTED_OCCASIONS)
-        best = smallest(blessed_runs=wanted_runs, occasions=wanted_occasions)
-        shown += f"; with {wanted_runs} over {wanted_occasions} it would be {shown_loss(best)}" if best else ""
-    clock = METRICS[Metric.STEP_MS].clock
-    budget = (budgets or {}).get(Metric.STEP_MS, clock.budget if clock else 0.0)
-    if best is None or best <= _FAR_BEYOND * budget:
+    shown = f"{told}: without A/B runs a gate holds {_told_held(held)}"
+    if runs >= WANTED_RUNS and occasions >= WANTED_OCCASIONS:
         return f"{shown}."
-    return f"{shown}. That leaves its budget, {percent(budget)} %, to a duet: steady the workload, or set a wider one."
+    wanted_runs, wanted_occasions = max(runs, WANTED_RUNS), max(occasions, WANTED_OCCASIONS)
+    fuller = {
+        metric: loss
+        for metric in held
+        if (loss := holds(baseline, metric, terms, blessed_runs=wanted_runs, occasions=wanted_occasions)) is not None
+    }
+    return f"{shown}; with {wanted_runs} over {wanted_occasions} it would be {_told_held(fuller)}."
+
+
+_TOLD: Final = (Metric.STEP_MS, Metric.KERNEL_MS)
+
+
+def _told_held(held: Mapping[Metric, float]) -> str:
+    return listed([f"{metric} to {shown_loss(loss)}" for metric, loss in held.items()])
 
 
 def _refuse_formally(result: Result, *, reason: str, in_ci: bool, allow_ci: bool) -> None:
@@ -517,9 +517,9 @@ def _refuse_coarse(result: Result, new: Baseline, budgets: Mapping[Metric, float
     steps = [value for run in new.runs if (value := run.values.get(Metric.STEP_MS)) is not None]
     raise BlessRefused(
         subject=told,
-        fact=f"its runs took {min(steps):.4g} to {max(steps):.4g} ms a step: a gate could show no slowdown of step_ms "
-        f"below {shown_loss(smallest)}. {no_pairs.rstrip('.')}",
-        expectation=f"A baseline shows {percent(COARSEST)} %, or its commit can be run again",
+        fact=f"its runs took {min(steps):.4g} to {max(steps):.4g} ms a step: stored runs could hold no budget of "
+        f"step_ms below {shown_loss(smallest)}. {no_pairs.rstrip('.')}",
+        expectation=f"A baseline holds {percent(COARSEST)} %, or its commit can be run again",
         next_step="Steady the workload or its machine, or measure at a commit without changes (duet not off); to bless "
         f'it as it is: perfgate bless {shlex.quote(told)} --reason "..." --hold auto',
     )

@@ -19,11 +19,11 @@ from typing import Final, assert_never
 import numpy as np
 
 from perfgate.blessing import WANTED_OCCASIONS
-from perfgate.judge.compare import LARGEST, PRIOR_DF, Floats, Prior, middle, run_sd_of
-from perfgate.judge.forecast import expected_smallest
+from perfgate.judge.compare import FLOOR_SD, LARGEST, PRIOR_DF, Floats, middle
+from perfgate.judge.hold import holds
+from perfgate.judge.looks import DUET_PLAN, STORED_PLAN
 from perfgate.judge.outliers import keep
 from perfgate.judge.rows import Terms
-from perfgate.judge.stages import DUET_PLAN, STORED_PLAN
 from perfgate.model.baseline import Baseline, Commit, Result, Spread, changed_code, code_digest
 from perfgate.model.errors import CalibrationRefused
 from perfgate.model.machine import Machine
@@ -92,8 +92,7 @@ def spreads(occasions: Sequence[Floats], default: ClockSpec) -> tuple[float, flo
     Of one occasion the second is the default: nothing is known of it.
     """
     found = components(occasions)
-    inside = found.within * found.within_df
-    run_sd = run_sd_of(inside, df=found.within_df, prior=Prior(sd=default.prior_sd)).sd
+    run_sd = max(moderated(found.within, found.within_df, prior_sd=default.prior_sd), FLOOR_SD)
     # Of single runs nobody knows what lies within an occasion; the default then stands for it.
     run_variance = found.within if found.within_df else default.prior_sd**2
     beyond = found.occasion_variance(run_variance=run_variance)
@@ -111,9 +110,9 @@ class ClockCalibration:
     spread: Spread
     budget: float
     smallest: float
-    """The smallest loss, a fraction in the clock's basis, that a first look can show against the stored baseline."""
+    """The loss, a fraction in the metric's basis, that stored runs can hold."""
     in_the_end: float
-    """The same of all that a gate may measure: a duet's pairs where there are duets, else the stored looks."""
+    """The same of all that a gate may measure: an A/B run's pairs where there are any, else the stored looks."""
     set_aside: tuple[float, ...] = ()
     """Outliers, by their distance from the median of their occasion, as fractions in the basis."""
 
@@ -163,11 +162,10 @@ def calibrate(
             spreads_by[metric] = _spread(spec, x, budget=budget_by[metric], at=at)
     measured = {metric: spread for metric, (spread, _) in spreads_by.items()}
     calibrated = baseline.model_copy(update={"calibration": {**baseline.calibration, **measured}})
-    first, last = Terms(budgets=given), Terms(budgets=given, plan=DUET_PLAN if duet else STORED_PLAN)
+    stored, last = (Terms(budgets=given, plan=plan) for plan in (STORED_PLAN, DUET_PLAN if duet else STORED_PLAN))
     told: list[ClockCalibration] = []
     for metric, (spread, set_aside) in spreads_by.items():
-        smallest = expected_smallest(calibrated, metric, runs=STORED_PLAN.fewest_to_fail, terms=first)
-        in_the_end = expected_smallest(calibrated, metric, runs=last.plan.most_runs, terms=last)
+        smallest, in_the_end = holds(calibrated, metric, stored), holds(calibrated, metric, last)
         if smallest is not None and in_the_end is not None:
             told.append(
                 ClockCalibration(
@@ -195,7 +193,7 @@ def calibrate(
 def _spread(spec: ClockSpec, x: Sequence[Floats], *, budget: float, at: datetime) -> tuple[Spread, tuple[float, ...]]:
     """Return the SDs of one clock, and what was set aside: fractions, from the median of their occasion."""
     in_basis = math.log1p(budget) if spec.basis is Basis.LOG else budget
-    kept = keep(x, prior=Prior(sd=spec.prior_sd), budget=in_basis).flags
+    kept = keep(x, prior_sd=spec.prior_sd, budget=in_basis).flags
     occasions = [runs[flags] for runs, flags in zip(x, kept, strict=True)]
     run_sd, occasion_sd = spreads(occasions, spec)
     far = [

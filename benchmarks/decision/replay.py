@@ -9,8 +9,8 @@ from typing import Final
 
 from perfgate.gate import Checked, Expectation, Policy, check
 from perfgate.judge.judge import Judgement, judge
+from perfgate.judge.looks import DUET_PLAN
 from perfgate.judge.rows import Terms
-from perfgate.judge.stages import DUET_PLAN
 from perfgate.model.baseline import Baseline, BlessedRun, Blessing, Occasion
 from perfgate.model.machine import Conditions, Machine
 from perfgate.model.metric import Metric
@@ -75,10 +75,10 @@ def in_duet(reference: Sequence[Values], runs: Sequence[Values]) -> Judgement:
     """
     judged: Judgement | None = None
     for look in DUET_PLAN.looks:
-        if look.runs <= min(len(reference), len(runs)) and (judged is None or not judged.settled):
-            there = baseline_of([(0, values) for values in reference[: look.runs]])
+        if look <= min(len(reference), len(runs)) and (judged is None or not judged.settled):
+            there = baseline_of([(0, values) for values in reference[: look]])
             terms = Terms(plan=DUET_PLAN, max_runs=DUET_PLAN.most_runs)
-            judged = judge(there, [run_of(values) for values in runs[: look.runs]], terms)
+            judged = judge(there, [run_of(values) for values in runs[: look]], terms)
     if judged is None:
-        raise ValueError(f"a duet looks first after {DUET_PLAN.looks[0].runs} pairs")
+        raise ValueError(f"a duet looks first after {DUET_PLAN.looks[0]} pairs")
     return judged

@@ -16,8 +16,8 @@ from typing import Final, assert_never
 from benchmarks.ladders.lessons import LADDERS, NO_DIFFERENCE, Ladder, Lesson
 from benchmarks.ladders.recording import RecordedRun, RecordedRung, Recording
 from perfgate.judge.judge import judge
+from perfgate.judge.looks import DUET_PLAN
 from perfgate.judge.rows import Terms
-from perfgate.judge.stages import DUET_PLAN
 from perfgate.model.baseline import Baseline, BlessedRun, Blessing, Occasion
 from perfgate.model.machine import Machine
 from perfgate.model.metric import METRICS, Kind, Metric

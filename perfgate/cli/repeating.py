@@ -14,7 +14,7 @@ from perfgate import calibration, git
 from perfgate.cli.arguments import workload_name
 from perfgate.cli.common import Project, kept_results, printable, project, screen
 from perfgate.cli.complaint import complaint
-from perfgate.judge.stages import STORED_PLAN
+from perfgate.judge.looks import STORED_PLAN
 from perfgate.machine import read_machine
 from perfgate.model.baseline import Baseline
 from perfgate.model.errors import (
@@ -172,7 +172,7 @@ def _calibrated(here: Project, target: Target, *, since: datetime | None) -> str
         occasions=len(repeats.occasions),
         first=repeats.first,
         last=repeats.last,
-        gate_runs=STORED_PLAN.fewest_to_fail,
+        gate_runs=STORED_PLAN.most_runs,
         in_the_end="in a duet" if duet else f"with {STORED_PLAN.most_runs} runs",
     )
     rows = [

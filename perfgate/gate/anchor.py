@@ -6,9 +6,9 @@ from statistics import median
 
 from perfgate.gate.underway import Underway, step_times
 from perfgate.judge.creep import FEWEST_TO_SHOW, beyond_anchor, creep
+from perfgate.judge.looks import STORED_PLAN
 from perfgate.judge.pairing import beside
 from perfgate.judge.remarks import clock_moved, longer_by_clock
-from perfgate.judge.stages import STORED_PLAN
 from perfgate.judge.words import milliseconds, percent
 from perfgate.model.baseline import Baseline
 from perfgate.model.metric import Metric

@@ -1,43 +1,17 @@
-"""How the gate of a workload begins: with a screen against stored values, or straight with a duet of either form."""
+"""In which order the forms of an A/B run are tried, and how many pairs come before its first look."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from perfgate.gate.comparable import why_incomparable, why_no_screen
+from perfgate.gate.comparable import why_incomparable
 from perfgate.gate.terms import Expectation, Policy
-from perfgate.judge.forecast import differs_too_much
-from perfgate.judge.rows import Terms
-from perfgate.judge.stages import DUET_PLAN, INTERLEAVED_PLAN, Plan
-from perfgate.model.baseline import Baseline
+from perfgate.judge.hold import differs_much
+from perfgate.judge.looks import DUET_PLAN, INTERLEAVED_PLAN, Plan
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Beginning:
-    """What is known of a gate against a stored baseline before any run is made."""
-
-    no_screen: str | None
-    """Why stored values are not asked first; None where they are."""
-    noisy: bool
-    """Whether the blessed runs differ so much that a duet is better interleaved."""
-
-
-def beginning(expectation: Expectation, policy: Policy, baseline: Baseline, *, interleaved: bool) -> Beginning:
-    """How it begins; `interleaved` says whether that form of a duet is at hand."""
-    # Not where a user asked for runs: those of an interleaved duet cannot be blessed.
-    noisy = interleaved and policy.stops_early and known_noisy(expectation, policy)
-    elsewhere = why_no_screen(baseline, expectation.machine)
-    if elsewhere is None and noisy:
-        return Beginning(no_screen="its blessed runs differ by more than what it is held to", noisy=True)
-    return Beginning(no_screen=elsewhere, noisy=noisy)
-
-
-def known_noisy(expectation: Expectation, policy: Policy) -> bool:
-    """Whether the blessed runs, where they may be compared, differ so much that a duet is better interleaved."""
+def known_noisy(expectation: Expectation) -> bool:
+    """Whether the blessed runs, where they may be compared, differ so much that an A/B run is better made in blocks."""
     baseline = expectation.baseline
-    if baseline is None or why_incomparable(expectation) is not None:
-        return False
-    return differs_too_much(baseline, Terms(budgets=policy.budgets, workloads=policy.workloads))
+    return baseline is not None and why_incomparable(expectation) is None and differs_much(baseline)
 
 
 def plans_in_order(*, alternate: bool, interleaved: bool, noisy: bool) -> tuple[Plan, ...]:
@@ -48,7 +22,7 @@ def plans_in_order(*, alternate: bool, interleaved: bool, noisy: bool) -> tuple[
 
 
 def first_pairs(plan: Plan, policy: Policy, *, before: int, most: int) -> int:
-    """Pairs that a duet makes before its first look, of `most` at all and after so many runs of the candidate.
+    """Pairs that an A/B run makes before its first look, of `most` at all and after so many runs of the candidate.
 
     Where a user asked for runs, pairs are made until there are so many: a bless takes those that were alone.
     """

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from perfgate.gate.beginning import beginning, known_noisy
-from perfgate.gate.comparable import parts_of, verdict_of, why_incomparable
+from perfgate.gate.beginning import known_noisy
+from perfgate.gate.comparable import parts_of, verdict_of, why_incomparable, why_no_screen
 from perfgate.gate.conclusion import conclude, other_packages
 from perfgate.gate.duet import in_order, settle_by_duet
 from perfgate.gate.endings import Ended, NoDuet, OtherSteps
@@ -15,8 +15,8 @@ from perfgate.gate.terms import Affords, Checked, Expectation, Forms, OpenDuel, 
 from perfgate.gate.uncompared import measure_alone, of_other_steps
 from perfgate.gate.underway import Underway
 from perfgate.judge.judge import Judgement
+from perfgate.judge.looks import SCREEN_PLAN, Plan
 from perfgate.judge.remarks import clock_moved
-from perfgate.judge.stages import SCREEN_PLAN, Plan
 from perfgate.model.baseline import Baseline
 from perfgate.model.errors import RevisionMissing
 from perfgate.model.outcome import Outcome
@@ -65,8 +65,7 @@ def _against_stored(underway: Underway, baseline: Baseline, forms: Forms) -> Che
     """Screen against the stored baseline, and go on with a duet or with further looks where that does not do."""
     if forms == Forms():
         return settle_by_stored(underway, baseline)
-    begins = beginning(underway.expectation, underway.policy, baseline, interleaved=forms.interleaved is not None)
-    skipped = begins.no_screen
+    skipped = why_no_screen(baseline, underway.expectation.machine)
     screened: Judgement | None = None
     if skipped is None:
         told = look(underway, baseline, SCREEN_PLAN)
@@ -84,11 +83,13 @@ def _against_stored(underway: Underway, baseline: Baseline, forms: Forms) -> Che
             return settle_by_stored(underway, baseline)
         skipped = f"{moved}, so the stored times are not what they would be now" if moved is not None else None
         screened = told
-    order = in_order(forms, screened, noisy=begins.noisy)
+    # Not where a user asked for runs: those of blocks cannot be blessed.
+    noisy = underway.policy.stops_early and known_noisy(underway.expectation)
+    order = in_order(forms, noisy=noisy if screened is None else screened.noisy)
     could = _could_interleave(forms, order)
     for form, plan in order:
         try:
-            return settle_by_duet(underway, form, plan, baseline, screened, why=skipped, could_interleave=could)
+            return settle_by_duet(underway, form, plan, baseline, why=skipped, could_interleave=could)
         except NoDuet as none:
             if isinstance(none.__cause__, RevisionMissing):
                 underway.remarks.append(f"No duet: {none.why}")
@@ -104,13 +105,13 @@ def _against_commit(underway: Underway, forms: Forms) -> Checked:
     """Compare with another commit, in a duet and nothing else: interleaved first where stored runs differ much."""
     expectation = underway.expectation
     last: NoDuet | None = None
-    order = in_order(forms, noisy=known_noisy(expectation, underway.policy))
+    order = in_order(forms, noisy=known_noisy(expectation))
     could = _could_interleave(forms, order)
     for form, plan in order:
         if last is not None:
             underway.remarks.append(f"No interleaved duet: {last.why}")
         try:
-            return settle_by_duet(underway, form, plan, None, None, why=None, could_interleave=could)
+            return settle_by_duet(underway, form, plan, None, why=None, could_interleave=could)
         except NoDuet as none:
             last = none
             if isinstance(none.__cause__, RevisionMissing):

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from perfgate.gate.terms import Closing, Policy
-from perfgate.judge.clocks import at_level
 from perfgate.judge.family import step_down, still_sharing
 from perfgate.judge.tell import tell_family
+from perfgate.judge.times import at_level
 from perfgate.model.outcome import Outcome
 from perfgate.model.verdict import Verdict
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from perfgate.gate.terms import Expectation
-from perfgate.judge.graphs import launched
 from perfgate.judge.words import amount, bless_command
 from perfgate.model.baseline import Baseline, BlessedRun, common_step_ranges
 from perfgate.model.errors import PerfgateError
 from perfgate.model.machine import Machine
+from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import Run
 from perfgate.model.verdict import Verdict
@@ -77,9 +77,6 @@ def why_incomparable(expectation: Expectation) -> Verdict | None:
 
 def why_no_screen(baseline: Baseline, machine: Machine) -> str | None:
     """Say why stored times do not hold on this machine, although they may be compared; None where they do."""
-    then, now = ({gpu.uuid for gpu in of.gpus} for of in (baseline.machine, machine))
-    if then != now:
-        return "another GPU of the same model than the baseline's"
     if baseline.machine.driver != machine.driver:
         return f"the baseline was measured with driver {baseline.machine.driver}, this is driver {machine.driver}"
     return None
@@ -163,6 +160,13 @@ def launches_gone(then: Sequence[BlessedRun], run: Run) -> str | None:
         f"most of its steps launch nothing on a GPU, those it is compared with {amount(least)} kernels or graphs. "
         "Their values are not comparable."
     )
+
+
+def launched(of_runs: Iterable[Callable[[Metric], float | None]]) -> list[tuple[float, float]]:
+    """Kernels and graphs that each run launched; empty where they are not known of all."""
+    told = [(value(Metric.LAUNCHES), value(Metric.GRAPH_LAUNCHES)) for value in of_runs]
+    known = [(kernels, graphs) for kernels, graphs in told if kernels is not None and graphs is not None]
+    return known if len(known) == len(told) else []
 
 
 def told_processes(number: int) -> str:

@@ -6,6 +6,7 @@ from statistics import median
 
 from perfgate.explain.advice import advise, classify, new_advice
 from perfgate.explain.attribution import attributions
+from perfgate.explain.pace import told_of_pace
 from perfgate.explain.sides import side_of_runs
 from perfgate.explain.where import where
 from perfgate.gate.anchor import creep_unknown, crept
@@ -43,9 +44,11 @@ def conclude(
     assert compared is not None
     found = None if stored is None else crept(underway, stored, reference)
     circumstances = () if stored is None else _circumstances(stored, underway.machine)
+    changed = told_of_pace(underway.interleaved_runs or underway.runs)
+    pace = () if changed is None else (changed,)
     verdict = _explained(underway, verdict, compared).model_copy(
         update={
-            "remarks": (*verdict.remarks, *underway.remarks, *circumstances),
+            "remarks": (*verdict.remarks, *pace, *underway.remarks, *circumstances),
             "runs": len(underway.runs) + len(underway.interleaved_runs),
             "duet": duet,
             "creep": found,

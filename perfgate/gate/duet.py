@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -14,26 +13,18 @@ from perfgate.gate.reference import StepsAlone, as_baseline, check_alike, check_
 from perfgate.gate.settled import exact_count_rose, without_doubtful_clocks
 from perfgate.gate.terms import NO_DUET_BY, Checked, Duel, Forms, OpenDuel
 from perfgate.gate.underway import Underway, step_times
-from perfgate.judge.compare import Prior
-from perfgate.judge.forecast import smallest_loss
 from perfgate.judge.judge import Judgement, judge
+from perfgate.judge.looks import DUET_PLAN, INTERLEAVED_PLAN, Plan
 from perfgate.judge.pairing import beside
 from perfgate.judge.rows import Terms
-from perfgate.judge.stages import DUET_PLAN, INTERLEAVED_PLAN, INTERLEAVED_SDS, NOISY, Plan
 from perfgate.model.baseline import Baseline
 from perfgate.model.metric import Metric
-from perfgate.model.outcome import Outcome
 from perfgate.model.verdict import Duet
 from perfgate.model.words import plural
 
-_INTERLEAVED_PRIORS = {metric: Prior(sd=sd) for metric, sd in INTERLEAVED_SDS.items()}
 
-
-def in_order(
-    forms: Forms, screened: Judgement | None = None, *, noisy: bool = False
-) -> tuple[tuple[OpenDuel, Plan], ...]:
+def in_order(forms: Forms, *, noisy: bool) -> tuple[tuple[OpenDuel, Plan], ...]:
     """The forms to try, the one that suits what is known of how much runs differ first, each with its looks."""
-    noisy = noisy or (screened is not None and _too_noisy(screened))
     plans = plans_in_order(
         alternate=forms.alternate is not None, interleaved=forms.interleaved is not None, noisy=noisy
     )
@@ -41,34 +32,11 @@ def in_order(
     return tuple((form, plan) for plan in plans if (form := by_plan[plan]) is not None)
 
 
-def _too_noisy(screened: Judgement) -> bool:
-    """Whether runs differ so much that alternate pairs could not show a loss near the budget."""
-    return any(
-        row.outcome is Outcome.INCONCLUSIVE
-        and (prior := screened.priors.get(row.metric)) is not None
-        and (budget := row.budget) is not None
-        and smallest_loss(
-            row.metric,
-            baseline_runs=DUET_PLAN.most_runs,
-            candidate_runs=DUET_PLAN.most_runs,
-            occasions=1,
-            run_sd=prior.sd,
-            occasion_sd=0.0,
-            budget=budget,
-            plan=DUET_PLAN,
-            prior_df=prior.df,
-        )
-        > NOISY * budget
-        for row in screened.verdict.metrics
-    )
-
-
 def settle_by_duet(
     underway: Underway,
     form: OpenDuel,
     plan: Plan,
     stored: Baseline | None,
-    screened: Judgement | None,
     *,
     why: str | None,
     could_interleave: bool = False,
@@ -80,7 +48,6 @@ def settle_by_duet(
         form: makes the other commit ready.
         plan: the looks that suit that form.
         stored: the baseline, whose commit is the other one; None where any other was asked for.
-        screened: what the screen said, where there was one.
         why: tells why the screen does not count, where it does not.
         could_interleave: whether there is an interleaved duet to be had, where this is none.
 
@@ -98,10 +65,16 @@ def settle_by_duet(
             before = len(underway.runs) + plan.alone_runs
             alone = _alone(underway, duel, stored) if plan.in_pairs else None
             screen_runs = len(underway.runs)
-            terms = underway.terms(plan, max_runs=most, priors=_priors(plan, screened))
+            screened = tuple(underway.runs) if why is None else ()
+            terms = underway.terms(plan, max_runs=most)
             against = duel.revision if stored is None else None
             terms = replace(
-                terms, runs_before=before, against=against, stored=stored, could_interleave=could_interleave
+                terms,
+                runs_before=before,
+                against=against,
+                stored=stored,
+                could_interleave=could_interleave,
+                screened=screened,
             )
             judgement, reference = _pairs(underway, duel, terms, stored, alone, first=min(first, most))
     except (*NO_DUET_BY, NoDuet) as impossible:
@@ -119,13 +92,6 @@ def settle_by_duet(
     pairs = len(underway.reference_runs)
     told = Duet(revision=duel.revision, commit=duel.commit, pairs=pairs, screen_runs=screen_runs)
     return conclude(underway, judgement.verdict, stored, reference=reference, duet=told)
-
-
-def _priors(plan: Plan, screened: Judgement | None) -> Mapping[Metric, Prior]:
-    """What is known of the run-to-run SD when the pairs of a duet begin."""
-    if plan.in_pairs:
-        return _INTERLEAVED_PRIORS
-    return {} if screened is None else screened.priors
 
 
 def _affordable_pairs(underway: Underway, plan: Plan) -> int:

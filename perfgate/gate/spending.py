@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from perfgate.gate.beginning import beginning, first_pairs, known_noisy, plans_in_order
-from perfgate.gate.comparable import why_incomparable
+from perfgate.gate.beginning import first_pairs, known_noisy, plans_in_order
+from perfgate.gate.comparable import why_incomparable, why_no_screen
 from perfgate.gate.terms import Expectation, Policy
-from perfgate.judge.forecast import expected_interleaved, expected_smallest
+from perfgate.judge.hold import holds
+from perfgate.judge.looks import DUET_PLAN, SCREEN_PLAN, STORED_PLAN, Plan
 from perfgate.judge.rows import Terms
-from perfgate.judge.stages import DUET_PLAN, STORED_PLAN, Plan
 from perfgate.judge.words import shown_loss
 from perfgate.model.baseline import Baseline
-from perfgate.model.metric import Metric, budget_of
+from perfgate.model.metric import Metric
 from perfgate.model.words import listed, plural
 
 
@@ -32,7 +32,7 @@ def forecast(
     """
     baseline = expectation.baseline
     if against is not None:
-        noisy = known_noisy(expectation, policy)
+        noisy = known_noisy(expectation)
         plans = plans_in_order(alternate=duet, interleaved=interleaved, noisy=noisy) or (DUET_PLAN,)
         plan = _affordable(plans, policy, before=0)
         if plan is None:
@@ -42,13 +42,15 @@ def forecast(
         return ("nothing to measure while its baseline cannot be read",)
     if baseline is None or why_incomparable(expectation) is not None:
         return (f"{_spending(policy.new_runs, run_s)}, to be shown: there is nothing to compare with",)
-    begins = beginning(expectation, policy, baseline, interleaved=interleaved)
-    before = policy.runs if begins.no_screen is None else 0
-    plans = plans_in_order(alternate=duet, interleaved=interleaved, noisy=begins.noisy)
+    no_screen = why_no_screen(baseline, expectation.machine)
+    before = policy.runs if no_screen is None else 0
+    noisy = policy.stops_early and known_noisy(expectation)
+    plans = plans_in_order(alternate=duet, interleaved=interleaved, noisy=noisy)
     beyond = _affordable(plans, policy, before=before)
-    if beyond is not None and begins.no_screen is not None:
+    if beyond is not None and no_screen is not None:
         return _without_screen(baseline, policy, beyond, run_s=run_s)
-    told = f"{_spending(policy.runs, run_s)}{_can_show(baseline, policy, policy.runs, STORED_PLAN)}"
+    first = max(policy.runs, (SCREEN_PLAN if beyond is not None else STORED_PLAN).fewest_to_pass)
+    told = f"{_spending(min(first, policy.max_runs), run_s)}"
     return told, *_after_screen(baseline, policy, beyond, run_s=run_s)
 
 
@@ -78,7 +80,7 @@ def _without_screen(baseline: Baseline, policy: Policy, plan: Plan, *, run_s: fl
     pairs = _pairs(policy, plan)
     first = first_pairs(plan, policy, before=0, most=pairs)
     told = f"{_alone(plan, run_s)}{_spending(first, run_s, plan)} with the baseline's commit"
-    shows = _can_show(baseline, policy, pairs, plan)
+    shows = _can_hold(baseline, policy, pairs, plan)
     if first == pairs:
         return (f"{told}{shows}",)
     return told, f"if that does not do, up to {_spending(pairs, run_s, plan)}{shows}"
@@ -89,15 +91,15 @@ def _after_screen(baseline: Baseline, policy: Policy, duet: Plan | None, *, run_
     if duet is not None:
         pairs = _pairs(policy, duet, before=policy.runs)
         more = f"{_alone(duet, run_s)}up to {_spending(pairs, run_s, duet)} with the baseline's commit"
-        return (f"if that does not do, {more}{_can_show(baseline, policy, pairs, duet)}",)
+        return (f"if that does not do, {more}{_can_hold(baseline, policy, pairs, duet)}",)
     most = max(min(STORED_PLAN.most_runs, policy.max_runs), policy.runs)
-    if most < (needed := STORED_PLAN.fewest_to_fail):
-        never = f"{plural(most, 'run')} can pass, and never fail on a clock, however slow: that takes {needed}"
-        return (f"{never} (--perfgate-max-runs={needed})",)
-    if most <= policy.runs:
+    if most < (needed := STORED_PLAN.fewest_to_pass):
+        return (f"{plural(most, 'run')} cannot pass: that takes {needed} (--perfgate-max-runs={needed})",)
+    first = max(policy.runs, needed)
+    if most <= first:
         return ()
-    more = _spending(most - policy.runs, run_s)
-    return (f"if that does not do, up to {more} more{_can_show(baseline, policy, most, STORED_PLAN)}",)
+    more = _spending(most - first, run_s)
+    return (f"if that does not do, up to {more} more{_can_hold(baseline, policy, most, STORED_PLAN)}",)
 
 
 def _alone(plan: Plan, run_s: float | None) -> str:
@@ -110,12 +112,6 @@ def _pairs(policy: Policy, plan: Plan, *, before: int = 0) -> int:
     return min((policy.max_runs - before - plan.alone_runs) // 2, plan.most_runs)
 
 
-def _budget(policy: Policy, metric: Metric) -> float:
-    budget = budget_of(metric, policy.budgets)
-    assert budget is not None
-    return budget
-
-
 def _spending(number: int, run_s: float | None, plan: Plan = STORED_PLAN) -> str:
     """Write a number of runs, or of pairs, and about how long they take."""
     noun = "interleaved pair" if plan.in_pairs else "pair" if plan.is_duet else "run"
@@ -123,19 +119,11 @@ def _spending(number: int, run_s: float | None, plan: Plan = STORED_PLAN) -> str
     return told if run_s is None else f"{told} (about {number * run_s * (2 if plan.is_duet else 1):.0f} s)"
 
 
-def _can_show(baseline: Baseline, policy: Policy, runs: int, plan: Plan) -> str:
+def _can_hold(baseline: Baseline, policy: Policy, runs: int, plan: Plan) -> str:
+    """What so many runs, or pairs, hold of what leads a verdict."""
     if runs < plan.fewest_to_fail:
         return ""
     terms = Terms(budgets=policy.budgets, plan=plan, workloads=policy.workloads)
-    found = {
-        metric: expected_smallest(baseline, metric, runs=runs, terms=terms)
-        for metric in (Metric.STEP_MS, Metric.KERNEL_MS)
-    }
-    if plan.in_pairs:
-        found |= {
-            metric: expected_interleaved(metric, pairs=runs, budget=_budget(policy, metric), workloads=policy.workloads)
-            for metric, smallest in found.items()
-            if smallest is not None
-        }
-    told = [f"{shown_loss(smallest)} of {metric}" for metric, smallest in found.items() if smallest is not None]
-    return f": can show {listed(told)}" if told else ""
+    found = {metric: holds(baseline, metric, terms, runs=runs) for metric in (Metric.STEP_MS, Metric.KERNEL_MS)}
+    told = [f"{metric} to {shown_loss(loss)}" for metric, loss in found.items() if loss is not None]
+    return f": holds {listed(told)}" if told else ""

@@ -11,8 +11,8 @@ from perfgate.gate.terms import Checked
 from perfgate.gate.uncompared import measure_alone
 from perfgate.gate.underway import Underway
 from perfgate.judge.judge import Judgement, judge
+from perfgate.judge.looks import SCREEN_PLAN, STORED_PLAN, Plan
 from perfgate.judge.remarks import clock_moved, clock_rise, longer_by_clock
-from perfgate.judge.stages import SCREEN_PLAN, STORED_PLAN, Plan
 from perfgate.judge.words import bless_command, percent
 from perfgate.model.baseline import Baseline
 from perfgate.model.metric import PERIODS, Metric

@@ -82,7 +82,7 @@ class Policy(Record):
     runs: int = Field(default=3, ge=1)
     new_runs: int = Field(default=FEWEST_RUNS, ge=1)
     """Runs where there is no baseline to compare with."""
-    max_runs: int = Field(default=27, ge=1)
+    max_runs: int = Field(default=29, ge=1)
     """Of the candidate and, in a duet, of the commit that it is compared with, together."""
     stops_early: bool = True
     """Whether a count that rose, and rose again, ends the gate before its first look; not where runs were asked for."""

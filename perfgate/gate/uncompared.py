@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median
 
+from perfgate.explain.pace import told_of_pace
 from perfgate.gate.comparable import verdict_of
 from perfgate.gate.endings import Ended, OtherSteps
 from perfgate.gate.reference import as_baseline
 from perfgate.gate.terms import Checked
 from perfgate.gate.underway import Underway
-from perfgate.judge.forecast import too_coarse
-from perfgate.judge.pace import told_of_pace
+from perfgate.judge.hold import too_coarse
 from perfgate.judge.words import bless_command, shown_loss
 from perfgate.model.baseline import FEWEST_RUNS, Baseline
 from perfgate.model.metric import METRICS
@@ -26,12 +26,12 @@ def measure_alone(underway: Underway, verdict: Verdict) -> Checked:
     while len(underway.runs) < wanted:
         underway.make_run(wanted)
     few = f"Gate with --perfgate-runs={FEWEST_RUNS}: a baseline needs as many, and gates of the same code are joined. "
-    enough = len(underway.runs) >= FEWEST_RUNS
     changed = told_of_pace(underway.runs)
+    enough = len(underway.runs) >= FEWEST_RUNS
     blessed = as_baseline(underway.expectation, underway.runs, None)
     differ: tuple[str, ...] = ()
     if (coarse := too_coarse(blessed, underway.policy.budgets)) is not None:
-        shown = f"by stored runs no slowdown of step_ms below {shown_loss(coarse)} could be shown"
+        shown = f"stored runs could hold no budget of step_ms below {shown_loss(coarse)}"
         differ = (f"Runs differ so much that {shown}: steady the workload or its machine before it is blessed",)
     measured = {
         "remarks": (*verdict.remarks, *differ, *(() if changed is None else (changed,))),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from statistics import median
 
 from perfgate.explain.ranks import told_ranks
@@ -10,9 +10,8 @@ from perfgate.gate.caveats import asides, caveats, doubtful, shared, unblessed, 
 from perfgate.gate.comparable import parts_of, processes_lost, verdict_of
 from perfgate.gate.endings import Ended, NoDuet
 from perfgate.gate.terms import NOT_MEASURED_BY, Affords, Checked, Expectation, Pair, Policy, Series
-from perfgate.judge.compare import Prior
+from perfgate.judge.looks import Plan
 from perfgate.judge.rows import Terms
-from perfgate.judge.stages import Plan
 from perfgate.model.errors import PerfgateError
 from perfgate.model.machine import Machine
 from perfgate.model.metric import Metric
@@ -112,13 +111,12 @@ class Underway:
             self.remarks.append(f"The time budget ended this after {plural(len(made), 'run')}")
         return False
 
-    def terms(self, plan: Plan, *, max_runs: int, priors: Mapping[Metric, Prior] | None = None) -> Terms:
+    def terms(self, plan: Plan, *, max_runs: int) -> Terms:
         """What the judge is told of the policy."""
         return Terms(
             budgets=self.policy.budgets,
             max_runs=max_runs,
             plan=plan,
-            priors=priors or {},
             workloads=self.policy.workloads,
         )
 

@@ -1,286 +1,172 @@
 """Compares two sets of runs: estimate, standard error, p and bounds; knows no metric, no budget and no stage.
 
-Formulas and their sources, with all others: `.github/docs/decision.md`.
+Every function takes one gate, values of shape (runs,), or many, shape (gates, runs), and a flag for each run that is
+kept. Formulas and their sources, with all others: `.github/docs/decision.md`.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import chdtrc, fdtrc, stdtr, stdtrit
+from scipy.special import stdtr, stdtrit
 
 Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
 
 PRIOR_DF = 2.0
-"""What the prior SD weighs, in degrees of freedom: d0."""
+"""What a prior SD weighs, in degrees of freedom: d0."""
 FLOOR_SD = 0.0005
 """No run-to-run SD is believed to be below 0.05 %: it keeps three equal runs from looking certain."""
 LARGEST = 1e150
-"""Values and SDs must stay below this, so that squares stay finite."""
-_FEWEST_OCCASIONS = 3
-"""Over fewer, a baseline tells next to nothing of what they differ by."""
-_OCCASIONS_ALPHA = 0.05
-"""How improbable its occasions must be for what is believed of them to be given up."""
-_UNLIKE_ALPHA = 0.05
-"""How improbable it must be that both sides' runs differ alike for each to have a variance of its own."""
-_MOST_DF = 1e9
-"""Student's t is the normal distribution long before this; beyond it the quantile functions lose their footing."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Prior:
-    """What is believed of the run-to-run SD before the runs have spoken, and how many of them it weighs."""
-
-    sd: float
-    df: float = PRIOR_DF
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Moderated:
-    """A run-to-run SD and what the prior weighs in it: the less, the more the runs belie it (`run_sd_of`)."""
-
-    sd: float
-    prior_df: float
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Apart:
-    """What runs differ by on each side, where they do not differ alike."""
-
-    baseline: Moderated
-    candidate: Moderated
+"""Values must stay below this, so that squares stay finite."""
+_LEAST_DF, _MOST_DF = 1e-3, 1e9
+"""Within these the quantile functions keep their footing; with the least, nothing is ever shown."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Comparison:
-    """Candidate minus baseline, in the clock's basis, with what is known about its uncertainty.
+    """Candidate minus baseline, and what is known of its uncertainty; an array of one number a gate each."""
 
-    `standard_error` is above zero, thanks to the SD floor.
-    """
+    estimate: Floats
+    standard_error: Floats
+    """Above zero, thanks to the SD floor."""
+    df: Floats
+    """Degrees of freedom of `standard_error`."""
+    run_sd: Floats
+    """What runs of one side lie apart by; of blocks, what pairs do."""
 
-    estimate: float
-    run_sd: float
-    """Run-to-run SD, moderated by the prior (`run_sd_of`), of both sides, or of the noisier where they are apart."""
-    prior_df: float
-    """What the prior weighs in `run_sd`: the less, the more the runs belie it."""
-    baseline_runs: int
-    candidate_runs: float
-    """Runs kept, not runs measured; of a mean that rests on other values too, the runs that it is worth."""
-    occasion_sd: float
-    """SD between occasions; 0 where both sets were measured on the same ones, as in a duet."""
-    occasions: int
-    """Occasions that the baseline spans."""
-    apart: Apart | None = None
-    """Each side's own SD, where the side of fewer runs differs improbably more."""
-    in_pairs: bool = False
-    """Whether each candidate run was compared with the baseline run of its own pair."""
-
-    @property
-    def _run_variance(self) -> float:
-        if self.apart is not None:
-            return sum(self._parts(self.apart))
-        return self.run_sd * self.run_sd * (1 / self.baseline_runs + 1 / self.candidate_runs)
-
-    def _parts(self, apart: Apart) -> tuple[float, float]:
-        sides = (apart.baseline.sd, self.baseline_runs), (apart.candidate.sd, self.candidate_runs)
-        before, after = (sd * sd / runs for sd, runs in sides)
-        return before, after
-
-    @property
-    def _occasion_variance(self) -> float:
-        return self.occasion_sd * self.occasion_sd * (1 + 1 / self.occasions)
-
-    @property
-    def standard_error(self) -> float:
-        """Of the estimate: SE^2 = v (1/nb + 1/nc) + tau^2 (1 + 1/S), S the baseline's occasions."""
-        return math.sqrt(self._run_variance + self._occasion_variance)
-
-    @property
-    def occasion_share(self) -> float:
-        """How much of the squared standard error lies between occasions, 0-1: no number of runs removes it."""
-        return self._occasion_variance / (self._run_variance + self._occasion_variance)
-
-    @property
-    def df(self) -> float:
-        """Degrees of freedom (Satterthwaite 1946): `run_df` times (SE^2 / (v (1/nb + 1/nc)))^2, tau is known."""
-        ratio = (self._run_variance + self._occasion_variance) / self._run_variance
-        return min(self.run_df * ratio * ratio, _MOST_DF)
-
-    @property
-    def p_slower(self) -> float:
-        """One-sided p-value of the change being above zero."""
-        return float(stdtr(self.df, -self.estimate / self.standard_error))
-
-    @property
-    def p_faster(self) -> float:
-        """One-sided p-value of the change being below zero."""
-        return float(stdtr(self.df, self.estimate / self.standard_error))
-
-    @property
-    def run_df(self) -> float:
-        """Degrees of freedom of the runs' part of the standard error; Satterthwaite's where both sides are apart."""
-        if self.in_pairs:
-            return self.prior_df + self.candidate_runs - 1
-        if self.apart is None:
-            return self.prior_df + self.baseline_runs + self.candidate_runs - 2
-        parts = self._parts(self.apart)
-        own = (
-            self.apart.baseline.prior_df + self.baseline_runs - 1,
-            self.apart.candidate.prior_df + self.candidate_runs - 1,
-        )
-        return 1 / sum((part / sum(parts)) ** 2 / df for part, df in zip(parts, own, strict=True))
-
-    def margin(self, confidence: float) -> float:
+    def margin(self, confidence: float) -> Floats:
         """Half a width: a one-sided bound at `confidence` (0.5-1) lies this far from the estimate."""
-        return float(stdtrit(self.df, confidence)) * self.standard_error
+        quantile = stdtrit(np.clip(self.df, _LEAST_DF, _MOST_DF), confidence)
+        return np.asarray(quantile * self.standard_error, dtype=np.float64)
 
-    def upper(self, confidence: float) -> float:
+    def upper(self, confidence: float) -> Floats:
         """One-sided upper bound."""
-        return self.estimate + self.margin(confidence)
+        return np.asarray(self.estimate + self.margin(confidence))
 
-    def lower(self, confidence: float) -> float:
+    def lower(self, confidence: float) -> Floats:
         """One-sided lower bound."""
-        return self.estimate - self.margin(confidence)
+        return np.asarray(self.estimate - self.margin(confidence))
 
-    def with_more_runs(self, more: int, *, of_baseline: int = 0) -> Comparison:
-        """Return what so many more candidate runs would give if estimate and SD stayed as they are."""
-        return replace(self, candidate_runs=self.candidate_runs + more, baseline_runs=self.baseline_runs + of_baseline)
+    @property
+    def p_slower(self) -> Floats:
+        """One-sided p-value of the change being above zero."""
+        return self._p(-self.estimate)
 
-    def of_other_means(self, *, baseline_runs: int, candidate_runs: float) -> Comparison:
-        """Return it for means of other runs than those that told their SD, which keeps its degrees of freedom."""
-        before, after = self.baseline_runs - baseline_runs, self.candidate_runs - candidate_runs
-        apart = self.apart and Apart(
-            baseline=replace(self.apart.baseline, prior_df=self.apart.baseline.prior_df + before),
-            candidate=replace(self.apart.candidate, prior_df=self.apart.candidate.prior_df + after),
-        )
-        return replace(
-            self,
-            baseline_runs=baseline_runs,
-            candidate_runs=candidate_runs,
-            prior_df=self.prior_df + before + after,
-            apart=apart,
-        )
+    @property
+    def p_faster(self) -> Floats:
+        """One-sided p-value of the change being below zero."""
+        return self._p(self.estimate)
+
+    def _p(self, estimate: Floats) -> Floats:
+        return np.asarray(stdtr(np.clip(self.df, _LEAST_DF, _MOST_DF), estimate / self.standard_error))
 
 
-def run_sd_of(within: float, *, df: int, prior: Prior) -> Moderated:
-    """Return the run-to-run SD of a squared sum `within` groups with `df` degrees of freedom, moderated by the prior.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Occasions:
+    """What occasions differ by, beside the runs of one: an SD for each gate, and what it is known by."""
 
-    v = (d s0^2 + within) / (d + df), and d = d0, where the runs differ by no more than was believed before (Smyth
-    2004). Where they differ by more, the prior would draw their SD down and vouch for it with degrees of freedom
-    besides: so d = d0 (df s0^2 / within)^2 there, d0 to 0 without a jump.
+    sd: Floats
+    """tau."""
+    df: float
+    """Its degrees of freedom, 2 for the prior."""
+    number: int
+    """S, occasions that the baseline spans."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Side:
+    """The kept runs of one side."""
+
+    mean: Floats
+    squares: Floats
+    """Sum of the squared distances from the mean."""
+    runs: Floats
+
+    @classmethod
+    def of(cls, values: Floats, kept: Flags) -> Side:
+        """Sum up, in an order that does not depend on that of the runs."""
+        order = np.argsort(values, axis=-1)
+        values = np.take_along_axis(values, order, axis=-1)
+        kept = np.take_along_axis(kept, order, axis=-1)
+        runs = kept.sum(axis=-1).astype(np.float64)
+        mean = np.where(kept, values, 0.0).sum(axis=-1) / runs
+        away = np.where(kept, values - mean[..., None], 0.0)
+        return cls(mean=mean, squares=np.square(away).sum(axis=-1), runs=runs)
+
+
+def in_ab_run(before: Side, after: Side) -> Comparison:
+    """Compare both sides of an A/B run: v pooled within both, without a prior, n - 2 degrees of freedom."""
+    df = before.runs + after.runs - 2
+    variance = _floored((before.squares + after.squares) / np.maximum(df, 1))
+    return _of(before, after, variance * (1 / before.runs + 1 / after.runs), df=df, variance=variance)
+
+
+def with_stored(before: Side, after: Side, *, prior_sd: float, occasions: Occasions) -> Comparison:
+    """Compare with stored runs, to pass: v = (d0 s0^2 + SS)/(d0 + n - 2) (Smyth 2004), tau taken as known.
+
+    SE^2 = v (1/nb + 1/nc) + tau^2 (1 + 1/S). Degrees of freedom by Satterthwaite (1946), infinite for tau.
     """
-    squared = prior.sd * prior.sd
-    prior_df = prior.df if within <= df * squared else prior.df * (df * squared / within) ** 2
-    variance = (prior_df * squared + within) / (prior_df + df) if prior_df + df else 0.0
-    return Moderated(sd=max(math.sqrt(variance), FLOOR_SD), prior_df=prior_df)
+    own = PRIOR_DF + before.runs + after.runs - 2
+    variance = _floored((PRIOR_DF * prior_sd**2 + before.squares + after.squares) / own)
+    of_runs = variance * (1 / before.runs + 1 / after.runs)
+    total = of_runs + _between(occasions)
+    return _of(before, after, total, df=own * np.square(total / of_runs), variance=variance)
 
 
-def occasions_apart(occasions: Sequence[Floats], *, believed: float, prior: Prior) -> float:
-    """Return the SD between occasions: what is believed, or more where the runs of several ones belie that.
+def beyond_stored(before: Side, after: Side, *, occasions: Occasions) -> Comparison:
+    """Compare with stored runs, to fail: each side's own v without a prior (Welch 1947), tau as well as it is known.
 
-    One-way random effects by the method of moments: MSB = sum n_i (mean_i - mean)^2 / (S - 1) is v + n0 tau^2 on
-    average, with v of `run_sd_of` within the S occasions and n0 the runs of one (Searle, Casella and McCulloch 1992).
-    Where (S - 1) MSB is improbable for the `believed` tau (chi^2, 5 %), tau^2 is what MSB says, with S - 1 degrees of
-    freedom, moderated by the belief with d0 (Smyth 2004). Of single runs nobody knows what lies within an occasion.
+    Degrees of freedom by Satterthwaite (1946), of tau those of `Occasions`.
     """
-    ordered = sorted((np.sort(runs) for runs in occasions if len(runs)), key=lambda runs: (len(runs), *runs.tolist()))
-    free = len(ordered) - 1
-    repeats = sum(map(len, ordered)) - len(ordered)
-    if free + 1 < _FEWEST_OCCASIONS or repeats < free:
-        return believed
-    sizes = np.array([len(runs) for runs in ordered], dtype=np.float64)
-    means = np.array([float(np.mean(runs)) for runs in ordered])
-    total = float(np.sum(sizes))
-    between = float(np.sum(sizes * np.square(means - float(np.sum(sizes * means)) / total)))
-    within = sum(float(np.sum(np.square(runs - own))) for runs, own in zip(ordered, means, strict=True))
-    of_one = (total - float(np.sum(np.square(sizes))) / total) / free
-    run_sd = run_sd_of(within, df=repeats, prior=prior).sd
-    if float(chdtrc(free, between / (run_sd * run_sd + of_one * believed * believed))) > _OCCASIONS_ALPHA:
-        return believed
-    shown = (between / free - run_sd * run_sd) / of_one
-    return math.sqrt((PRIOR_DF * believed * believed + free * shown) / (PRIOR_DF + free))
+    parts = [
+        (_floored(side.squares / np.maximum(side.runs - 1, 1)) / side.runs, side.runs - 1) for side in (before, after)
+    ]
+    between = _between(occasions)
+    total = parts[0][0] + parts[1][0] + between
+    inverse = sum(np.square(part / total) / np.maximum(df, _LEAST_DF) for part, df in parts)
+    inverse = inverse + np.square(between / total) / occasions.df
+    noisier = np.maximum(parts[0][0] * before.runs, parts[1][0] * after.runs)
+    return _of(before, after, total, df=1 / inverse, variance=noisier)
 
 
-def compare(
-    baseline: Floats,
-    candidate: Floats,
-    *,
-    prior: Prior,
-    occasion_sd: float,
-    occasions: int,
-    together: bool = False,
-) -> Comparison:
-    """Compare kept runs of both sides, shape (n,) each and at least one run.
+def in_blocks(differences: Floats, *, prior_sd: float) -> Comparison:
+    """Compare pairs of interleaved blocks by their differences, candidate minus baseline: a paired t.
 
-    The estimate is the difference of their means, v of `run_sd_of` pooled within both: nb + nc - 2 degrees of freedom.
-    Where they were not measured `together`, and the side of fewer runs differs improbably more than the other, each has
-    a v of its own (Welch 1947): a host that is noisier than on the day of the blessing is not taken for a quiet one.
-    Numbers must be below `LARGEST` in size. The order of runs changes nothing, to the last bit.
+    v = (d0 s0^2 + SS)/(d0 + n - 1), SE^2 = v/n. What both sides of a pair share falls out.
     """
-    both = (np.sort(baseline), np.sort(candidate))
-    means = [float(np.mean(side)) for side in both]
-    within = [float(np.sum(np.square(side - mean))) for side, mean in zip(both, means, strict=True)]
-    runs = [len(side) for side in both]
-    told = run_sd_of(sum(within), df=sum(runs) - 2, prior=prior)
-    apart = None
-    if not together and _unlike(within, runs, prior=prior):
-        own = [run_sd_of(squares, df=n - 1, prior=prior) for squares, n in zip(within, runs, strict=True)]
-        told = max(own, key=lambda side: (side.sd, side.prior_df))
-        apart = Apart(baseline=own[0], candidate=own[1])
+    pairs = Side.of(differences, np.ones_like(differences, dtype=np.bool_))
+    df = PRIOR_DF + pairs.runs - 1
+    variance = _floored((PRIOR_DF * prior_sd**2 + pairs.squares) / df)
     return Comparison(
-        estimate=means[1] - means[0],
-        run_sd=told.sd,
-        prior_df=told.prior_df,
-        baseline_runs=len(baseline),
-        candidate_runs=len(candidate),
-        occasion_sd=occasion_sd,
-        occasions=occasions,
-        apart=apart,
+        estimate=pairs.mean, standard_error=np.sqrt(variance / pairs.runs), df=df, run_sd=np.sqrt(variance)
     )
 
 
-def _unlike(within: Sequence[float], runs: Sequence[int], *, prior: Prior) -> bool:
-    """Whether the side of fewer runs differs more than was believed, and improbably more than the other (F, one-sided).
+def occasions_of(values: Floats, runs: Sequence[int], *, default_sd: float) -> Occasions:
+    """Return what occasions differ by: tau^2 = (2 max(tau0, run SD)^2 + (S - 1) tau_hat^2)/(2 + S - 1).
 
-    Of the side of more, and of as many, v pooled within both is what each of its own would come to, or more, and has
-    more degrees of freedom.
+    tau_hat^2 = (MSB - MSW)/n0, at least 0, by the method of moments for groups of unequal size (Searle, Casella and
+    McCulloch 1992, 3.6). `values` are the blessed ones, occasion after occasion, `runs` how many each has.
     """
-    few = runs.index(min(runs))
-    many = 1 - few
-    if runs[few] in (1, runs[many]):
-        return False
-    variances = [squares / (n - 1) for squares, n in zip(within, runs, strict=True)]
-    if variances[few] <= prior.sd * prior.sd:
-        return False
-    ratio = variances[few] / max(variances[many], FLOOR_SD * FLOOR_SD)
-    return float(fdtrc(runs[few] - 1, runs[many] - 1, ratio)) <= _UNLIKE_ALPHA
-
-
-def compare_pairs(differences: Floats, *, prior: Prior) -> Comparison:
-    """Compare kept pairs by their differences, candidate minus baseline, shape (n,) with at least one pair.
-
-    A paired t test with v of `run_sd_of`: what both runs of a pair share falls out. `within` is half the squares, so
-    that the SD is that of one run, of which a difference has sqrt(2), and `prior` and floor mean what they mean
-    elsewhere; SE^2 = v (1/n + 1/n).
-    """
-    ordered = np.sort(differences)
-    mean = float(np.mean(ordered))
-    within = float(np.sum(np.square(ordered - mean))) / 2
-    told = run_sd_of(within, df=len(ordered) - 1, prior=prior)
-    return Comparison(
-        estimate=mean,
-        run_sd=told.sd,
-        prior_df=told.prior_df,
-        baseline_runs=len(ordered),
-        candidate_runs=len(ordered),
-        occasion_sd=0.0,
-        occasions=1,
-        in_pairs=True,
-    )
+    sizes = np.asarray(runs, dtype=np.float64)
+    total, free = float(sizes.sum()), len(runs) - 1
+    groups = np.split(values, np.cumsum(runs)[:-1], axis=-1)
+    means = np.stack([np.sort(group, axis=-1).mean(axis=-1) for group in groups], axis=-1)
+    inner = sum(np.square(group - group.mean(axis=-1, keepdims=True)).sum(axis=-1) for group in groups)
+    within = np.asarray(inner) / max(total - len(runs), 1)
+    believed = np.square(np.maximum(default_sd, np.sqrt(within)))
+    if free == 0:
+        return Occasions(sd=np.sqrt(believed), df=PRIOR_DF, number=1)
+    middle_of_all = (sizes * means).sum(axis=-1, keepdims=True) / total
+    between = (sizes * np.square(means - middle_of_all)).sum(axis=-1) / free
+    of_one = (total - float(np.square(sizes).sum()) / total) / free
+    shown = np.maximum((between - within) / of_one, 0.0)
+    variance = (PRIOR_DF * believed + free * shown) / (PRIOR_DF + free)
+    return Occasions(sd=np.sqrt(variance), df=PRIOR_DF + free, number=len(runs))
 
 
 def middle(values: Sequence[float]) -> float:
@@ -288,3 +174,20 @@ def middle(values: Sequence[float]) -> float:
     ordered = sorted(values)
     low, high = ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2]
     return low if low == high else low / 2 + high / 2
+
+
+def _between(occasions: Occasions) -> Floats:
+    return np.asarray(np.square(occasions.sd) * (1 + 1 / occasions.number))
+
+
+def _floored(variance: Floats) -> Floats:
+    return np.maximum(variance, FLOOR_SD * FLOOR_SD)
+
+
+def _of(before: Side, after: Side, squared_error: Floats, *, df: Floats, variance: Floats) -> Comparison:
+    return Comparison(
+        estimate=np.asarray(after.mean - before.mean),
+        standard_error=np.sqrt(squared_error),
+        df=df,
+        run_sd=np.sqrt(variance),
+    )

@@ -17,13 +17,6 @@ _CONFIRMED = 2
 """Processes that must show a rise of an exact count: one may be a fluke of its start."""
 _CHANCE = 0.005
 """What a look may spend of alpha, 1 %, on counts that vary: there are up to four, of the same runs and more."""
-_FAR = 2.0
-"""Spreads of the blessed runs, lowest to highest, beyond which a change of a count that varies is no chance.
-
-Where three runs all lie so far above five blessed ones: 0.11 % of 200 000 simulated draws from a log-normal
-distribution (sigma 1), fewer from an exponential, a uniform or a normal one.
-"""
-_FAR_RUNS, _FAR_BLESSED = 3, 5
 _MOST_RUNS = 60
 """How far to look for a number of runs that would show a rise."""
 
@@ -49,14 +42,15 @@ def judge_count(
     exact: bool,
     varying: int = 1,
     in_pairs: bool = False,
+    budget: float = 0.0,
 ) -> CountJudgement:
     """Judge one count; both sides hold at least one value, one per run.
 
     `exact` is one that is known to be the same in every run of `blessed`'s code. Of others, runs of the same code are
     above all of `blessed` by chance; `varying` such counts are judged together. `in_pairs` says that each further run
-    brings one more of `blessed`.
+    brings one more of `blessed`; `budget` is what it may rise by, as a fraction.
     """
-    limit, least = max(blessed), min(blessed)
+    limit, least = max(blessed) * (1 + budget), min(blessed)
     risen = [value for value in now if value > limit and not same((value, limit))]
     fallen = [value for value in now if value < least and not same((value, least))]
     range_told = "" if same(blessed) else f": {amount(least)} to {amount(limit)} in the baseline"
@@ -90,7 +84,7 @@ def judge_count(
         return CountJudgement(row=row(Outcome.PASSED, once), remark=f"{metric} {once}")
     if risen:
         chance = _chance(len(risen), of=runs, blessed=len(blessed))
-        if chance * varying <= _CHANCE or _is_above(now, blessed):
+        if chance * varying <= _CHANCE:
             return CountJudgement(row=row(Outcome.REGRESSED, rise, risen))
         told = (
             f"{rise} in {len(risen)} of {plural(runs, 'run')}, as chance alone has it in {percent(chance)} % of gates"
@@ -100,8 +94,7 @@ def judge_count(
             return CountJudgement(row=row(Outcome.INCONCLUSIVE, told, risen), shown_by=shown_by)
         return CountJudgement(row=row(Outcome.PASSED, told), remark=f"{metric} {told}")
     if len(fallen) == runs:
-        shown = exact or _chance(runs, of=runs, blessed=len(blessed)) * varying <= _CHANCE
-        if shown or _is_above(_negative(now), _negative(blessed)):
+        if exact or _chance(runs, of=runs, blessed=len(blessed)) * varying <= _CHANCE:
             fall = f"fell from {amount(least)} to {amount(middle(fallen))} per step ({bound})"
             return CountJudgement(row=row(Outcome.IMPROVED, fall))
     elif fallen and exact:
@@ -113,18 +106,6 @@ def judge_count(
 def same(values: Sequence[float]) -> bool:
     """Whether a count is one: they are medians over steps, so x.5 occurs; only the last bits are forgiven."""
     return all(math.isclose(value, values[0], rel_tol=1e-9, abs_tol=1e-9) for value in values)
-
-
-def _negative(values: Sequence[float]) -> Sequence[float]:
-    """A fall of these is a rise."""
-    return [-value for value in values]
-
-
-def _is_above(now: Sequence[float], blessed: Sequence[float]) -> bool:
-    """Whether every run lies above what the blessed ones leave room for."""
-    spread = max(blessed) - min(blessed)
-    enough = len(now) >= _FAR_RUNS and len(blessed) >= _FAR_BLESSED
-    return enough and spread > 0 and min(now) > max(blessed) + _FAR * spread
 
 
 def _chance(risen: int, *, of: int, blessed: int) -> float:

@@ -9,15 +9,15 @@ from typing import Final
 
 import numpy as np
 
-from perfgate.judge.compare import LARGEST, compare, middle
+from perfgate.judge.compare import LARGEST, PRIOR_DF, Comparison, Side, middle, with_stored
+from perfgate.judge.looks import STORED_PLAN
 from perfgate.judge.outliers import keep
 from perfgate.judge.rows import Terms, rule_of
-from perfgate.judge.stages import STORED_PLAN
 from perfgate.model.baseline import Baseline, Milestone
 from perfgate.model.metric import GATED_CLOCKS, METRICS, Metric
-from perfgate.model.verdict import Blessed, Creep
+from perfgate.model.verdict import FEWEST_TO_JUDGE, Blessed, Creep
 
-FEWEST_TO_SHOW: Final = STORED_PLAN.fewest_to_fail
+FEWEST_TO_SHOW: Final = FEWEST_TO_JUDGE
 """Fewer runs, or pairs, never show a loss against the anchor."""
 _CONFIDENCE = 0.995
 """That the loss exceeds `anchor_budget`, before it is called a loss against the anchor."""
@@ -53,33 +53,28 @@ def creep(
         return None
     if min(*before, *now) <= 0 or anchor.step_ms >= middle(before):
         return None
-    rule = rule_of(Metric.STEP_MS, spec, baseline, replace(terms, plan=STORED_PLAN), clocks=len(GATED_CLOCKS))
+    rule = rule_of(Metric.STEP_MS, spec, baseline, replace(terms, plan=STORED_PLAN), times=len(GATED_CLOCKS))
     with np.errstate(all="ignore"):
         sides = [np.log(np.asarray(side) / anchor.step_ms) for side in (before, now)]
     if not all(np.all(np.abs(side) < LARGEST) for side in sides):
         return None
-    kept = keep(sides, prior=rule.prior, budget=rule.budget_in_basis).flags
-    own = compare(
-        sides[0][kept[0]],
-        sides[1][kept[1]],
-        prior=rule.prior,
-        occasion_sd=rule.occasions_of(sides[0], kept[0]),
-        occasions=rule.occasions,
-    )
-    worth = 1 / (1 / own.candidate_runs + _MEDIAN_VARIANCE * sum(1 / runs for runs in medians))
+    kept = keep(sides, prior_sd=rule.prior_sd, budget=rule.limit).flags
+    own, runs = (Side.of(x, flags) for x, flags in zip(sides, kept, strict=True))
+    between = rule.occasions(sides[0])
+    spread = with_stored(own, runs, prior_sd=rule.prior_sd, occasions=between).run_sd
+    worth = 1 / (1 / runs.runs + _MEDIAN_VARIANCE * sum(1 / number for number in medians))
     # The anchor's runs are not at hand: what they differ by is known from the baseline's.
-    found = replace(
-        rule.occasions_between(own).of_other_means(baseline_runs=anchor.runs, candidate_runs=worth),
-        estimate=float(np.mean(np.sort(sides[1][kept[1]]))),
-        occasions=anchor.occasions,
-    )
+    of_runs = np.square(spread) * (1 / anchor.runs + 1 / worth)
+    total = of_runs + np.square(np.maximum(between.sd, rule.occasion_sd)) * (1 + 1 / anchor.occasions)
+    df = (PRIOR_DF + own.runs + runs.runs - 2) * np.square(total / of_runs)
+    found = Comparison(estimate=runs.mean, standard_error=np.sqrt(total), df=df, run_sd=spread)
     lost = math.log1p(anchor_budget)
     return Creep(
-        change=rule.as_fraction(found.estimate),
-        low=rule.as_fraction(found.lower(_CONFIDENCE)),
-        high=rule.as_fraction(found.upper(_CONFIDENCE)),
+        change=rule.as_fraction(float(found.estimate)),
+        low=rule.as_fraction(float(found.lower(_CONFIDENCE))),
+        high=rule.as_fraction(float(found.upper(_CONFIDENCE))),
         budget=anchor_budget,
-        shown=found.lower(_CONFIDENCE) > lost,
+        shown=bool(found.lower(_CONFIDENCE) > lost),
         now=middle(now),
         path=(
             Blessed(

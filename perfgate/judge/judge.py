@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from perfgate.judge.compare import Prior
+from perfgate.judge.looks import NOISY
 from perfgate.judge.remarks import remarks
 from perfgate.judge.rows import Rows, Terms, judge_rows
 from perfgate.judge.tell import headline, tell
@@ -16,9 +16,6 @@ from perfgate.model.outcome import Outcome
 from perfgate.model.sample import Run
 from perfgate.model.verdict import Verdict
 
-_PRIOR_DF_HANDED_ON = 4.0
-"""What a stage has shown of the run-to-run SD weighs at most so many degrees of freedom in the next."""
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Judgement:
@@ -27,8 +24,8 @@ class Judgement:
     verdict: Verdict
     wanted_runs: int
     """More than `verdict.runs`: not settled; measure up to so many and judge again."""
-    priors: Mapping[Metric, Prior] = field(default_factory=dict)
-    """What these runs have shown of the run-to-run SD, for the next stage."""
+    noisy: bool = False
+    """Whether runs lie so far apart that an A/B run is better made in blocks."""
 
     @property
     def settled(self) -> bool:
@@ -49,11 +46,15 @@ def judge(baseline: Baseline, runs: Sequence[Run], terms: Terms) -> Judgement:
     judged = judge_rows(baseline, runs, terms)
     outcome = _aggregate(judged, runs)
     wanted = len(runs)
-    if outcome is Outcome.INCONCLUSIVE:
-        unconfirmed = any(count.wants_second_run for count in judged.counts)
-        wanted = len(runs) + 1 if unconfirmed else terms.plan.next_look(len(runs), max_runs=terms.max_runs)
+    if outcome in (Outcome.PASSED, Outcome.IMPROVED) and len(runs) < terms.plan.fewest_to_pass:
+        outcome = Outcome.INCONCLUSIVE
+        wanted = terms.plan.next_look(len(runs), max_runs=terms.max_runs)
+    elif outcome is Outcome.INCONCLUSIVE and any(count.wants_second_run for count in judged.counts):
+        wanted = len(runs) + 1
+    elif outcome is Outcome.INCONCLUSIVE and terms.plan.fails:
+        wanted = terms.plan.next_look(len(runs), max_runs=terms.max_runs)
     reason, next_step = tell(outcome, judged, baseline, runs, terms, wanted=wanted)
-    loss_level, loss_by = _clearest_loss(judged)
+    loss_level, loss_by = _clearest_loss(judged, terms)
     verdict = Verdict(
         workload=baseline.workload,
         outcome=outcome,
@@ -66,27 +67,27 @@ def judge(baseline: Baseline, runs: Sequence[Run], terms: Terms) -> Judgement:
         workloads=terms.workloads,
         loss_level=loss_level,
         loss_by=loss_by,
-        loss_alpha=judged.clocks[0].rule.loss_alpha if judged.clocks else None,
-        dropped=tuple(drop for clock in judged.clocks for drop in clock.dropped),
+        loss_alpha=judged.times[0].rule.loss_alpha if judged.times else None,
+        dropped=tuple(drop for time in judged.times for drop in time.dropped),
         remarks=remarks(judged, baseline, runs),
     )
     if outcome in (Outcome.REGRESSED, Outcome.IMPROVED):
         verdict = verdict.model_copy(update={"reason": headline(verdict)})
-    return Judgement(
-        verdict=verdict,
-        wanted_runs=wanted,
-        priors={
-            clock.rule.metric: Prior(sd=clock.spread, df=min(clock.comparison.run_df, _PRIOR_DF_HANDED_ON))
-            for clock in judged.clocks
-            if clock.comparison is not None
-        },
-    )
+    return Judgement(verdict=verdict, wanted_runs=wanted, noisy=_noisy(judged))
 
 
-def _clearest_loss(judged: Rows) -> tuple[float, Metric] | tuple[None, None]:
-    """Return the level of the clearest loss among the clocks, over what a gate of this workload alone may spend."""
+def _noisy(judged: Rows) -> bool:
+    """Whether kept step times have an SD beyond `NOISY`, those of both sides or the candidate's own."""
+    step = next((time for time in judged.times if time.rule.metric is Metric.STEP_MS), None)
+    return step is not None and step.look is not None and bool(step.look.run_sd > NOISY)
+
+
+def _clearest_loss(judged: Rows, terms: Terms) -> tuple[float, Metric] | tuple[None, None]:
+    """Return the level of the clearest loss of time, over what a gate of this workload alone may spend."""
     levels = [
-        (clock.level * clock.rule.clocks, clock.rule.metric) for clock in judged.clocks if clock.level is not None
+        (time.level * time.rule.shares / terms.workloads, time.rule.metric)
+        for time in judged.times
+        if time.level is not None
     ]
     return min(levels, default=(None, None))
 

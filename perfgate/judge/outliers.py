@@ -1,145 +1,142 @@
-"""Says which runs are gross outliers of their group, and which differences two modes could make; knows no metric.
+"""Outliers, chance mixes of two modes, and slow runs: what lies too far from its own side's median; knows no metric.
 
-Formulas and their sources, with all others: `.github/docs/decision.md`.
+As in `compare`: one gate, values of shape (runs,), or many, shape (gates, runs). Formulas and their sources, with all
+others: `.github/docs/decision.md`.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import gammaln
 
-from perfgate.judge.compare import Floats, Prior
+from perfgate.judge.compare import PRIOR_DF, Flags, Floats
 
-Flags = NDArray[np.bool_]
+Counts = NDArray[np.int64]
 
 _SCALES = 5.0
 _BUDGETS = 2.0
-_FEWEST_OF_THEIR_OWN = 5
-"""Runs of a group that can tell what they lie apart by themselves."""
-_MOST_OF_ALL = 5
-"""At most every fifth of all runs is set aside."""
-_CHANCE = 0.005
-"""What a look may spend of alpha, 1 %, on modes that fell so by chance: there are three or four."""
-_MISSED = 0.025
-"""How often a look may pass a loss: 1 - `PASS_CONFIDENCE`."""
+_CHANCE = 0.0025
+"""How often a look may call a chance mix of two modes a loss."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Kept:
-    """Which runs are kept, and how far they lie apart whatever the outliers among them."""
+    """Which runs are kept; the others are extreme."""
 
     flags: tuple[Flags, ...]
-    """Group by group, shape (n,) each."""
-    scale: float
-    """The robust SD of a run, moderated by the prior (`_scale`)."""
-    threshold: float
-    """Farther than this from the median of its group a run is a gross outlier, unless that group is as wide itself."""
-    crowded: bool
-    """Whether a run beyond it had to be kept, since there were too many of them."""
+    """Side by side."""
+    threshold: Floats
+    """Farther than this from the median of its side a run is extreme."""
+
+    @property
+    def any_extreme(self) -> Flags:
+        """Whether a run of any side is."""
+        return np.asarray(np.any([np.any(~flags, axis=-1) for flags in self.flags], axis=0))
 
 
-def keep(groups: Sequence[Floats], *, prior: Prior, budget: float) -> Kept:
-    """Mark the runs to keep, group by group; values and `budget` in the same basis.
+def keep(sides: Sequence[Floats], *, prior_sd: float, budget: Floats | float) -> Kept:
+    """Mark the runs to keep: those within r <= max(5 scale, 2 D), r = |x - median of their own side|.
 
-    An outlier lies farther than max(5 scale, 2 budget) from the median of its group, and than 5 times the scale of a
-    group of five runs or more: those of a host that is noisier than on the day of the blessing are none. At most a
-    fifth of all runs is dropped, the farthest first, and never half a group: that is a mode, not an outlier.
+    scale^2 = (d0 s0^2 + nu s_mad^2)/(d0 + nu), s_mad = 1.4826 median(r) N/(N - 0.9 G) (Hampel 1974, with the correction
+    for few values of Croux and Rousseeuw 1992), nu = 0.4 max(N - G, 1); N runs of G sides. A side that lies beyond as a
+    whole, half here and half there, is kept as it is.
     """
-    flags = tuple(np.ones(len(group), dtype=np.bool_) for group in groups)
-    away = [group - np.median(group) for group in groups]
-    distance = np.abs(np.concatenate(away))
-    scale = _scale(distance, groups=len(groups), prior=prior)
-    threshold = max(_SCALES * scale, _BUDGETS * budget)
-    flagged: list[tuple[float, float, int, int]] = []
-    for index, group in enumerate(away):
-        far = np.flatnonzero(np.abs(group) > max(threshold, _SCALES * _own_scale(group, prior=prior)))
-        if 2 * len(far) < len(group):
-            # The sign breaks ties between a fast and a slow run, so that the order of runs decides nothing.
-            flagged += [(-abs(float(group[run])), -float(group[run]), index, int(run)) for run in far]
-    for _, _, index, run in sorted(flagged)[: len(distance) // _MOST_OF_ALL]:
-        flags[index][run] = False
-    kept = np.concatenate(flags)
-    return Kept(flags=flags, scale=scale, threshold=threshold, crowded=bool(np.any(distance[kept] > threshold)))
-
-
-def more_by_chance(fast: Floats, slow: Floats, threshold: float, *, middle: float) -> bool:
-    """Whether `slow` may only have met the slower of two modes more often by chance than `fast` did.
-
-    A workload of two modes, on a core of two speeds for example, has both in either group, and the outlier rule may set
-    the rarer one of each aside. So where gross outliers of a group, set aside or not, lie on the other's side of
-    `middle`, runs must keep to their own side more often than chance would have it: Fisher's exact test, one-sided.
-    """
-    strayed = int(np.sum(_far(fast, threshold) & (fast > middle)))
-    stayed = len(slow) - int(np.sum(_far(slow, threshold) & (slow < middle)))
-    if not strayed and stayed == len(slow):
-        return False
-    chance = _share_as_uneven(stayed, of=len(slow), all_such=stayed + strayed, runs=len(fast) + len(slow))
-    return chance > _CHANCE
-
-
-def in_opposite_modes(slow: Floats, fast: Floats, threshold: float) -> bool:
-    """Whether most of `slow` lies in the slower of two modes and most of `fast` in the faster, and each met the other.
-
-    That is where a gross outlier of the one is as much faster than its group as one of the other is slower.
-    """
-    down, up = (group[_far(group, threshold)] - np.median(group) for group in (slow, fast))
-    return bool(np.any(np.abs(down[down < 0][:, None] + up[up > 0]) <= threshold))
-
-
-def hides_loss(before: Floats, after: Floats, threshold: float, *, budget: float) -> bool:
-    """Whether `after` may be as fast as it is by having met the faster of two modes more often, and slower in each.
-
-    ```
-    before       f                    s s          f, s: the modes
-    after            F F F                         F: between them, a loss against f and a gain against s
-    ```
-    So it is where `after` gained more than the budget, and its fast runs all lose more than that against the gross
-    outliers among `before` that are faster, or its gross outliers that are slower do against all of `before`; unless
-    the faster mode is met so often more in `after` that chance hardly would (Fisher's exact test, one-sided).
-    """
-    if np.median(after) >= np.median(before) - budget:
-        return False
-    faster = before[_far(before, threshold) & (before < np.median(before))]
-    slower = after[_far(after, threshold) & (after > np.median(after))]
-    lost_to_faster = len(faster) and np.min(after) > np.max(faster) + budget
-    lost_in_slower = len(slower) and np.min(slower) > np.max(before) + budget
-    if not (lost_to_faster or lost_in_slower):
-        return False
-    there = len(after) - len(slower)
-    return _share_as_uneven(there, of=len(after), all_such=there + len(faster), runs=len(before) + len(after)) > _MISSED
-
-
-def _share_as_uneven(there: int, *, of: int, all_such: int, runs: int) -> float:
-    """How probable it is that a group of `of` among all `runs` has `there` or more of `all_such` (Fisher's test)."""
-    as_uneven = sum(
-        math.comb(all_such, number) * math.comb(runs - all_such, of - number)
-        for number in range(there, min(all_such, of) + 1)
-    )
-    return as_uneven / math.comb(runs, of)
-
-
-def _far(group: Floats, threshold: float) -> Flags:
-    return np.abs(group - np.median(group)) > threshold
-
-
-def _own_scale(away: Floats, *, prior: Prior) -> float:
-    """Return what the runs of one group lie apart by; 0 of few runs."""
-    return 0.0 if len(away) < _FEWEST_OF_THEIR_OWN else _scale(np.abs(away), groups=1, prior=prior)
-
-
-def _scale(distance: Floats, *, groups: int, prior: Prior) -> float:
-    """Return what N runs lie apart by, of their distances r from the medians of their G groups.
-
-    mad = 1.4826 median(r) N / (N - 0.9 G), the SD of normal values (Hampel 1974) with a correction for few of them, as
-    Croux and Rousseeuw (1992) have; its df = 0.4 max(N - G, 1), as it is 37 % efficient. Moderated by the prior:
-    scale^2 = (d0 s0^2 + df mad^2) / (d0 + df).
-    """
-    runs = len(distance)
-    mad = 1.4826 * float(np.median(distance)) * runs / (runs - 0.9 * groups)
+    away = [np.abs(side - np.median(side, axis=-1, keepdims=True)) for side in sides]
+    runs, groups = sum(side.shape[-1] for side in sides), len(sides)
+    mad = 1.4826 * np.median(np.concatenate(away, axis=-1), axis=-1) * runs / (runs - 0.9 * groups)
     df = 0.4 * max(runs - groups, 1)
-    variance = (prior.df * prior.sd * prior.sd + df * mad * mad) / (prior.df + df)
-    return math.sqrt(variance)
+    scale = np.sqrt((PRIOR_DF * prior_sd**2 + df * np.square(mad)) / (PRIOR_DF + df))
+    threshold = np.maximum(_SCALES * scale, _BUDGETS * np.asarray(budget))
+    near = [distance <= threshold[..., None] for distance in away]
+    return Kept(
+        flags=tuple(flags | ~np.any(flags, axis=-1, keepdims=True) for flags in near), threshold=np.asarray(threshold)
+    )
+
+
+def may_be_chance(fast: Floats, slow: Floats, kept: tuple[Flags, Flags], *, between: Floats) -> Flags:
+    """Whether `slow` may only have met the slower of two modes more often than `fast`, by chance.
+
+    Where extreme runs lie on the other side's side of `between`, the middle of both means: Fisher's exact test of how
+    many runs keep to their own side, one-sided.
+    """
+    mid = between[..., None]
+    strayed = np.sum(~kept[0] & (fast > mid), axis=-1)
+    runs = slow.shape[-1]
+    stayed = runs - np.sum(~kept[1] & (slow < mid), axis=-1)
+    mixed = (strayed > 0) | (stayed < runs)
+    chance = as_many_by_chance(stayed, of=runs, all_such=stayed + strayed, runs=runs + fast.shape[-1])
+    return np.asarray(mixed & (chance > _CHANCE))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Slow:
+    """How many runs of the candidate, and of the other side, are slow, of how many."""
+
+    candidate: Counts
+    other: Counts
+    candidates: int
+    others: int
+
+    def __add__(self, more: Slow) -> Slow:
+        """Both forms of runs together: alone, and in pairs."""
+        return Slow(
+            candidate=self.candidate + more.candidate,
+            other=self.other + more.other,
+            candidates=self.candidates + more.candidates,
+            others=self.others + more.others,
+        )
+
+    def hides_nothing(self, *, chance: float | None) -> Flags:
+        """Whether there is none, or, at a `chance`, the other side has as many but for that (Fisher's exact test)."""
+        none = np.asarray(self.candidate == 0)
+        if chance is None:
+            return none
+        total = self.candidate + self.other
+        p = as_many_by_chance(self.candidate, of=self.candidates, all_such=total, runs=self.candidates + self.others)
+        return np.asarray(none | (p > chance))
+
+
+def slow_runs(before: Floats, after: Floats, threshold: Floats) -> Slow:
+    """Count the slow runs: above the other side's median plus the threshold, and above what all of `after` share.
+
+    What all runs of a side share is no slow run: it is for the comparison to judge.
+    """
+    usual = np.median(before, axis=-1)
+    shared = np.maximum(usual, np.min(after, axis=-1))
+    return Slow(
+        candidate=np.sum(after > (shared + threshold)[..., None], axis=-1),
+        other=np.sum(before > (usual + threshold)[..., None], axis=-1),
+        candidates=after.shape[-1],
+        others=before.shape[-1],
+    )
+
+
+def slow_pairs(differences: Floats, threshold: Floats) -> Slow:
+    """Count the pairs of blocks of which either side was slow beside the other."""
+    shared = np.maximum(0.0, np.min(differences, axis=-1))
+    return Slow(
+        candidate=np.sum(differences > (shared + threshold)[..., None], axis=-1),
+        other=np.sum(differences < -np.asarray(threshold)[..., None], axis=-1),
+        candidates=differences.shape[-1],
+        others=differences.shape[-1],
+    )
+
+
+def as_many_by_chance(there: Counts, *, of: int, all_such: Counts, runs: int) -> Floats:
+    """How probable it is that a group of `of` among all `runs` has `there` or more of `all_such` (hypergeometric)."""
+    there, all_such = np.broadcast_arrays(np.asarray(there), np.asarray(all_such))
+    number = np.arange(of + 1)
+    such, others = all_such[..., None], runs - all_such[..., None]
+    possible = (number >= there[..., None]) & (number <= such) & (of - number <= others)
+    taken = np.where(possible, number, 0)
+    with np.errstate(all="ignore"):
+        logs = _log_ways(such, taken) + _log_ways(others, of - taken) - _log_ways(np.asarray(runs), np.asarray(of))
+        return np.asarray(np.where(possible, np.exp(logs), 0.0).sum(axis=-1))
+
+
+def _log_ways(of: Counts, number: Counts) -> Floats:
+    return np.asarray(gammaln(of + 1) - gammaln(number + 1) - gammaln(of - number + 1))

@@ -1,11 +1,10 @@
-"""Remarks beside a verdict: unconfirmed counts, another SM clock, a change of pace; they decide nothing."""
+"""Remarks beside a verdict: unconfirmed counts, another SM clock, which decide nothing."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from perfgate.judge.compare import middle
-from perfgate.judge.pace import told_of_pace
 from perfgate.judge.rows import Rows
 from perfgate.judge.words import amount
 from perfgate.model.baseline import Baseline
@@ -17,13 +16,11 @@ _CLOCK_CHANGE = 0.005
 
 def remarks(judged: Rows, baseline: Baseline, runs: Sequence[Run]) -> tuple[str, ...]:
     """Return what is worth knowing beside the verdict, as sentences without full stop."""
-    of_rows = (*(clock.remark for clock in judged.clocks), *(count.remark for count in judged.counts))
-    told = [remark for remark in of_rows if remark is not None]
+    told = [count.remark for count in judged.counts if count.remark is not None]
     moved = clock_moved(baseline, runs)
     if moved is not None:
         told.append(f"{moved}: kernel time follows it")
-    changed = told_of_pace(runs)
-    return tuple(told) if changed is None else (*told, changed)
+    return tuple(told)
 
 
 def clock_moved(baseline: Baseline, runs: Sequence[Run]) -> str | None:

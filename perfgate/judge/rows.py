@@ -6,17 +6,18 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from perfgate.judge.clocks import ClockJudgement, ClockRule, judge_clock
-from perfgate.judge.compare import Prior, middle
+import numpy as np
+
+from perfgate.judge.compare import PRIOR_DF, middle
 from perfgate.judge.counts import CountJudgement, judge_count, same
-from perfgate.judge.graphs import MAY_BE_IN_GRAPHS, GraphsForLaunches, graphs_for_launches
-from perfgate.judge.stages import STORED_PLAN, Plan
-from perfgate.judge.whole import LEFT_OVER, WholeSteps, beside_median, displaced
+from perfgate.judge.looks import SCREEN_PLAN, STORED_PLAN, Plan
+from perfgate.judge.outliers import Slow, keep, slow_runs
+from perfgate.judge.times import PART_OF_STEP, TimeJudgement, TimeRule, in_basis, judge_time
 from perfgate.model.baseline import Baseline, BlessedRun
 from perfgate.model.metric import CALLED, COUNTS, GATED_CLOCKS, METRICS, PERIODS, Basis, ClockSpec, Metric, budget_of
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import NO_NCCL, Run, why_absent
-from perfgate.model.verdict import MetricVerdict, Stage
+from perfgate.model.verdict import MetricVerdict
 from perfgate.model.words import plural
 
 _OCCASIONS_TO_KNOW = 2
@@ -33,8 +34,8 @@ class Terms:
     """Fractions, over the defaults; one for a metric that is shown only has no effect."""
     max_runs: int = STORED_PLAN.most_runs
     plan: Plan = STORED_PLAN
-    priors: Mapping[Metric, Prior] = field(default_factory=dict)
-    """What an earlier stage has shown of the run-to-run SD, over the calibrated and the default ones."""
+    screened: Sequence[Run] = ()
+    """In an A/B run: the candidate's runs that were made alone before it, whose slow ones still count."""
     workloads: int = 1
     """Workloads judged together, which share alpha (Holm)."""
     runs_before: int = 0
@@ -50,14 +51,8 @@ class Terms:
     """Whether no more runs are made, whatever the plan has."""
 
     def is_last(self, runs: int) -> bool:
-        """Whether nothing more is measured that could tell what is open from the mood of a host.
-
-        Behind a screen there is a duet; more runs against what was stored on another day tell nothing of that.
-        """
-        if self.plan.stage is Stage.SCREEN:
-            return False
-        is_stored = self.plan.stage is Stage.STORED
-        return is_stored or self.is_over or self.plan.next_look(runs, max_runs=self.max_runs) == runs
+        """Whether nothing more is measured in this stage."""
+        return self.is_over or self.plan.next_look(runs, max_runs=self.max_runs) == runs
 
 
 @dataclass(kw_only=True, slots=True)
@@ -65,7 +60,7 @@ class Rows:
     """What was judged so far, in the order of the metrics table."""
 
     rows: list[MetricVerdict] = field(default_factory=list)
-    clocks: list[ClockJudgement] = field(default_factory=list)
+    times: list[TimeJudgement] = field(default_factory=list)
     counts: list[CountJudgement] = field(default_factory=list)
 
     def of(self, outcome: Outcome) -> list[MetricVerdict]:
@@ -121,6 +116,7 @@ def _judge_count(metric: Metric, places: Sequence[_Place], terms: Terms, *, vary
             exact=one.exact,
             varying=varying,
             in_pairs=terms.plan.is_duet,
+            budget=terms.budgets.get(metric, 0.0),
         )
         for one in places
     ]
@@ -149,8 +145,6 @@ def judge_rows(baseline: Baseline, runs: Sequence[Run], terms: Terms) -> Rows:
         if baseline.values(metric) and all(run.value(metric) is not None for run in runs)
     }
     varying = sum(not place.exact for places in counted.values() for place in places)
-    came = graphs_for_launches(baseline, runs)
-    mean_step = None if came is None else _mean_step(came, baseline, terms, clocks=sharing)
     # Of a loop that is known to use no GPU, or whose GPU was not traced, each row would say the same.
     on_gpu = any(one.values.keys() - {*PERIODS, *CALLED} for run in runs for one in run.processes)
     for metric, spec in METRICS.items():
@@ -166,82 +160,77 @@ def judge_rows(baseline: Baseline, runs: Sequence[Run], terms: Terms) -> Rows:
                 judged.rows.append(MetricVerdict(metric=metric, outcome=None, reason=reason))
         elif not spec.gated:
             judged.rows.append(_shown(metric, blessed, found, why=_why_missing(metric, runs) if missing else None))
-        elif missing and came is not None and metric in came.unseen and _is_out_of_sight(metric, runs):
-            reason = f"shown, not gated: {MAY_BE_IN_GRAPHS}"
-            judged.rows.append(MetricVerdict(metric=metric, outcome=None, baseline=middle(blessed), reason=reason))
         elif missing:
             reason = _why_missing(metric, runs)
             row = MetricVerdict(metric=metric, outcome=Outcome.NOT_MEASURED, baseline=middle(blessed), reason=reason)
             judged.rows.append(row)
         elif spec.clock is None:
             count = _judge_count(metric, counted[metric], terms, varying=varying)
-            count = count if came is None else came.count(count)
             judged.counts.append(count)
             judged.rows.append(count.row)
         else:
-            rule = rule_of(metric, spec.clock, baseline, terms, clocks=sharing)
-            why_no_step = why_absent(runs, Metric.STEP_MS)
-            clock = judge_clock(rule, blessed, found, step_ms=step_ms, why_no_step=why_no_step)
-            if metric is Metric.STEP_MEAN_MS:
-                clock = beside_median(
-                    clock,
-                    judged.outcome_of(Metric.STEP_MS),
-                    is_quiet=on_gpu and not terms.plan.in_pairs,
-                    is_last=terms.is_last(len(runs)),
-                )
-            elif metric in LEFT_OVER and not terms.plan.in_pairs:  # where the mean is told only if it is a loss
-                whole = WholeSteps.of(metric, baseline, runs, step_ms=step_ms, rows=judged.rows)
-                clock = displaced(clock, whole, rule=rule)
-            if came is not None:
-                clock = came.clock(clock, step=judged.outcome_of(Metric.STEP_MS), mean_step=mean_step)
-            judged.clocks.append(clock)
-            judged.rows.append(clock.row)
+            found_of = judge_time(
+                rule_of(metric, spec.clock, baseline, terms, times=sharing),
+                blessed,
+                found,
+                step_ms=step_ms,
+                why_no_step=why_absent(runs, Metric.STEP_MS),
+                is_last=terms.is_last(len(runs)),
+                slow_before=slow_alone(metric, terms),
+            )
+            judged.times.append(found_of)
+            judged.rows.append(found_of.row)
     return judged
 
 
-def _mean_step(came: GraphsForLaunches, baseline: Baseline, terms: Terms, *, clocks: int) -> ClockJudgement | None:
-    """Judge what a step takes in the mean as if it were the median; None where it is not known."""
-    spec = METRICS[Metric.STEP_MS].clock
-    if came.mean_steps is None or spec is None:
-        return None
-    rule = rule_of(Metric.STEP_MS, spec, baseline, terms, clocks=clocks)
-    return judge_clock(rule, *came.mean_steps, step_ms=None)
-
-
-def rule_of(metric: Metric, spec: ClockSpec, baseline: Baseline, terms: Terms, *, clocks: int) -> ClockRule:
-    """Return how a clock is judged; `clocks` are gated in this gate."""
-    # What was calibrated before there was the mean step knows the median's, which differs from it by less.
-    by = Metric.STEP_MS if metric is Metric.STEP_MEAN_MS and metric not in baseline.calibration else metric
-    calibrated = baseline.calibration.get(by)
-    run_sd, occasion_sd = (
-        (spec.prior_sd, spec.occasion_sd) if calibrated is None else (calibrated.run_sd, calibrated.occasion_sd)
-    )
-    return ClockRule(
+def rule_of(metric: Metric, spec: ClockSpec, baseline: Baseline, terms: Terms, *, times: int) -> TimeRule:
+    """Return how a time metric is judged; so many `times` are gated in this gate."""
+    calibrated = baseline.calibration.get(metric)
+    known = None
+    if calibrated is not None and calibrated.occasions >= _OCCASIONS_TO_KNOW:
+        known = (calibrated.occasion_sd, PRIOR_DF + calibrated.occasions - 1)
+    budget = budget_of(metric, terms.budgets)
+    assert budget is not None  # of a time metric that is gated
+    return TimeRule(
         metric=metric,
         basis=spec.basis,
-        budget=_budgets(terms)[metric],
-        prior=terms.priors.get(metric, Prior(sd=run_sd)),
-        occasion_sd=0.0 if terms.plan.is_duet else occasion_sd,
-        occasion_guessed=not terms.plan.is_duet and (calibrated is None or calibrated.occasions < _OCCASIONS_TO_KNOW),
+        budget=budget,
+        prior_sd=spec.prior_sd,
+        occasion_sd=spec.occasion_sd,
+        block_sd=spec.block_sd,
+        least_loss=_least_loss(metric, baseline, terms),
         occasion_runs=tuple(len(occasion.runs) for occasion in baseline.occasions),
-        occasions=len(baseline.occasions),
-        clocks=clocks,
-        workloads=terms.workloads,
+        known_occasions=known,
+        shares=times * terms.workloads,
         plan=terms.plan,
     )
 
 
-def _budgets(terms: Terms) -> dict[Metric, float]:
-    """What each clock may lose, a fraction in its basis.
+def _least_loss(metric: Metric, baseline: Baseline, terms: Terms) -> float:
+    """What kernel time may lose whatever its own budget: a tenth of what the step may, on the scale of its x."""
+    own, steps = baseline.values(metric), baseline.values(Metric.STEP_MS)
+    budget = budget_of(Metric.STEP_MS, terms.budgets)
+    if metric is not Metric.KERNEL_MS or not own or not steps or budget is None or middle(own) <= 0:
+        return 0.0
+    return math.log1p(PART_OF_STEP * budget * middle(steps) / middle(own))
 
-    In turns the default for idle time is not below step_ms's: of a launch-bound loop, which is what such a duet is for,
-    idle time is the step but for its kernels, and would be held to half of what the step is.
-    """
-    told = {metric: budget_of(metric, terms.budgets) for metric in GATED_CLOCKS}
-    budgets = {metric: budget for metric, budget in told.items() if budget is not None}
-    if terms.plan.in_pairs and Metric.GAP_MS not in terms.budgets:
-        budgets[Metric.GAP_MS] = max(budgets[Metric.GAP_MS], budgets[Metric.STEP_MS])
-    return budgets
+
+def slow_alone(metric: Metric, terms: Terms) -> Slow | None:
+    """Count the slow runs among those that the candidate made alone before an A/B run, beside the blessed ones."""
+    spec, stored = METRICS[metric].clock, terms.stored
+    if stored is None or not terms.screened or spec is None:
+        return None
+    blessed, now = stored.values(metric), [value for run in terms.screened if (value := run.value(metric)) is not None]
+    steps = stored.values(Metric.STEP_MS)
+    reference = middle(blessed if spec.basis is Basis.LOG else steps) if blessed and steps else 0.0
+    if not now or reference <= 0:
+        return None
+    before, after = (in_basis(np.asarray(side), spec.basis, reference) for side in (blessed, now))
+    if not np.all(np.isfinite([*before, *after])):
+        return None
+    screen = rule_of(metric, spec, stored, replace(terms, plan=SCREEN_PLAN), times=1)
+    found = keep((before, after), prior_sd=screen.prior_sd, budget=screen.limit)
+    return slow_runs(before, after, found.threshold)
 
 
 def why_unmeasured(runs: Sequence[Run], metric: Metric) -> str | None:
@@ -254,12 +243,6 @@ def _value(run: Run, metric: Metric, blessed: Sequence[float]) -> float | None:
     """A run's value; of NCCL's clocks, which the baseline has, 0 where it is known that no NCCL kernel ran."""
     value = run.value(metric)
     return 0.0 if value is None and blessed and run.why_absent(metric) == NO_NCCL else value
-
-
-def _is_out_of_sight(metric: Metric, runs: Sequence[Run]) -> bool:
-    """Whether each run that does not tell a clock of NCCL's has its kernels, if any, within graphs alone."""
-    why = [run.why_absent(metric) for run in runs if run.value(metric) is None]
-    return all(one is not None and one.startswith(NO_NCCL) for one in why)
 
 
 def _new(metric: Metric, baseline: Baseline, found: Sequence[float]) -> MetricVerdict:

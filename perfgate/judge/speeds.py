@@ -8,26 +8,26 @@ from typing import Final
 
 import numpy as np
 
-from perfgate.judge.compare import Prior, compare
+from perfgate.judge.compare import PRIOR_DF, Occasions, Side, with_stored
 from perfgate.model.metric import Basis, ClockSpec
 
 _SURELY: Final = 0.0005
 _BUDGETS: Final = 2
-"""The level and the size of the screen's losses (`stages.CLEAR`)."""
+"""The level and the size that leave no doubt."""
 
 
 def plainly_differ(
     spec: ClockSpec, one: Sequence[float], other: Sequence[float], *, step_ms: float, budget: float
 ) -> bool:
-    """Whether a clock lies further apart than chance and another occasion account for, and than two budgets.
+    """Whether a time metric lies further apart than chance and another occasion account for, and than two budgets.
 
-    As against a baseline of one occasion (`compare`), by the default SDs: what is calibrated may be of another speed.
+    As against a baseline of one occasion, by the default SDs: what is calibrated may be of another speed.
 
     Args:
-        spec: the clock's.
+        spec: the metric's.
         one: its values, ms of each run, at least one.
         other: the same of the other set.
-        step_ms: above 0, what clocks on the step's basis are measured against.
+        step_ms: above 0, what metrics on the step's basis are measured against.
         budget: a fraction.
     """
     if spec.basis is Basis.LOG:
@@ -36,5 +36,7 @@ def plainly_differ(
         sides, beyond = [np.log(np.array(side)) for side in (one, other)], math.log1p(budget)
     else:
         sides, beyond = [np.array(side) / step_ms for side in (one, other)], budget
-    found = compare(sides[0], sides[1], prior=Prior(sd=spec.prior_sd), occasion_sd=spec.occasion_sd, occasions=1)
-    return abs(found.estimate) > _BUDGETS * beyond and min(found.p_slower, found.p_faster) < _SURELY
+    before, after = (Side.of(x, np.ones_like(x, dtype=np.bool_)) for x in sides)
+    occasions = Occasions(sd=np.asarray(spec.occasion_sd), df=PRIOR_DF, number=1)
+    found = with_stored(before, after, prior_sd=spec.prior_sd, occasions=occasions)
+    return bool(abs(found.estimate) > _BUDGETS * beyond and min(found.p_slower, found.p_faster) < _SURELY)

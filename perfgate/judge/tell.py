@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final
 
-from perfgate.judge.clocks import ClockJudgement
+from perfgate.judge.looks import Plan
+from perfgate.judge.outliers import Slow
 from perfgate.judge.rows import Rows, Terms
-from perfgate.judge.stages import Plan
+from perfgate.judge.times import TimeJudgement
 from perfgate.judge.words import bless_command, milliseconds, percent, shown_loss
 from perfgate.model import numbers
 from perfgate.model.baseline import FEWEST_RUNS, Baseline
@@ -20,13 +21,9 @@ from perfgate.model.sample import OTHER_RANGES, OUTSIDE_RANGES, UNNAMED, Run
 from perfgate.model.verdict import FEWEST_TO_JUDGE, MOST_BUDGETS, Axis, Blessed, Creep, MetricVerdict, Part, Verdict
 from perfgate.model.words import listed, plural
 
-_FARTHEST_RUNS = 60
-"""How far to look for a number of runs that would settle a gate."""
-_RUNS_WANTED = 10
-_OCCASIONS_WANTED = 5
 _MOST_TOLD = 3
 """Metrics that a reason names; the rows name all."""
-_DUET = 'Let a duet settle it (duet = "auto" in [tool.perfgate], and a baseline of a commit)'
+_DUET = 'Let an A/B run settle it (duet = "auto" in [tool.perfgate], and a baseline of a commit)'
 NO_RANGE: Final = frozenset({"", OUTSIDE_RANGES, OTHER_RANGES, UNNAMED})
 _LONGEST_NAME = 60
 _NEXT_TO_NOTHING = 1e-9
@@ -48,17 +45,18 @@ def tell(
         case Outcome.NOT_MEASURED:
             return _tell_not_measured(judged, runs, bless)
         case Outcome.INCONCLUSIVE if wanted > len(runs):
-            worst = _worst(judged.of(outcome))
+            still = judged.of(outcome)
+            why = f"{_worst(still).metric} {_worst(still).reason}" if still else "within budget so far"
             return (
-                f"Not settled by {_runs(len(runs), terms.plan)}: {worst.metric} {worst.reason}.",
+                f"Not settled by {_runs(len(runs), terms.plan)}: {why}.",
                 f"Measure up to {_runs(wanted, terms.plan)} and judge again.",
             )
         case Outcome.INCONCLUSIVE:
-            return _tell_inconclusive(judged, baseline, runs, terms)
+            return _tell_inconclusive(judged, runs, terms)
         case _:  # PASSED: rows never come to the gate's own outcomes, such as NO_BASELINE
             parts = [
                 plural(len(of_kind), name)
-                for kind, name in ((judged.clocks, "clock"), (judged.counts, "count"))
+                for kind, name in ((judged.times, "time metric"), (judged.counts, "count"))
                 if (of_kind := [one for one in kind if one.row.outcome is not None])
             ]
             with_what = "" if terms.plan.is_duet else f" against {len(baseline.runs)} blessed"
@@ -255,9 +253,16 @@ def _tell_not_measured(judged: Rows, runs: Sequence[Run], bless: str) -> tuple[s
     )
 
 
-def _tell_inconclusive(judged: Rows, baseline: Baseline, runs: Sequence[Run], terms: Terms) -> tuple[str, str]:
-    """Say how small a change this workload can show, and how many runs more would do."""
-    worst, plan = _worst(judged.of(Outcome.INCONCLUSIVE)), terms.plan
+def _tell_inconclusive(judged: Rows, runs: Sequence[Run], terms: Terms) -> tuple[str, str]:
+    """Say what keeps it open, and what would settle it."""
+    plan, open_rows = terms.plan, judged.of(Outcome.INCONCLUSIVE)
+    if len(runs) < plan.fewest_to_pass:
+        still = f"{_worst(open_rows).metric} {_worst(open_rows).reason}" if open_rows else "nothing is beyond budget"
+        return (
+            f"{still}: {_runs(len(runs), plan)} cannot pass, which takes {plan.fewest_to_pass}.",
+            f"Allow at least {_runs(plan.fewest_to_pass, plan)}: {_allowing(plan.fewest_to_pass, terms)}",
+        )
+    worst = _worst(open_rows)
     varies = next((count for count in judged.counts if count.row is worst and not count.wants_second_run), None)
     if varies is not None and varies.shown_by is not None and varies.shown_by <= plan.most_runs:
         more = f"Allow {_runs(varies.shown_by, plan)}: {_allowing(varies.shown_by, terms)}"
@@ -267,64 +272,45 @@ def _tell_inconclusive(judged: Rows, baseline: Baseline, runs: Sequence[Run], te
             f"{worst.metric} {worst.reason}.",
             "Fix what makes it vary from run to run: seeds, shapes, batch lengths.",
         )
-    if len(runs) < plan.fewest_to_fail:
-        return (
-            f"{worst.metric} {worst.reason}: {_runs(len(runs), plan)} can pass a clock, never fail it.",
-            f"Allow at least {_runs(plan.fewest_to_fail, plan)}: {_allowing(plan.fewest_to_fail, terms)}",
-        )
-    clock = next((clock for clock in judged.clocks if clock.row is worst), None)
-    if clock is None or clock.comparison is None:
+    time = next((time for time in judged.times if time.row is worst), None)
+    if time is None or time.look is None:
         return (
             f"{worst.metric} {worst.reason}.",
             "More runs do not help while this lasts: see the runs' captures and logs for the cause.",
         )
-    comparison = clock.comparison
-    if clock.may_be_modes:
+    if time.by_chance:
         told = (
             f"{worst.metric} {worst.reason}; yet runs of one side lie far apart, as where a workload has two modes, or "
             "its machine two speeds, and one of them was met more often by chance."
         )
         return told, "Gate again. If it stays so, steady the workload or its machine: what do its slow runs share?"
+    if (slow := time.slow) is not None:
+        return f"{worst.metric} {worst.reason}; yet {_told_slow(slow, time)}.", _SLOW
     told = (
         f"{worst.metric} {worst.reason}: neither shown to be within it nor beyond it. The smallest loss that "
-        f"{_runs(len(runs), plan)} can show here is {shown_loss(clock.rule.smallest(comparison))}."
+        f"{_runs(len(runs), plan)} can show here is {shown_loss(worst.smallest or 0.0)}."
     )
-    needed = _runs_needed(judged.clocks, len(runs), plan)
-    if needed is not None and needed <= plan.most_runs:
-        more = _runs(needed - len(runs), plan)
-        return f"{told} About {more} more would settle it.", f"Allow {_runs(needed, plan)}: {_allowing(needed, terms)}"
-    if needed is not None:
-        told += f" It would take about {_runs(needed, plan)}, more than the {plan.most_runs} of one gate."
-    if comparison.occasion_sd > clock.rule.occasion_sd:
-        spread = percent(comparison.run_sd)
-        told += f" Runs differ by {spread} % (SD), and occasions rather more: stored values say little."
-        return told, f"{_DUET}, steady the workload, or set a wider budget for {worst.metric}."
-    if comparison.occasion_share > 0.5:
-        occasions = len(baseline.occasions)
-        few = f", of which the baseline spans {occasions}" if occasions < _OCCASIONS_WANTED else ""
-        if needed is None:
-            share = percent(comparison.occasion_share)
-            told += f" No number of runs would settle it: {share} % of its variance lies between occasions{few}."
-        blessed = "baseline's commit" if any(one.commit for one in baseline.occasions) else "code that was blessed"
-        return told, (
-            f"Gate the {blessed} again: if it moved too, it was the machine. Then delete the baseline's file, "
-            f"gate once more and bless anew: {bless_command(baseline.workload)}"
-        )
-    if needed is None:
-        told += f" Not even {_runs(_FARTHEST_RUNS, plan)} would settle it."
-    if comparison.apart is not None and comparison.apart.candidate.sd > comparison.apart.baseline.sd:
-        now, then = (percent(side.sd) for side in (comparison.apart.candidate, comparison.apart.baseline))
-        told += f" Runs differ by {now} % (SD), those of the baseline by {then} %."
-        return told, f"{_DUET}, or steady what has become noisier, the workload or its machine."
-    if not plan.is_duet and len(baseline.runs) < _RUNS_WANTED:
-        has = f"{plural(len(baseline.runs), 'run')}; {_RUNS_WANTED} are wanted"
-        return told, (
-            f"Bless a fuller baseline of its code (this one has {has}): delete its file, "
-            f"gate that code twice, and bless: {bless_command(baseline.workload)}"
-        )
-    spread, wider = percent(comparison.run_sd), f"steady the workload, or set a wider budget for {worst.metric}."
+    if len(runs) < plan.most_runs:
+        return told, f"Allow {_runs(plan.most_runs, plan)}: {_allowing(plan.most_runs, terms)}"
+    spread, wider = percent(float(time.look.run_sd)), f"steady the workload, or set a wider budget for {worst.metric}."
+    if not plan.is_duet:
+        return f"{told} Its runs differ by {spread} % (SD).", f"{_DUET}, {wider}"
     turns = 'let both sides take turns (duet = "interleave" in [tool.perfgate]), ' if terms.could_interleave else ""
     return told, f"Its runs differ by {spread} % (SD): {turns}{wider}"
+
+
+_SLOW: Final = (
+    "Find what the slow processes share: another core, a neighbour, an allocator, a cache. If the other side has them "
+    "as often, gate again."
+)
+
+
+def _told_slow(slow: Slow, time: TimeJudgement) -> str:
+    """Say how many of the candidate's processes were slow: `2 of 8 processes were slow, 0 of 12 of the baseline's`."""
+    there = f"{int(slow.other)} of {slow.others} of the other side's"
+    farthest = max((drop.distance for drop in time.dropped if drop.distance > 0), default=None)
+    longer = "" if farthest is None else f" (up to {percent(farthest)} %)"
+    return f"{int(slow.candidate)} of {plural(slow.candidates, 'process', 'processes')} took longer{longer}, {there}"
 
 
 def _allowing(runs: int, terms: Terms) -> str:
@@ -333,22 +319,3 @@ def _allowing(runs: int, terms: Terms) -> str:
     if terms.against is not None:
         return f"pytest --perfgate --perfgate-against={shlex.quote(terms.against)} --perfgate-max-runs={most}"
     return f"pytest --perfgate --perfgate-max-runs={most}"
-
-
-def _runs_needed(clocks: Sequence[ClockJudgement], runs: int, plan: Plan) -> int | None:
-    """Return with how many runs the gate would be settled, if estimates and SDs stayed as they are."""
-    for wanted in range(runs + 1, _FARTHEST_RUNS + 1):
-        more = wanted - runs
-        then = [
-            (
-                clock.rule,
-                clock.comparison.with_more_runs(more, of_baseline=more if plan.is_duet else 0),
-            )
-            for clock in clocks
-            if clock.comparison is not None and clock.row.outcome is not None
-        ]
-        if any(rule.fails(comparison, runs=wanted, separated=False) for rule, comparison in then):
-            return wanted
-        if all(rule.passes(comparison) for rule, comparison in then):
-            return wanted
-    return None

@@ -47,12 +47,16 @@ class Basis(StrEnum):
 
 
 class ClockSpec(Record):
-    """How one clock is judged. All four numbers are fractions in the clock's basis."""
+    """How one clock is judged. All numbers are fractions in the clock's basis."""
 
     basis: Basis
     budget: float
     prior_sd: float
+    """Run-to-run SD that is believed before the runs have spoken."""
     occasion_sd: float
+    """SD between occasions where nothing is known of them."""
+    block_sd: float
+    """SD of what the two sides of a pair of interleaved blocks differ by."""
 
 
 class MetricSpec(Record):
@@ -82,54 +86,51 @@ class MetricSpec(Record):
         return (after - before) / whole if whole else None
 
 
-def _of_step(*, budget: float = 0.01) -> ClockSpec:
-    return ClockSpec(basis=Basis.STEP, budget=budget, prior_sd=0.003, occasion_sd=0.002)
-
-
-_OF_STEPS = ClockSpec(basis=Basis.LOG, budget=0.02, prior_sd=0.005, occasion_sd=0.005)
+_OF_STEPS = ClockSpec(basis=Basis.LOG, budget=0.02, prior_sd=0.005, occasion_sd=0.005, block_sd=0.007)
+_IDLE = ClockSpec(basis=Basis.STEP, budget=0.02, prior_sd=0.005, occasion_sd=0.005, block_sd=0.007)
+"""Idle time carries the noise of the step: in launch-bound loops it is the step but for its kernels."""
+_MOVED = ClockSpec(basis=Basis.STEP, budget=0.01, prior_sd=0.003, occasion_sd=0.002, block_sd=0.003)
 
 _ROWS = (
     MetricSpec(
         metric=Metric.STEP_MS,
         kind=Kind.CLOCK,
         unit="ms",
-        meaning="median period between step completions on the GPU timeline",
+        meaning="mean period between step completions on the GPU timeline, each capped at 1.2 medians",
         clock=_OF_STEPS,
     ),
     MetricSpec(
         metric=Metric.STEP_MEAN_MS,
         kind=Kind.CLOCK,
         unit="ms",
-        meaning="mean period between step completions",
-        clock=_OF_STEPS,
+        meaning="mean period between step completions, stalls and all",
     ),
     MetricSpec(
         metric=Metric.KERNEL_MS,
         kind=Kind.CLOCK,
         unit="ms",
         meaning="kernel time, NCCL's kernels apart",
-        clock=ClockSpec(basis=Basis.LOG, budget=0.01, prior_sd=0.001, occasion_sd=0.001),
+        clock=ClockSpec(basis=Basis.LOG, budget=0.01, prior_sd=0.001, occasion_sd=0.001, block_sd=0.0028),
     ),
     MetricSpec(
         metric=Metric.GAP_MS,
         kind=Kind.CLOCK,
         unit="ms",
         meaning="time in which a GPU ran no kernel, copy or memset, in the mean of the process's GPUs",
-        clock=_of_step(),
+        clock=_IDLE,
     ),
     MetricSpec(
         metric=Metric.H2D_MS,
         kind=Kind.CLOCK,
         unit="ms",
         meaning="host-to-device copy time",
-        clock=_of_step(),
+        clock=_MOVED,
     ),
     MetricSpec(
         metric=Metric.H2D_EXPOSED_MS,
         kind=Kind.CLOCK,
         unit="ms",
         meaning="host-to-device copy time during which no kernel ran",
-        clock=_of_step(),
     ),
     MetricSpec(metric=Metric.NCCL_MS, kind=Kind.CLOCK, unit="ms", meaning="NCCL kernel time"),
     MetricSpec(
@@ -137,14 +138,13 @@ _ROWS = (
         kind=Kind.CLOCK,
         unit="ms",
         meaning="NCCL kernel time during which nothing else ran",
-        clock=_of_step(budget=0.02),
+        clock=_MOVED,
     ),
     MetricSpec(
         metric=Metric.MEM_EXPOSED_MS,
         kind=Kind.CLOCK,
         unit="ms",
         meaning="time of memsets and of copies other than host-to-device during which no kernel ran",
-        clock=_of_step(),
     ),
     MetricSpec(metric=Metric.LAUNCHES, kind=Kind.COUNT, unit="", meaning="kernel launches, runtime and driver API"),
     MetricSpec(metric=Metric.GRAPH_LAUNCHES, kind=Kind.COUNT, unit="", meaning="CUDA graph launches"),
@@ -176,11 +176,6 @@ CALLED: tuple[Metric, ...] = (Metric.LAUNCHES, Metric.GRAPH_LAUNCHES, Metric.SYN
 
 
 def budget_of(metric: Metric, given: Mapping[Metric, float]) -> float | None:
-    """What a clock may lose, a fraction in its basis: as given, else by default; None of what has no budget.
-
-    The mean step may lose as much as the median, where it is given none of its own.
-    """
-    if metric is Metric.STEP_MEAN_MS and metric not in given:
-        return budget_of(Metric.STEP_MS, given)
+    """What a clock may lose, a fraction in its basis: as given, else by default; None of what has no budget."""
     clock = METRICS[metric].clock
     return given.get(metric, clock.budget if clock else None)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.judging import MOMENT
 
-from perfgate.judge.pace import pace_changed, slow_start, told_of_pace
+from perfgate.explain.pace import pace_changed, slow_start, told_of_pace
 from perfgate.model.machine import Conditions, GpuCondition
 from perfgate.model.metric import Metric
 from perfgate.model.sample import ProcessSample, Run

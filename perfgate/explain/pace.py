@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from statistics import median
 from typing import Final
 
-from perfgate.judge.words import milliseconds
+from perfgate.model.numbers import milliseconds
 from perfgate.model.sample import Run
 from perfgate.model.words import plural
 

@@ -1,0 +1,84 @@
+"""When the judge looks, and at what level, as one table; knows no metric and no message."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from perfgate.model.verdict import Stage
+
+PASS_CONFIDENCE: Final = 0.975
+"""Of the upper bound that must lie below the budget: a loss of the budget passes 2.5 % of looks."""
+ALPHA: Final = 0.01
+"""Of one gate, over its time metrics and looks, and by Holm over its workloads."""
+FEWEST_WITH_EXTREMES: Final = 5
+"""Pairs before which nothing fails where a run of either side is extreme: it may be a mode that was met by chance."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Plan:
+    """The looks of one stage of a gate.
+
+    Looks at other numbers of runs (a user's first or last) take the place of one of these, so whoever follows
+    `next_look` looks at most as often as the plan does, and its alpha holds.
+    """
+
+    stage: Stage
+    looks: tuple[int, ...]
+    """Numbers of runs, or of pairs."""
+    fails: bool = True
+    """Whether a time metric can be called a loss here."""
+    slow_chance: float | None = None
+    """At the last look: the other side must have as many slow runs, but for this chance; None: there must be none."""
+
+    @property
+    def fewest_to_fail(self) -> int:
+        """Runs of the first look."""
+        return self.looks[0]
+
+    @property
+    def fewest_to_pass(self) -> int:
+        """Runs before which nothing passes."""
+        return self.looks[-1] if self.stage is Stage.SCREEN else self.looks[0]
+
+    @property
+    def most_runs(self) -> int:
+        """More than this the stage never measures."""
+        return self.looks[-1]
+
+    @property
+    def alpha(self) -> float:
+        """What one look may spend, to be shared by the gate's time metrics and workloads."""
+        return ALPHA / len(self.looks)
+
+    @property
+    def in_pairs(self) -> bool:
+        """Whether a run's value only means something beside that of the other side of its pair."""
+        return self.stage is Stage.INTERLEAVED
+
+    @property
+    def is_duet(self) -> bool:
+        """Whether both sides are measured on the same occasion, in pairs."""
+        return self.stage in (Stage.DUET, Stage.INTERLEAVED)
+
+    @property
+    def alone_runs(self) -> int:
+        """Runs that are made before its pairs: one of either side alone, where the pairs are of blocks."""
+        return 2 if self.in_pairs else 0
+
+    def next_look(self, runs: int, *, max_runs: int) -> int:
+        """Return the number of runs to judge next; `runs` itself where nothing is left to spend."""
+        planned = next((look for look in self.looks if look > runs), runs)
+        return max(runs, min(planned, max_runs))
+
+
+SCREEN_PLAN: Final = Plan(stage=Stage.SCREEN, looks=(3, 5), fails=False)
+"""Against the stored baseline, to pass at the second look; an A/B run is there to fail."""
+STORED_PLAN: Final = Plan(stage=Stage.STORED, looks=(5, 8, 10), slow_chance=0.3)
+"""Against the stored baseline alone, where its commit cannot be run."""
+DUET_PLAN: Final = Plan(stage=Stage.DUET, looks=(3, 5, 8, 12), slow_chance=0.1)
+"""Against fresh runs of the baseline's commit, made alternately with the candidate's; runs are pairs."""
+INTERLEAVED_PLAN: Final = Plan(stage=Stage.INTERLEAVED, looks=(3, 5, 8, 12), slow_chance=0.1)
+"""In blocks of processes that are alive at once, for hosts whose runs differ by more than `NOISY`."""
+NOISY: Final = 0.01
+"""SD of kept step times, of both sides or of the screen's own runs, from which an A/B run is made in blocks."""
