@@ -134,6 +134,7 @@ def bless(
         source=_within(newest.workload.source),
         breakdown=kept(breakdown_of(runs)),
         calibration={} if like is None else like.calibration,
+        step_value=newest.step_value,
     )
     if like is not None and not accept_regression:
         _refuse_loss(newest, like, new, budgets, runs=runs)
@@ -219,6 +220,8 @@ def _within(source: str) -> str | None:
 def why_not_alike(baseline: Baseline, result: Result) -> tuple[str, ...]:
     """Name what forbids to compare a result with a baseline; empty where the new one is measured against the old."""
     found = list(baseline.machine.differences_that_forbid_comparison(result.machine))
+    if baseline.step_value != result.step_value:
+        found.append("step_ms was another value of the periods")
     workload = baseline.as_noted(result.workload)
     now = workload.comparable_parameters()
     if baseline.digest != workload.digest():
@@ -539,8 +542,6 @@ def _budget(result: Result, metric: Metric, budgets: Mapping[Metric, float]) -> 
     judged = result.verdict.of(metric)
     if judged is not None and judged.budget is not None:
         return judged.budget
-    if metric is Metric.STEP_MEAN_MS and metric not in budgets:
-        return _budget(result, Metric.STEP_MS, budgets)
     return budget_of(metric, budgets)
 
 
@@ -564,7 +565,7 @@ def _joins(result: Result, newest: Result, budgets: Mapping[Metric, float], *, a
     """
     if (result.code, result.machine, result.workload.id) != (newest.code, newest.machine, newest.workload.id):
         return False
-    if result.workload.digest() != newest.workload.digest():
+    if (result.workload.digest(), result.step_value) != (newest.workload.digest(), newest.step_value):
         return False
     if not result.runs or any(run.measured().keys() != newest.runs[0].measured().keys() for run in result.runs):
         return False

@@ -103,6 +103,8 @@ def why_no_repeat(baseline: Baseline, result: Result) -> str | None:
         return f"that is {Outcome.NOT_MEASURED}"
     if result.machine != baseline.machine:
         return f"of another machine ({', '.join(_differing(baseline.machine, result.machine))})"
+    if result.step_value != baseline.step_value:
+        return "whose step_ms is another value of the periods"
     if not of_blessed_code(baseline, result):
         return "of other code" if baseline.code is not None else "not shown to be of the blessed code"
     complaining = any(run.complaints or run.conditions.complaints for run in result.runs)

@@ -9,7 +9,7 @@ from typing import Final
 
 from perfgate.gate.terms import Expectation
 from perfgate.judge.words import amount, bless_command
-from perfgate.model.baseline import Baseline, BlessedRun, common_step_ranges
+from perfgate.model.baseline import STEP_VALUE, Baseline, BlessedRun, common_step_ranges
 from perfgate.model.errors import PerfgateError
 from perfgate.model.machine import Machine
 from perfgate.model.metric import Metric
@@ -77,6 +77,8 @@ def why_incomparable(expectation: Expectation) -> Verdict | None:
 
 def why_no_screen(baseline: Baseline, machine: Machine) -> str | None:
     """Say why stored times do not hold on this machine, although they may be compared; None where they do."""
+    if baseline.step_value != STEP_VALUE:
+        return f"the baseline's step_ms is the {baseline.step_value} period, as perfgate measured it before"
     if baseline.machine.driver != machine.driver:
         return f"the baseline was measured with driver {baseline.machine.driver}, this is driver {machine.driver}"
     return None

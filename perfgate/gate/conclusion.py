@@ -126,7 +126,8 @@ def _shift(underway: Underway, stored: Baseline, reference: Baseline) -> tuple[s
     then, now = stored.values(Metric.STEP_MS), reference.values(Metric.STEP_MS)
     spec = METRICS[Metric.STEP_MS].clock
     # On one core a step takes another time than when it was blessed.
-    if underway.interleaved_runs or not then or not now or spec is None or median(then) <= 0:
+    same_value = stored.step_value == reference.step_value
+    if underway.interleaved_runs or not same_value or not then or not now or spec is None or median(then) <= 0:
         return tuple(told)
     lost = median(now) / median(then) - 1
     if lost > underway.policy.budgets.get(Metric.STEP_MS, spec.budget):

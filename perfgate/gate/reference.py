@@ -20,7 +20,7 @@ from perfgate.gate.comparable import (
 from perfgate.gate.endings import Ended, NoDuet, OtherSteps
 from perfgate.gate.terms import Expectation
 from perfgate.judge.words import milliseconds
-from perfgate.model.baseline import Baseline, BlessedRun, Blessing, Occasion
+from perfgate.model.baseline import STEP_VALUE, Baseline, BlessedRun, Blessing, Occasion
 from perfgate.model.metric import METRICS
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import Run
@@ -146,7 +146,9 @@ def as_baseline(expectation: Expectation, runs: Sequence[Run], stored: Baseline 
     """The runs of the other commit as what the judge compares with: one occasion, the candidate's own."""
     occasion = Occasion(measured_at=runs[0].started_at, runs=tuple(map(BlessedRun.of, runs)))
     if stored is not None:
-        return stored.model_copy(update={"occasions": (occasion,), "breakdown": breakdown_of(runs)})
+        return stored.model_copy(
+            update={"occasions": (occasion,), "breakdown": breakdown_of(runs), "step_value": STEP_VALUE}
+        )
     workload = expectation.workload
     return Baseline(
         workload=workload.id,
@@ -157,4 +159,5 @@ def as_baseline(expectation: Expectation, runs: Sequence[Run], stored: Baseline 
         occasions=(occasion,),
         blessing=Blessing(by="nobody", at=datetime.now(UTC), reason="the other side of a duet"),
         breakdown=breakdown_of(runs),
+        step_value=STEP_VALUE,
     )

@@ -14,7 +14,7 @@ from perfgate.judge.judge import Judgement, judge
 from perfgate.judge.looks import SCREEN_PLAN, STORED_PLAN, Plan
 from perfgate.judge.remarks import clock_moved, clock_rise, longer_by_clock
 from perfgate.judge.words import bless_command, percent
-from perfgate.model.baseline import Baseline
+from perfgate.model.baseline import STEP_VALUE, Baseline
 from perfgate.model.metric import PERIODS, Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.verdict import Verdict
@@ -26,6 +26,9 @@ _FOLLOW_CLOCK = (*PERIODS, Metric.KERNEL_MS)
 
 def settle_by_stored(underway: Underway, baseline: Baseline) -> Checked:
     """Settle it against the stored baseline alone."""
+    if baseline.step_value != STEP_VALUE:
+        differs = f"step_ms is the {baseline.step_value} period in the baseline, and the mean of capped periods now."
+        return _incomparable(underway, differs, "Let the baseline's commit be run again (duet not off)")
     told = look(underway, baseline, STORED_PLAN)
     if isinstance(told, Checked):
         return told

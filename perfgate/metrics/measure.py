@@ -199,7 +199,7 @@ def _attributable(
         )
         by_segment[Metric.GAP_MS] = (reduce(np.add, gaps), windows.steps * process.gpus)
     if not exposed and Metric.STEP_MS in values and (typical := process.typical) is not None:
-        by_segment[Metric.STEP_MS] = (time_by_segment(segments, typical), typical.steps)
+        by_segment[Metric.STEP_MS] = (time_by_segment(segments, typical), float(typical.periods))
         if windows is not None:
             by_segment[Metric.STEP_MEAN_MS] = (time_by_segment(segments, windows), float(windows.periods))
     return by_segment

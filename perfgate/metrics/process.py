@@ -12,7 +12,7 @@ from perfgate.metrics.attribution import Segments, cut
 from perfgate.metrics.intervals import sum_by
 from perfgate.metrics.steps import Steps
 from perfgate.metrics.tally import Tally, tally
-from perfgate.metrics.windows import Windows, completions, end_periods, typical_periods
+from perfgate.metrics.windows import Windows, completions, counted_periods, end_periods
 from perfgate.model.arrays import distinct
 from perfgate.model.names import RangeNames
 from perfgate.model.timeline import Flags, Ints, Timeline
@@ -73,8 +73,8 @@ class Process:
 
     @property
     def typical(self) -> Windows | None:
-        """What the step of median length is taken apart over; None of a whole window, or where there is no period."""
-        return None if self.steps.whole else Windows.of_periods(self.done, typical_periods(self.done, self.kept))
+        """What a step is taken apart over; None of a whole window, or where there is no period."""
+        return None if self.steps.whole else Windows.of_periods(self.done, counted_periods(self.done, self.kept))
 
     @property
     def periods_ms(self) -> NDArray[np.float64]:

@@ -9,7 +9,7 @@ import numpy as np
 from perfgate.metrics.devices import Devices
 from perfgate.metrics.intervals import Idle
 from perfgate.metrics.process import Process
-from perfgate.metrics.windows import Windows
+from perfgate.metrics.windows import Windows, capped_mean
 from perfgate.model.metric import COUNTS, EXPOSED, Metric
 from perfgate.model.sample import BoutSample
 from perfgate.model.timeline import Ints
@@ -19,7 +19,7 @@ def process_values(process: Process, per_device: Mapping[int, Mapping[Metric, fl
     """Every metric that has a number, also where `why_absent` says that it is none of the steps'."""
     values: dict[Metric, float] = {}
     if len(periods := process.periods_ms):
-        values[Metric.STEP_MS] = float(np.median(periods))
+        values[Metric.STEP_MS] = capped_mean(periods)
         values[Metric.STEP_MEAN_MS] = float(np.mean(periods))
     for metric, sums in process.totals.by_segment.items():
         by_turn = process.by_turn(sums)
@@ -81,8 +81,6 @@ def bout_samples(process: Process, idle: Sequence[Idle]) -> tuple[BoutSample, ..
             gap_ns = [windows.idle_ns(of_device) for of_device in idle]
             gap_ms = sum(gap_ns) / 1e6 / windows.steps / process.gpus if gap_ns else None
             found.append(
-                BoutSample(
-                    number=index, step_ms=float(np.median(periods)), mean_ms=float(np.mean(periods)), gap_ms=gap_ms
-                )
+                BoutSample(number=index, step_ms=capped_mean(periods), mean_ms=float(np.mean(periods)), gap_ms=gap_ms)
             )
     return tuple(found)

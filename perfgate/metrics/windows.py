@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from perfgate.metrics.attribution import Segments
 from perfgate.metrics.intervals import Idle, max_by
@@ -15,6 +17,12 @@ from perfgate.model.words import plural
 
 MIN_STEPS = 3
 """Below this no period is left once the first is dropped."""
+LONGEST_COUNTED: Final = 1.2
+"""Medians of the periods beyond which a period counts as that long and no longer.
+
+With 1 % of stalls in 50 steps the mean then has an SD of 0.43 % (capped at three medians 2.7, the median 0.35), and +6 %
+in a third of the steps reads +2.0 (in the median +0.7).
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +41,7 @@ class Windows:
     ends: Ints
     periods: int
     steps: float
-    """Their length in medians of the periods: more than they hold where some are longer than most."""
+    """Their length in steps of `step_ms`: more than they hold where some are longer than is counted."""
 
     @classmethod
     def of_whole(cls, steps: Steps) -> Windows:
@@ -50,8 +58,8 @@ class Windows:
         opens = np.flatnonzero(kept[1:] & ~kept[:-1])
         closes = np.flatnonzero(kept & ~np.append(kept[1:], False))
         periods = np.diff(done)[kept[1:]]
-        number, typical = len(periods), float(np.median(periods))
-        return cls(done[opens], done[closes], number, float(periods.sum()) / typical if typical > 0 else float(number))
+        number, step = len(periods), capped_mean(periods)
+        return cls(done[opens], done[closes], number, float(periods.sum()) / step if step > 0 else float(number))
 
     @property
     def ns(self) -> int:
@@ -113,17 +121,15 @@ def end_periods(steps: Steps) -> Flags:
     return kept
 
 
-def typical_periods(done: Ints, kept: Flags) -> Flags:
-    """Which steps end a period of the middle third by length: what the step of median length is made of.
+def capped_mean(periods: Ints | NDArray[np.float64]) -> float:
+    """Return the mean of periods, each counted up to `LONGEST_COUNTED` medians; 0 where most take no time."""
+    return float(np.mean(np.minimum(periods, LONGEST_COUNTED * np.median(periods))))
 
-    As many shorter ones are left out as longer ones, so their median is that of all.
-    """
-    ends = np.flatnonzero(kept)
-    ordered = ends[np.argsort(done[ends] - done[ends - 1], kind="stable")]
-    aside = len(ordered) // 3
-    typical = np.zeros(len(kept), np.bool_)
-    typical[ordered[aside : len(ordered) - aside]] = True
-    return typical
+
+def counted_periods(done: Ints, kept: Flags) -> Flags:
+    """Which steps end a period that is counted whole: what a step is taken apart over."""
+    periods = np.append(0, np.diff(done))
+    return np.asarray(kept & (periods <= LONGEST_COUNTED * np.median(periods[kept])) if kept.any() else kept)
 
 
 def why_no_period(steps: Steps) -> str:

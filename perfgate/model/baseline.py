@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Final, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from perfgate.model.machine import Machine
 from perfgate.model.metric import Metric
@@ -34,6 +34,16 @@ ALL_TRACKED: Final = "."
 `python -I`): a digest of all that git tracks, and none, an empty text, where there is no git. Any change may matter."""
 CODE_DIGITS: Final = 16
 """Hex digits of a file's SHA-256 that a baseline keeps."""
+
+
+StepValue = Literal["median", "capped_mean"]
+STEP_VALUE: Final[StepValue] = "capped_mean"
+"""What `step_ms` is in runs that are made now: the mean of periods each capped at 1.2 medians."""
+
+
+def _with_step_value(read: object) -> object:
+    """In format 1 `step_ms` is the median period."""
+    return {"step_value": "median", **read} if isinstance(read, Mapping) and read.get("format") == 1 else read
 
 
 class Commit(Record):
@@ -195,8 +205,10 @@ class Baseline(Record):
     calibration: Mapping[Metric, Spread] = {}
     held: Mapping[Metric, float] = {}
     """Budgets, as fractions, that a person let `perfgate bless` write because this machine holds no smaller ones."""
-    step_value: Literal["median", "capped_mean"] = "median"
-    """What `step_ms` of its runs is: the median period, or the mean of periods each capped at 1.2 medians."""
+    step_value: StepValue = STEP_VALUE
+    """What `step_ms` of its runs is: in files of format 1 the median period."""
+
+    _of_format_1 = model_validator(mode="before")(_with_step_value)
 
     @property
     def runs(self) -> tuple[BlessedRun, ...]:
@@ -225,6 +237,8 @@ class Result(Record):
     uncommitted: tuple[str, ...] = ()
     """The first paths, from the repository's top, that made the commit dirty."""
     measured_at: datetime
+    step_value: StepValue = STEP_VALUE
+    """What `step_ms` of its runs is: in files of format 1 the median period."""
     code: Mapping[str, str]
     """SHA-256 by path (POSIX, relative to the root) of the project's files that the workload loaded.
 
@@ -238,6 +252,8 @@ class Result(Record):
     interleaved_runs: tuple[Run, ...] = ()
     """The candidate's of an interleaved duet, which are no repeats of `runs`: of more steps, on one CPU core."""
     verdict: Verdict
+
+    _of_format_1 = model_validator(mode="before")(_with_step_value)
 
 
 def code_digest(code: Mapping[str, str]) -> str | None:

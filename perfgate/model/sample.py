@@ -126,7 +126,7 @@ class BoutSample(Record):
     number: int = Field(ge=0)
     """Counted from 0 on each side; one too short to hold a period is left out."""
     step_ms: float
-    """Median period."""
+    """Mean period, each capped at 1.2 medians; the median in results of before it was so."""
     mean_ms: float | None = None
     """Mean period; None in results of before it was told."""
     gap_ms: float | None = None
