@@ -79,9 +79,12 @@ class Process:
     @property
     def periods_ms(self) -> NDArray[np.float64]:
         """The periods that count, in their order; none of a whole window."""
-        if self.steps.whole:
-            return np.empty(0)
-        return np.asarray(np.diff(self.done)[self.kept[1:]] / 1e6, np.float64)
+        return np.asarray(self.periods_ns / 1e6, np.float64)
+
+    @property
+    def periods_ns(self) -> Ints:
+        """The same in ns."""
+        return np.empty(0, np.int64) if self.steps.whole else np.diff(self.done)[self.kept[1:]]
 
     @property
     def nvtx_step_ms(self) -> float | None:

@@ -18,9 +18,9 @@ from perfgate.model.timeline import Ints
 def process_values(process: Process, per_device: Mapping[int, Mapping[Metric, float]]) -> dict[Metric, float]:
     """Every metric that has a number, also where `why_absent` says that it is none of the steps'."""
     values: dict[Metric, float] = {}
-    if len(periods := process.periods_ms):
-        values[Metric.STEP_MS] = capped_mean(periods)
-        values[Metric.STEP_MEAN_MS] = float(np.mean(periods))
+    if len(periods := process.periods_ns):
+        values[Metric.STEP_MS] = capped_mean(periods) / 1e6
+        values[Metric.STEP_MEAN_MS] = float(np.mean(periods)) / 1e6
     for metric, sums in process.totals.by_segment.items():
         by_turn = process.by_turn(sums)
         values[metric] = (
@@ -77,10 +77,15 @@ def bout_samples(process: Process, idle: Sequence[Idle]) -> tuple[BoutSample, ..
     for index in range(int(number[-1]) + 1):
         windows = Windows.of_periods(done, own := process.kept & (number == index))
         if windows is not None:
-            periods = (done[own] - done[np.flatnonzero(own) - 1]) / 1e6
+            periods = done[own] - done[np.flatnonzero(own) - 1]
             gap_ns = [windows.idle_ns(of_device) for of_device in idle]
             gap_ms = sum(gap_ns) / 1e6 / windows.steps / process.gpus if gap_ns else None
             found.append(
-                BoutSample(number=index, step_ms=capped_mean(periods), mean_ms=float(np.mean(periods)), gap_ms=gap_ms)
+                BoutSample(
+                    number=index,
+                    step_ms=capped_mean(periods) / 1e6,
+                    mean_ms=float(np.mean(periods)) / 1e6,
+                    gap_ms=gap_ms,
+                )
             )
     return tuple(found)

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from perfgate.metrics.attribution import Segments
 from perfgate.metrics.intervals import Idle, max_by
@@ -20,8 +19,8 @@ MIN_STEPS = 3
 LONGEST_COUNTED: Final = 1.2
 """Medians of the periods beyond which a period counts as that long and no longer.
 
-With 1 % of stalls in 50 steps the mean then has an SD of 0.43 % (capped at three medians 2.7, the median 0.35), and +6 %
-in a third of the steps reads +2.0 (in the median +0.7).
+With 1 % of stalls in 50 steps the mean then has an SD of 0.43 % (capped at three medians 2.7, the median 0.35), and
++6 % in a third of the steps reads +2.0 (in the median +0.7).
 """
 
 
@@ -121,7 +120,7 @@ def end_periods(steps: Steps) -> Flags:
     return kept
 
 
-def capped_mean(periods: Ints | NDArray[np.float64]) -> float:
+def capped_mean(periods: Ints) -> float:
     """Return the mean of periods, each counted up to `LONGEST_COUNTED` medians; 0 where most take no time."""
     return float(np.mean(np.minimum(periods, LONGEST_COUNTED * np.median(periods))))
 

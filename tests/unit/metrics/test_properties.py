@@ -125,8 +125,10 @@ def slow_reference(steps: list[Range], work: Work, resumes: Sequence[int] = ()) 
     used = [one for own in mine for one in own]
     kept = [(done[index - 1], done[index]) for index in range(2, count) if index not in resumes]
     window = {tick for first, last in kept for tick in range(first, last)}
-    values: dict[Metric, float] = {Metric.STEP_MS: statistics.median(b - a for a, b in kept) if kept else math.nan}
-    values[Metric.STEP_MEAN_MS] = statistics.fmean(b - a for a, b in kept) if kept else math.nan
+    periods = [b - a for a, b in kept] or [math.nan]
+    most = 1.2 * statistics.median(periods)
+    values: dict[Metric, float] = {Metric.STEP_MS: statistics.fmean(min(period, most) for period in periods)}
+    values[Metric.STEP_MEAN_MS] = statistics.fmean(periods)
 
     def mean(lanes: str) -> float:
         return sum(op.end - op.start for op, lane in used if lane in lanes.split()) / count

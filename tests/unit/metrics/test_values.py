@@ -88,16 +88,16 @@ def test_a_zero_length_kernel_neither_fills_nor_makes_a_gap() -> None:
     assert plain.values[Metric.GAP_MS] == with_marker.values[Metric.GAP_MS] == 10 / 1e6
 
 
-def test_the_idle_share_of_a_window_with_a_stall_falls_to_a_step_of_usual_length() -> None:
-    # Periods of 10, 10 and 40, of which 4, 4 and 34 are idle: 70 % of 60. A mean would be 14, and longer than a step.
+def test_the_idle_share_of_a_window_with_a_stall_is_the_same_of_a_step() -> None:
+    # Periods of 10, 10 and 40, which counts as 12, of which 4, 4 and 34 are idle: 70 % of 60.
     starts = (0, 10, 20, 30, 70)
     ranges = [Range(start=start, end=start + 5) for start in starts]
     kernels = [Op(start=start + 1, end=start + 7) for start in starts]
     sample = only(build(ranges=ranges, kernels=kernels))
     assert [period * 1e6 for period in sample.periods_ms] == pytest.approx([10, 10, 40])
-    assert sample.values[Metric.STEP_MS] * 1e6 == pytest.approx(10)
-    assert sample.values[Metric.GAP_MS] * 1e6 == pytest.approx(0.7 * 10)
-    assert sum(row.values.get(Metric.GAP_MS, 0) for row in sample.ranges) * 1e6 == pytest.approx(7)
+    assert sample.values[Metric.STEP_MS] * 1e6 == pytest.approx(32 / 3)
+    assert sample.values[Metric.GAP_MS] * 1e6 == pytest.approx(0.7 * 32 / 3)
+    assert sum(row.values.get(Metric.GAP_MS, 0) for row in sample.ranges) * 1e6 == pytest.approx(0.7 * 32 / 3)
 
 
 def test_gaps_are_clipped_to_the_window_of_the_kept_periods() -> None:

@@ -178,7 +178,8 @@ def test_work_that_ends_after_the_bouts_last_step_and_before_the_wait_is_in_the_
         """)
     )
     assert sample.periods_ms == (17.0, 11.0)
-    assert sample.values[Metric.GAP_MS] == (17.0 + 11.0 - 14.0 - 2.0) / 2
+    idle = 1 - (14.0 + 2.0) / (17.0 + 11.0)
+    assert sample.values[Metric.GAP_MS] == pytest.approx(idle * (1.2 * 14.0 + 11.0) / 2)
 
 
 def test_what_another_thread_launches_during_a_wait_is_in_no_step_and_in_no_gap() -> None:
