@@ -91,7 +91,7 @@ SLIPS: Mapping[str, Slip] = MappingProxyType(
                 does="a loader without pin_memory",
                 caught_by=("pageable_copies",),
                 culprit="under copy batch",
-                may_follow=("h2d_ms", "h2d_exposed_ms", *_WAITS),
+                may_follow=("h2d_ms", *_WAITS),
                 needs_cuda=True,
             ),
             Slip(
@@ -143,7 +143,7 @@ SLIPS: Mapping[str, Slip] = MappingProxyType(
                 does="images flipped and normalised by the loader, so that float32 is copied in place of uint8",
                 caught_by=("h2d_bytes",),
                 culprit="under copy batch",
-                may_follow=("h2d_ms", "h2d_exposed_ms", *_WAITS),
+                may_follow=("h2d_ms", *_WAITS),
             ),
             *(
                 Slip(
@@ -197,7 +197,7 @@ SLIPS: Mapping[str, Slip] = MappingProxyType(
                 workload="ddp",
                 does="no gradient_as_bucket_view: DistributedDataParallel copies each gradient out of its bucket",
                 # They come after the last kernel of the backward pass, so that nothing hides them.
-                caught_by=("step_ms", "mem_exposed_ms"),
+                caught_by=("step_ms",),
                 culprit="Device-to-Device",
             ),
         )

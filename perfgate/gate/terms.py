@@ -91,7 +91,7 @@ class Policy(Record):
     """What step_ms may lose against the best ever blessed."""
     workloads: int = Field(default=1, ge=1)
     """Among how many workloads of this gate the clocks share the error."""
-    on_inconclusive: OnInconclusive = OnInconclusive.WARN
+    on_inconclusive: OnInconclusive = OnInconclusive.FAIL
     on_new: OnNew = OnNew.FAIL
 
     @classmethod

@@ -154,8 +154,9 @@ def occasions_of(values: Floats, runs: Sequence[int], *, default_sd: float) -> O
     """
     sizes = np.asarray(runs, dtype=np.float64)
     total, free = float(sizes.sum()), len(runs) - 1
-    groups = np.split(values, np.cumsum(runs)[:-1], axis=-1)
-    means = np.stack([np.sort(group, axis=-1).mean(axis=-1) for group in groups], axis=-1)
+    # Sorted, so that the order of runs changes no bit.
+    groups = [np.sort(group, axis=-1) for group in np.split(values, np.cumsum(runs)[:-1], axis=-1)]
+    means = np.stack([group.mean(axis=-1) for group in groups], axis=-1)
     inner = sum(np.square(group - group.mean(axis=-1, keepdims=True)).sum(axis=-1) for group in groups)
     within = np.asarray(inner) / max(total - len(runs), 1)
     believed = np.square(np.maximum(default_sd, np.sqrt(within)))

@@ -43,7 +43,7 @@ class OnLoosened(StrEnum):
 def opens_gate(
     outcome: Outcome,
     *,
-    on_inconclusive: OnInconclusive = OnInconclusive.WARN,
+    on_inconclusive: OnInconclusive = OnInconclusive.FAIL,
     on_new: OnNew = OnNew.FAIL,
 ) -> bool:
     """Say whether a workload of this outcome lets the build pass under the user's two policies."""

@@ -54,7 +54,7 @@ class Settings(Record):
     """What step_ms may lose against the best ever blessed, as a fraction: where many small losses end."""
     timeout_s: float = Field(default=600.0, gt=0)
     """Time limit of one run where the workload sets none."""
-    inconclusive: OnInconclusive = OnInconclusive.WARN
+    inconclusive: OnInconclusive = OnInconclusive.FAIL
     new: OnNew = OnNew.FAIL
     loosened: OnLoosened = OnLoosened.FAIL
     """What a change that loosens its own gate does to it in GitHub Actions; read from the branch that it is for."""

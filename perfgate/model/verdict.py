@@ -16,7 +16,9 @@ from perfgate.model.outcome import OnInconclusive, OnNew, Outcome, opens_gate
 from perfgate.model.record import Record
 
 FEWEST_TO_JUDGE: Final = 3
-"""Runs, or pairs of an A/B run, before which no loss of a time metric can be shown."""
+"""Pairs of an A/B run before which nothing passes, and no loss of a time metric can be shown."""
+FEWEST_TO_PASS: Final = 5
+"""Runs before which nothing passes against stored ones."""
 MOST_BUDGETS: Final = 2.0
 """An INCONCLUSIVE estimate of so many budgets keeps the gate shut, whatever the settings say."""
 
@@ -238,9 +240,10 @@ class Verdict(Record):
     @property
     def too_few_runs(self) -> bool:
         """Whether it is INCONCLUSIVE after fewer runs than a verdict needs."""
-        return self.outcome is Outcome.INCONCLUSIVE and self.compared < FEWEST_TO_JUDGE
+        fewest = FEWEST_TO_PASS if self.duet is None else FEWEST_TO_JUDGE
+        return self.outcome is Outcome.INCONCLUSIVE and self.compared < fewest
 
-    def opens(self, *, on_inconclusive: OnInconclusive = OnInconclusive.WARN, on_new: OnNew = OnNew.FAIL) -> bool:
+    def opens(self, *, on_inconclusive: OnInconclusive = OnInconclusive.FAIL, on_new: OnNew = OnNew.FAIL) -> bool:
         """Whether it lets the build pass: by its outcome and the settings, and no open loss is too large for them."""
         may = opens_gate(self.outcome, on_inconclusive=on_inconclusive, on_new=on_new)
         return may and not self.too_few_runs and not self.beyond

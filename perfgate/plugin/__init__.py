@@ -40,7 +40,7 @@ OPTIONS = (
     ("--perfgate-new", {"metavar": "fail|allow", "help": "what a workload without a baseline does (default: fail)"}),
     (
         "--perfgate-inconclusive",
-        {"metavar": "warn|fail", "help": "what an INCONCLUSIVE workload does (default: warn)"},
+        {"metavar": "warn|fail", "help": "what an INCONCLUSIVE workload does (default: fail)"},
     ),
     ("--perfgate-shard", {"metavar": "I/N", "help": "gate the I-th of N parts of the workloads"}),
     ("--perfgate-label", {"metavar": "TEXT", "help": "what to call this gate among others that it is merged with"}),

@@ -122,7 +122,7 @@ def summary(
     opens: bool,
     width: int,
     colour: bool,
-    on_inconclusive: OnInconclusive = OnInconclusive.WARN,
+    on_inconclusive: OnInconclusive = OnInconclusive.FAIL,
     on_new: OnNew = OnNew.FAIL,
     opening: Sequence[bool] | None = None,
     why: str = "",

@@ -44,7 +44,7 @@ VARYING = [4.0, 6.0, 5.0, 4.0, 5.0]
         (VARYING * 2, [3] * 9 + [4], Outcome.PASSED, "within its maximum (not exact: 4 to 6 in the baseline)"),
         (
             [739, 738, 738, 739, 739],
-            [37] * 3,
+            [37] * 5,
             Outcome.IMPROVED,
             "fell from 738 to 37 per step (not exact: 738 to 739 in the baseline)",
         ),
@@ -122,21 +122,6 @@ def test_a_varying_count_that_rose_in_every_run_is_open_while_chance_makes_that(
         f" in {len(now)} of {len(now)} run{'s' * (len(now) > 1)}, as chance alone has it in {chance} % of gates"
     )
     assert (found.shown_by, found.wants_second_run, found.remark) == (shown_by, False, None)
-
-
-@pytest.mark.parametrize(
-    ("blessed", "now", "outcome"),
-    [
-        pytest.param(VARYING, [10.5, 11.0, 12.0], Outcome.REGRESSED, id="all beyond two spreads"),
-        pytest.param(VARYING, [10.0, 11.0, 12.0], Outcome.INCONCLUSIVE, id="one at two spreads"),
-        pytest.param(VARYING, [20.0, 20.0], Outcome.INCONCLUSIVE, id="two runs"),
-        pytest.param(VARYING[:4], [20.0] * 3, Outcome.INCONCLUSIVE, id="four blessed"),
-    ],
-)
-def test_a_varying_count_that_rose_far_beyond_its_spread_needs_three_runs(
-    blessed: list[float], now: list[float], outcome: Outcome
-) -> None:
-    assert judged(blessed, now).row.outcome is outcome
 
 
 def test_without_a_spread_no_rise_is_far() -> None:

@@ -56,10 +56,10 @@ def test_unchanged_quiet_workloads_are_hardly_ever_called_slower_and_take_few_ru
     outcomes, mean_runs = gates(slowdown=0.0, number=500)
     assert outcomes[Outcome.REGRESSED] <= 5
     assert outcomes[Outcome.PASSED] >= 450
-    assert mean_runs <= 4.0
+    assert mean_runs <= 5.2
 
 
 def test_a_slowdown_of_5_percent_is_found_in_95_of_100_quiet_workloads() -> None:
     outcomes, mean_runs = gates(slowdown=0.05, number=200)
     assert outcomes[Outcome.REGRESSED] >= 190
-    assert mean_runs <= 4.0
+    assert mean_runs <= 5.2

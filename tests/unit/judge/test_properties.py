@@ -12,8 +12,8 @@ from support.judging import Columns, blessed, measured
 
 from perfgate.judge.family import step_down, still_sharing
 from perfgate.judge.judge import Judgement, judge
+from perfgate.judge.looks import DUET_PLAN, INTERLEAVED_PLAN, SCREEN_PLAN, STORED_PLAN, Plan
 from perfgate.judge.rows import Terms
-from perfgate.judge.stages import DUET_PLAN, INTERLEAVED_PLAN, SCREEN_PLAN, STORED_PLAN, Plan
 from perfgate.model.baseline import Baseline
 from perfgate.model.metric import METRICS, Kind, Metric
 from perfgate.model.outcome import Outcome
