@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -12,7 +13,7 @@ from typing import Final
 from perfgate.explain.breakdown import breakdown_of, kept
 from perfgate.explain.pace import told_of_pace
 from perfgate.judge.hold import COARSEST, holds, too_coarse
-from perfgate.judge.looks import STORED_PLAN
+from perfgate.judge.looks import DUET_PLAN, INTERLEAVED_PLAN, STORED_PLAN, Plan
 from perfgate.judge.rows import Terms, judge_rows
 from perfgate.judge.speeds import plainly_differ
 from perfgate.judge.words import percent, shown_loss
@@ -31,6 +32,7 @@ from perfgate.model.baseline import (
     code_files,
     common_step_names,
     common_step_ranges,
+    with_held,
 )
 from perfgate.model.errors import BlessRefused
 from perfgate.model.metric import GATED_CLOCKS, METRICS, Basis, Kind, Metric, budget_of
@@ -39,7 +41,8 @@ from perfgate.model.sample import Run, why_absent
 from perfgate.model.settings import DuetForm, Settings
 from perfgate.model.verdict import FEWEST_TO_JUDGE, MetricVerdict
 from perfgate.model.words import listed, plural
-from perfgate.repeats import SAME_OCCASION, is_in, near_occasion, once, why_no_repeat
+from perfgate.model.workload import Workload
+from perfgate.repeats import SAME_OCCASION, gated, is_in, near_occasion, once, why_no_repeat
 
 WANTED_RUNS: Final = 10
 WANTED_OCCASIONS: Final = 5
@@ -69,7 +72,9 @@ def bless(
     runner: str | None = None,
     measure_more: str = "",
     pairs: bool = True,
+    blocks: bool = True,
     insist: bool = False,
+    hold: float | None = None,
 ) -> Baseline:
     """Return the baseline that kept results make.
 
@@ -94,7 +99,10 @@ def bless(
         runner: where that ran.
         measure_more: what to do where runs are wanting; by default what is done at a desk.
         pairs: whether the project's settings let a gate run the baseline's commit again.
-        insist: bless also what a gate could hardly compare with.
+        blocks: whether they let it do so in blocks.
+        insist: bless also what a gate could hardly compare with, and write the budgets that it can hold where they are
+            wider than what is asked of it.
+        hold: with `insist`, that budget, as a fraction, instead.
 
     Raises:
         BlessRefused: with the one thing to do about it.
@@ -140,7 +148,65 @@ def bless(
         _refuse_loss(newest, like, new, budgets, runs=runs)
     if not insist:
         _refuse_coarse(newest, new, budgets, pairs=pairs)
-    return new.model_copy(update={"anchor": _anchor(like, new, commit=newest.commit, accepted=accept_regression)})
+    held: Mapping[Metric, float] = {} if like is None else like.held
+    if insist:
+        held = wider_budgets(new, budgets, last_plan(newest.workload, new, pairs=pairs, blocks=blocks), hold=hold)
+    anchor = _anchor(like, new, commit=newest.commit, accepted=accept_regression)
+    return new.model_copy(update={"anchor": anchor, "held": held})
+
+
+def last_plan(workload: Workload, baseline: Baseline, *, pairs: bool, blocks: bool) -> Plan:
+    """Return the looks that a gate of this baseline ends with, by what the settings and the baseline allow."""
+    if not pairs or why_no_duet(baseline):
+        return STORED_PLAN
+    return INTERLEAVED_PLAN if blocks and workload.form == "function" and len(baseline.machine.gpus) <= 1 else DUET_PLAN
+
+
+def wider_budgets(
+    baseline: Baseline, budgets: Mapping[Metric, float], plan: Plan, *, hold: float | None = None
+) -> dict[Metric, float]:
+    """Return the budgets, as fractions, of time metrics that a gate cannot hold to theirs: what it can hold, or `hold`.
+
+    What it can hold is rounded up to a tenth of a per cent, and is 100 % at most.
+    """
+    terms = Terms(budgets=budgets, plan=plan)
+    found: dict[Metric, float] = {}
+    for metric in gated(baseline):
+        loss, budget = holds(baseline, metric, terms), budget_of(metric, budgets)
+        if loss is None or budget is None or loss <= budget * _AS_GOOD_AS:
+            continue
+        found[metric] = max(budget, hold if hold is not None else min(1.0, math.ceil(1000 * loss) / 1000))
+    return found
+
+
+def not_held(
+    baseline: Baseline, workload: Workload, budgets: Mapping[Metric, float], settings: Settings
+) -> tuple[str, ...]:
+    """Say which budgets a gate cannot hold with what it may measure, and what to do; nothing where it holds all."""
+    plan = last_plan(workload, baseline, pairs=allows_pairs(settings), blocks=settings.duet is not DuetForm.ALTERNATE)
+    wider = wider_budgets(baseline, with_held(budgets, baseline), plan)
+    if not wider:
+        return ()
+    told = listed([f"{metric} to {percent(budget)} %" for metric, budget in wider.items()])
+    guards = listed(["counts", *(metric for metric in gated(baseline) if metric not in wider)])
+    said = (
+        f"A gate can hold {told} here, and is INCONCLUSIVE below that now and then, which shuts it; {guards} guard it "
+        "at their own budgets. Add occasions (--occasion), let A/B runs settle it (a baseline of a commit, duet not "
+        f'off), or write the wider budgets: perfgate bless {shlex.quote(baseline.workload)} --reason "..." --hold auto'
+    )
+    return (said,)
+
+
+def holding(baseline: Baseline, budgets: Mapping[Metric, float]) -> str:
+    """Say what a gate holds it to: `holds: counts exact, kernel_ms 1 %, step_ms 2 %`."""
+    merged = with_held(budgets, baseline)
+    told = {metric: budget for metric in gated(baseline) if (budget := budget_of(metric, merged)) is not None}
+    ordered = sorted(told.items(), key=lambda one: (one[1], one[0]))
+    return ", ".join(["holds: counts exact", *(f"{metric} {percent(budget)} %" for metric, budget in ordered)])
+
+
+_AS_GOOD_AS: Final = 1.001
+"""A kernel's budget may be wider by what the step may lose; rounding apart, that is its own."""
 
 
 def add_occasion(

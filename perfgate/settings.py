@@ -10,16 +10,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Final
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from perfgate.model.errors import ConfigInvalid
-from perfgate.model.metric import GATED_CLOCKS, METRICS, Metric
+from perfgate.model.metric import METRICS, NO_LONGER_GATED, Budget, Metric
 from perfgate.model.settings import Settings
 
 TABLE: Final = "[tool.perfgate]"
 MISSPELT: Final = 0.85
 """From this likeness on (`difflib`), the name of another table is ours with a slip: a letter less, more or changed."""
 BUDGET: Final = "--perfgate-budget"
+_BUDGET: Final = TypeAdapter[float](Budget)
+_WITH_BUDGET: Final = tuple(metric for metric, spec in METRICS.items() if spec.gated)
 NOT_FOR_BASELINES: Final = frozenset({".git", ".perfgate"})
 """Folders of the project's root that are others' own, and in no commit."""
 
@@ -197,16 +199,16 @@ def budgets_of_options(told: object) -> dict[Metric, float]:
     for text in told if isinstance(told, Sequence) else ():
         metric, _, fraction = str(text).partition("=")
         try:
-            found[metric.strip()] = float(fraction)
+            found[metric.strip()] = _BUDGET.validate_python(fraction.strip())
         except ValueError:
             raise ConfigInvalid(
                 subject=BUDGET,
                 fact=f"the value is {_shown(text)}",
-                expectation="Expected a metric and a fraction, such as step_ms=0.03",
+                expectation="Expected a metric and a fraction, such as step_ms=0.03 or step_ms=3%",
                 next_step="Correct it.",
             ) from None
     check_metrics(found, subject=BUDGET)
-    budgets = {Metric(metric): fraction for metric, fraction in found.items()}
+    budgets: dict[Metric, float] = {Metric(metric): fraction for metric, fraction in found.items()}
     check_budgets(budgets, subject=BUDGET)
     return budgets
 
@@ -238,8 +240,8 @@ def check_metrics(budgets: object, *, subject: str) -> None:
             raise ConfigInvalid(
                 subject=subject,
                 fact=f"unknown metric {name!r}",
-                expectation=f"Metrics with a budget are {', '.join(GATED_CLOCKS)}",
-                next_step=_perhaps(name, GATED_CLOCKS),
+                expectation=f"Metrics with a budget are {', '.join(_WITH_BUDGET)}",
+                next_step=_perhaps(name, _WITH_BUDGET),
             )
 
 
@@ -250,11 +252,11 @@ def check_budgets(budgets: Mapping[Metric, float], *, subject: str) -> None:
         ConfigInvalid: names the metric.
     """
     for metric, budget in budgets.items():
-        if metric not in GATED_CLOCKS:
+        if metric not in (*_WITH_BUDGET, *NO_LONGER_GATED):
             raise ConfigInvalid(
                 subject=f"{subject} {metric}",
-                fact="this metric has no budget: counts are exact, and nccl_ms is shown only",
-                expectation=f"Metrics with a budget are {', '.join(GATED_CLOCKS)}",
+                fact="this metric has no budget: it is shown only",
+                expectation=f"Metrics with a budget are {', '.join(_WITH_BUDGET)}",
                 next_step="Remove it.",
             )
         if not 0 < budget < 1:
@@ -264,6 +266,21 @@ def check_budgets(budgets: Mapping[Metric, float], *, subject: str) -> None:
                 expectation="Expected a fraction above 0 and below 1: 0.02 is 2 %",
                 next_step="Write the budget as a fraction.",
             )
+
+
+def without_effect(settings: Settings) -> tuple[str, ...]:
+    """What is set as in older projects, and has no effect any more, as sentences."""
+    told = [
+        f"the budget of {metric} in {TABLE} has no effect any more: it is a part of step_ms, and shown only. Remove it."
+        for metric in NO_LONGER_GATED
+        if metric in settings.budgets
+    ]
+    if settings.trace_osrt:
+        told.append(
+            f"trace_osrt in {TABLE} has no effect any more: perfgate showed nothing of what it recorded. Remove it; a "
+            "baseline that was blessed with it must be measured and blessed again."
+        )
+    return tuple(told)
 
 
 def invalid_value(error: Mapping[str, object], *, subject: str) -> ConfigInvalid:

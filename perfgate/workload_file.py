@@ -17,7 +17,7 @@ import yaml
 from pydantic import Field, ValidationError
 
 from perfgate.model.errors import ConfigInvalid, PerfgateError
-from perfgate.model.metric import Metric
+from perfgate.model.metric import Budget, Metric
 from perfgate.model.record import Record
 from perfgate.model.settings import Settings
 from perfgate.model.workload import CaptureMode, CaptureWindow, Workload
@@ -46,7 +46,7 @@ class CommandFile(Record):
     warmup: int = Field(default=0, ge=0)
     capture: CaptureMode | CaptureWindow = CaptureMode.CUDA_PROFILER_API
     timeout_s: float | None = Field(default=None, gt=0)
-    budgets: Mapping[Metric, float] = {}
+    budgets: Mapping[Metric, Budget] = {}
     pass_env: tuple[str, ...] = ()
     env: Mapping[str, str] = {}
     cwd: str | None = None

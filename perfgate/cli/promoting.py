@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cached_property
+from typing import Final
 
 import click
 
@@ -24,11 +26,31 @@ from perfgate.model.errors import (
     ResultUnreadable,
 )
 from perfgate.model.metric import Metric
+from perfgate.model.settings import DuetForm
 from perfgate.plugin.listing import collected_workloads
 from perfgate.render.page import inert, inert_line
 from perfgate.render.records import bless_text, occasion_text
 from perfgate.running import code_now
 from perfgate.store import Store
+
+AUTO: Final = "auto"
+
+
+class _Held(click.ParamType[str | float]):
+    """A budget: a percentage, or what can be held."""
+
+    name = "held"
+
+    def convert(self, value: str | float, param: click.Parameter | None, ctx: click.Context | None) -> str | float:
+        if isinstance(value, float) or value == AUTO:
+            return value
+        try:
+            fraction = float(value.removesuffix("%")) / 100
+        except ValueError:
+            fraction = math.nan
+        if not 0 < fraction < 1:
+            self.fail(f"{value!r} is no budget: expected auto, or a percentage as in 8%.", param, ctx)
+        return fraction
 
 
 @click.command()
@@ -42,8 +64,9 @@ from perfgate.store import Store
 )
 @click.option(
     "--hold",
-    type=click.Choice(["auto"]),
-    help="Bless runs that differ so much that a gate could show no slowdown of 25 %, though none can run them again.",
+    type=_Held(),
+    metavar="auto|8%",
+    help="Where a gate cannot hold a budget here, write a wider one into the baseline: this, or what it can hold.",
 )
 @click.option("--allow-ci", is_flag=True, help="Bless even in CI, where nobody looks at it.")
 def bless(
@@ -52,7 +75,7 @@ def bless(
     *,
     accept_regression: bool,
     occasion: bool,
-    hold: str | None,
+    hold: str | float | None,
     allow_ci: bool,
 ) -> None:
     """Make the kept result of each WORKLOAD (default: of all) its baseline. Never measures."""
@@ -108,9 +131,12 @@ def bless(
             in_ci=in_ci,
             allow_ci=allow_ci,
             pairs=blessing.allows_pairs(here.settings),
+            blocks=here.settings.duet is not DuetForm.ALTERNATE,
             insist=hold is not None,
+            hold=hold if isinstance(hold, float) else None,
         )
-        remarks[name] = blessing.worth_knowing(new, results[0], not_on=_branch_without(results[0], here))
+        told = blessing.worth_knowing(new, results[0], not_on=_branch_without(results[0], here))
+        remarks[name] = (*told, *blessing.not_held(new, results[0].workload, budgets[name], here.settings))
         return old, new
 
     planned = _all_or_nothing(names, plan)
@@ -118,7 +144,8 @@ def bless(
         here.store.baselines.ready_for(new)
     for old, new in planned:
         shown = os.path.relpath(here.store.baselines.save(new, replacing=old))
-        rows, costs = blessing.differences(old, new), blessing.costs(new, budgets[new.workload])
+        rows, own = blessing.differences(old, new), budgets.get(new.workload)
+        costs = f"{blessing.costs(new, own)} {blessing.holding(new, own or {})}"
         told = (
             occasion_text(old, new, rows, width=width, colour=colour, costs=costs, path=shown)
             if occasion and old is not None

@@ -11,7 +11,7 @@ from perfgate.judge.hold import holds
 from perfgate.judge.looks import DUET_PLAN, SCREEN_PLAN, STORED_PLAN, Plan
 from perfgate.judge.rows import Terms
 from perfgate.judge.words import shown_loss
-from perfgate.model.baseline import Baseline
+from perfgate.model.baseline import Baseline, with_held
 from perfgate.model.metric import Metric
 from perfgate.model.words import listed, plural
 
@@ -123,7 +123,7 @@ def _can_hold(baseline: Baseline, policy: Policy, runs: int, plan: Plan) -> str:
     """What so many runs, or pairs, hold of what leads a verdict."""
     if runs < plan.fewest_to_fail:
         return ""
-    terms = Terms(budgets=policy.budgets, plan=plan, workloads=policy.workloads)
+    terms = Terms(budgets=with_held(policy.budgets, baseline), plan=plan, workloads=policy.workloads)
     found = {metric: holds(baseline, metric, terms, runs=runs) for metric in (Metric.STEP_MS, Metric.KERNEL_MS)}
     told = [f"{metric} to {shown_loss(loss)}" for metric, loss in found.items() if loss is not None]
     return f": holds {listed(told)}" if told else ""

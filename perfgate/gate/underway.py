@@ -12,6 +12,7 @@ from perfgate.gate.endings import Ended, NoDuet
 from perfgate.gate.terms import NOT_MEASURED_BY, Affords, Checked, Expectation, Pair, Policy, Series
 from perfgate.judge.looks import Plan
 from perfgate.judge.rows import Terms
+from perfgate.model.baseline import with_held
 from perfgate.model.errors import PerfgateError
 from perfgate.model.machine import Machine
 from perfgate.model.metric import Metric
@@ -114,7 +115,7 @@ class Underway:
     def terms(self, plan: Plan, *, max_runs: int) -> Terms:
         """What the judge is told of the policy."""
         return Terms(
-            budgets=self.policy.budgets,
+            budgets=with_held(self.policy.budgets, self.expectation.baseline),
             max_runs=max_runs,
             plan=plan,
             workloads=self.policy.workloads,

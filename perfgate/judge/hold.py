@@ -23,7 +23,6 @@ from perfgate.model.verdict import Stage
 
 COARSEST: Final = 0.25
 """A slowdown of step_ms below which a gate that can show none is no gate."""
-_FEWEST_DF: Final = 1.0
 _FARTHEST: Final = 10.0
 """A loss of more than this, in the basis, is as good as none that can be held."""
 
@@ -95,9 +94,9 @@ def _smallest(rule: TimeRule, x: Floats, *, runs: int, blessed: int, occasions: 
         of_runs = within * (1 / blessed + 1 / runs)
         squared = of_runs + tau
         tau_df = between.df + number - between.number
-        df = 1 / ((of_runs / squared) ** 2 / max(own_df, _FEWEST_DF) + (tau / squared) ** 2 / tau_df)
+        df = 1 / ((of_runs / squared) ** 2 / max(own_df, PRIOR_DF) + (tau / squared) ** 2 / tau_df)
     noncentral = float(stdtrit(df, PASS_CONFIDENCE))
-    quantile = float(nctdtrit(max(own_df, _FEWEST_DF), noncentral, PASS_CONFIDENCE))
+    quantile = float(nctdtrit(max(own_df, PRIOR_DF), noncentral, PASS_CONFIDENCE))
     return math.sqrt(squared) * quantile if math.isfinite(quantile) else math.inf
 
 

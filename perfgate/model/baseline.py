@@ -11,7 +11,7 @@ from typing import Final, Literal
 from pydantic import Field, model_validator
 
 from perfgate.model.machine import Machine
-from perfgate.model.metric import Metric
+from perfgate.model.metric import Metric, budget_of
 from perfgate.model.record import Format2, ObjectName, Record
 from perfgate.model.sample import Breakdown, Form, Run
 from perfgate.model.verdict import Verdict
@@ -254,6 +254,12 @@ class Result(Record):
     verdict: Verdict
 
     _of_format_1 = model_validator(mode="before")(_with_step_value)
+
+
+def with_held(budgets: Mapping[Metric, float], baseline: Baseline | None) -> dict[Metric, float]:
+    """Return budgets with those that a baseline holds, where these are wider."""
+    held = {} if baseline is None else baseline.held
+    return {**budgets, **{metric: max(wider, budget_of(metric, budgets) or 0.0) for metric, wider in held.items()}}
 
 
 def code_digest(code: Mapping[str, str]) -> str | None:

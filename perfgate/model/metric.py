@@ -5,8 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 from types import MappingProxyType
+from typing import Annotated
+
+from pydantic import BeforeValidator
 
 from perfgate.model.record import Record
+
+
+def _fraction(value: object) -> object:
+    """A percentage as a fraction: `2%` is 0.02; all else as it is."""
+    return float(value.strip()[:-1]) / 100 if isinstance(value, str) and value.strip().endswith("%") else value
+
+
+Budget = Annotated[float, BeforeValidator(_fraction)]
+"""A fraction, or a percentage as text."""
 
 
 class Metric(StrEnum):
@@ -170,6 +182,8 @@ WAITS: frozenset[Metric] = frozenset({Metric.NCCL_MS, Metric.NCCL_EXPOSED_MS})
 EXPOSED: tuple[Metric, ...] = (Metric.H2D_EXPOSED_MS, Metric.NCCL_EXPOSED_MS, Metric.MEM_EXPOSED_MS)
 """Clocks of what lies in the idle time of all that it could have overlapped with."""
 GATED_CLOCKS: tuple[Metric, ...] = tuple(m for m, s in METRICS.items() if s.clock is not None)
+NO_LONGER_GATED: tuple[Metric, ...] = (Metric.STEP_MEAN_MS, Metric.H2D_EXPOSED_MS, Metric.MEM_EXPOSED_MS)
+"""Time metrics that a budget may name, as older projects do, without effect."""
 COUNTS: tuple[Metric, ...] = tuple(m for m, s in METRICS.items() if s.kind is Kind.COUNT)
 CALLED: tuple[Metric, ...] = (Metric.LAUNCHES, Metric.GRAPH_LAUNCHES, Metric.SYNCS)
 """Counts of what the CPU calls, which say nothing of what ran on a GPU."""

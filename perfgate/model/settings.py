@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from perfgate.model.metric import Metric
+from perfgate.model.metric import Budget, Metric
 from perfgate.model.outcome import OnInconclusive, OnLoosened, OnNew
 from perfgate.model.record import Record
 
@@ -58,7 +58,7 @@ class Settings(Record):
     new: OnNew = OnNew.FAIL
     loosened: OnLoosened = OnLoosened.FAIL
     """What a change that loosens its own gate does to it in GitHub Actions; read from the branch that it is for."""
-    budgets: Mapping[Metric, float] = {}
+    budgets: Mapping[Metric, Budget] = {}
     """Budgets of the project, as fractions."""
     machine: str | None = Field(default=None, min_length=1)
     """The machine that a gate must run on, as the folder of its baselines is called: `nvidia-h200-x2`, `no-gpu`."""

@@ -11,7 +11,7 @@ from typing import Literal
 from pydantic import Field
 
 from perfgate.model.limits import LONGEST_ID
-from perfgate.model.metric import Metric
+from perfgate.model.metric import Budget, Metric
 from perfgate.model.record import Record
 
 STEP_RANGE = "step"
@@ -63,7 +63,7 @@ class Workload(Record):
     """Options that a conftest declares and that were given, by name; None where that was not noted."""
     capture: CaptureMode | CaptureWindow = CaptureMode.CUDA_PROFILER_API
     timeout_s: float = Field(default=600.0, gt=0)
-    budgets: Mapping[Metric, float] = {}
+    budgets: Mapping[Metric, Budget] = {}
     """Budgets of this workload, as fractions; they come before the project's."""
     pass_env: tuple[str, ...] = ()
     env: Mapping[str, str] = {}

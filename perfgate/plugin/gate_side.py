@@ -42,7 +42,14 @@ from perfgate.plugin.typed import ASKING, LOOKING, STANDING, TYPED, heed_again
 from perfgate.render.document import DocumentShard, GateDocument
 from perfgate.render.page import uncommanding
 from perfgate.render.text import skipped_text, told_choice
-from perfgate.settings import budgets_of_options, find_root, load_settings, project_around, project_within
+from perfgate.settings import (
+    budgets_of_options,
+    find_root,
+    load_settings,
+    project_around,
+    project_within,
+    without_effect,
+)
 from perfgate.workload import holds_command, holds_workloads, workload_files
 from perfgate.workload_file import is_script, scripts_of
 
@@ -101,14 +108,8 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         refuse_whole_around_a_project(config, choice)
     except PerfgateError as invalid:
         raise usage_error(str(invalid)) from None
-    if settings.trace_osrt:
-        config.issue_config_time_warning(
-            pytest.PytestConfigWarning(
-                "trace_osrt in [tool.perfgate] has no effect any more: perfgate showed nothing of what it recorded. "
-                "Remove it; a baseline that was blessed with it must be measured and blessed again."
-            ),
-            stacklevel=2,
-        )
+    for told in without_effect(settings):
+        config.issue_config_time_warning(pytest.PytestConfigWarning(told), stacklevel=2)
     choose_arguments(config, choice, config.rootpath / settings.workloads)
     config.stash[OUTPUTS] = Outputs.of(config)
     config.stash[BASE] = base_of(config)

@@ -1,0 +1,114 @@
+"""What a gate can hold on a machine, by what the blessed runs differ by."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from scipy import stats
+from support.judging import Columns, blessed
+
+from perfgate.judge.hold import COARSEST, differs_much, holds, too_coarse
+from perfgate.judge.looks import DUET_PLAN, INTERLEAVED_PLAN, STORED_PLAN, Plan
+from perfgate.judge.rows import Terms, rule_of
+from perfgate.judge.times import look_at
+from perfgate.model.metric import METRICS, Metric
+
+M = Metric
+SHAPE = np.array([0.0, 1.0, -1.0, 0.5, -0.5])
+STORED, PAIRS, BLOCKS = (Terms(plan=plan) for plan in (STORED_PLAN, DUET_PLAN, INTERLEAVED_PLAN))
+
+
+def steps(sd: float, *, runs: int = 5) -> Columns:
+    shape = np.resize(SHAPE, runs)
+    return {M.STEP_MS: list(10 * np.exp(sd * shape / np.std(shape, ddof=1)))}
+
+
+def held(columns: Columns, terms: Terms, metric: Metric = M.STEP_MS, *, occasions: int = 1, **more: int) -> float:
+    found = holds(blessed(columns, occasions=occasions), metric, terms, **more)
+    assert found is not None
+    return found
+
+
+def test_pairs_hold_what_the_noncentral_t_of_the_blessed_runs_says() -> None:
+    error = 0.02 * np.sqrt(2 / 12)
+    quantile = stats.nct.ppf(0.975, 4, stats.t.ppf(0.975, 22))
+    assert held(steps(0.02), PAIRS) == pytest.approx(np.expm1(error * quantile), rel=1e-3)
+
+
+def test_a_quiet_loop_is_held_to_its_budget_by_pairs_and_any_by_blocks() -> None:
+    assert held(steps(0.003), PAIRS) == pytest.approx(0.02)
+    assert held(steps(0.05), BLOCKS) == pytest.approx(0.02)
+
+
+def test_stored_runs_of_one_occasion_hold_less_than_those_of_five() -> None:
+    one, five = held(steps(0.003), STORED), held(steps(0.003, runs=10), STORED, occasions=5)
+    assert 0.05 < one < 0.15
+    assert 0.02 < five < one / 2
+
+
+def test_the_same_may_be_asked_of_a_fuller_baseline() -> None:
+    fuller = holds(blessed(steps(0.003)), M.STEP_MS, STORED, blessed_runs=10, occasions=5)
+    assert fuller is not None
+    assert fuller < held(steps(0.003), STORED) / 1.5
+    assert held(steps(0.02), PAIRS, runs=3) > held(steps(0.02), PAIRS)
+
+
+@pytest.mark.parametrize(
+    ("columns", "metric"),
+    [
+        pytest.param({M.STEP_MS: [10.0]}, M.KERNEL_MS, id="not there"),
+        pytest.param({M.STEP_MS: [10.0], M.NCCL_MS: [1.0]}, M.NCCL_MS, id="not gated"),
+        pytest.param({M.STEP_MS: [0.0, 10.0]}, M.STEP_MS, id="a step of no time"),
+        pytest.param({M.GAP_MS: [1.0]}, M.GAP_MS, id="a share of no step"),
+        pytest.param({M.STEP_MS: [1e-10], M.GAP_MS: [1e300]}, M.GAP_MS, id="beyond all numbers"),
+    ],
+)
+def test_of_what_cannot_be_compared_nothing_is_held(columns: Columns, metric: Metric) -> None:
+    assert holds(blessed(columns), metric, STORED) is None
+
+
+def test_a_share_of_the_step_is_held_in_its_own_basis() -> None:
+    columns = {**steps(0.003), M.GAP_MS: [1.0, 1.05, 0.95, 1.02, 0.98]}
+    assert held(columns, BLOCKS, M.GAP_MS) == pytest.approx(0.02)
+
+
+@pytest.mark.parametrize("runs", [[10.0], [0.2, 34.0, 2.3, 28.0, 12.0]])
+def test_what_stored_runs_cannot_hold_is_bounded(runs: Sequence[float]) -> None:
+    assert 0.02 <= held({M.STEP_MS: runs}, STORED) < np.inf
+
+
+def test_garbage_is_too_coarse_and_a_wide_budget_makes_it_fine() -> None:
+    garbage, quiet = blessed({M.STEP_MS: [0.2, 34.0, 2.3, 28.0, 12.0]}), blessed(steps(0.003))
+    found = too_coarse(garbage, {})
+    assert found is not None
+    assert found > COARSEST
+    assert too_coarse(quiet, {}) is None
+    rough = blessed(steps(0.02))
+    assert too_coarse(rough, {}) is not None
+    assert too_coarse(rough, {M.STEP_MS: 0.9}) is None
+    assert too_coarse(blessed({M.SYNCS: [1.0]}), {}) is None
+
+
+@pytest.mark.parametrize(("sd", "much"), [(0.003, False), (0.03, True)])
+def test_runs_that_differ_by_more_than_a_percent_are_better_compared_in_blocks(sd: float, much: bool) -> None:
+    assert differs_much(blessed(steps(sd))) is much
+    assert not differs_much(blessed({M.SYNCS: [1.0]}))
+
+
+@pytest.mark.parametrize("plan", [STORED_PLAN, DUET_PLAN])
+def test_an_unchanged_candidate_is_below_what_is_held(plan: Plan) -> None:
+    """Held at 97.5 %: of 200 drawn loops at most 12 lie beyond, by the pairs or runs of the last look."""
+    rng, beyond = np.random.default_rng(5), 0
+    for _ in range(200):
+        x, now, other = rng.normal(scale=0.02, size=5), rng.normal(scale=0.02, size=12), rng.normal(scale=0.02, size=12)
+        baseline = blessed({M.STEP_MS: list(10 * np.exp(x))})
+        loss = holds(baseline, M.STEP_MS, Terms(plan=plan))
+        assert loss is not None
+        spec = METRICS[M.STEP_MS].clock
+        assert spec is not None
+        rule = rule_of(M.STEP_MS, spec, baseline, Terms(plan=plan, budgets={M.STEP_MS: loss}), times=4)
+        sides = (x - np.median(x), now[:10]) if plan is STORED_PLAN else (other, now)
+        beyond += not look_at(rule, *sides, is_last=True).within
+    assert beyond <= 12
