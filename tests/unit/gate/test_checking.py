@@ -49,29 +49,29 @@ def test_an_unreadable_baseline_is_incomparable_and_nothing_is_measured() -> Non
     assert (checked.runs, checked.verdict.runs) == ((), 0)
 
 
-def test_unchanged_runs_pass_after_the_first_look() -> None:
+def test_unchanged_runs_pass_after_five() -> None:
     baseline = records.baseline()
     series = Candidate(*records.runs(12.33, 12.35, 12.34))
     checked = check(expect(baseline), Policy(), series)
     judged = checked.verdict.model_copy(update={"classified": None})  # which is explained, not judged
     assert judged == judge(baseline, checked.runs, Terms()).verdict
     assert checked.verdict.outcome is Outcome.PASSED
-    assert series.asked == [(0, 3), (1, 3), (2, 3)]
+    assert series.asked == [(0, 3), (1, 3), (2, 3), (3, 5), (4, 5)]
 
 
 def test_a_clear_loss_is_regressed() -> None:
     checked = check(expect(records.baseline()), Policy(), Candidate(*map(slower, (20.0, 20.1, 19.9))))
-    assert (checked.verdict.outcome, checked.verdict.runs) == (Outcome.REGRESSED, 3)
+    assert (checked.verdict.outcome, checked.verdict.runs) == (Outcome.REGRESSED, 5)
 
 
 def test_a_gain_is_improved() -> None:
     checked = check(expect(records.baseline()), Policy(), Candidate(*map(slower, (-20.0, -20.1, -19.9))))
-    assert (checked.verdict.outcome, checked.verdict.runs) == (Outcome.IMPROVED, 3)
+    assert (checked.verdict.outcome, checked.verdict.runs) == (Outcome.IMPROVED, 5)
 
 
 def test_a_wider_budget_of_the_policy_reaches_the_judge() -> None:
     series = Candidate(*map(slower, (4.0, 4.1, 3.9)))
-    assert check(expect(records.baseline()), Policy(), series).verdict.outcome is Outcome.REGRESSED
+    assert check(expect(records.baseline()), Policy(), series).verdict.outcome is Outcome.INCONCLUSIVE
     assert (
         check(expect(records.baseline()), Policy(budgets={Metric.STEP_MS: 0.2}), series).verdict.outcome
         is Outcome.PASSED
@@ -83,17 +83,15 @@ def test_a_wider_budget_of_the_policy_reaches_the_judge() -> None:
 
 def test_what_the_screen_passes_needs_no_duet() -> None:
     other = duel(0, 0)
-    assert outcome_of(gated(screen(0.0), other)) == (Outcome.PASSED, Stage.SCREEN, 3, 0)
+    assert outcome_of(gated(screen(0.0), other)) == (Outcome.PASSED, Stage.SCREEN, 5, 0)
     assert not other.opened
 
 
-def test_what_is_clearly_slower_at_the_screen_needs_no_duet() -> None:
-    other = duel(0, 0)
-    assert outcome_of(gated(screen(8.0), other)) == (Outcome.REGRESSED, Stage.SCREEN, 3, 0)
-    assert not other.opened
+def test_a_screen_fails_nobody_however_slow_its_runs_are() -> None:
+    assert outcome_of(gated(screen(8.0), duel(8.0, 8.0))) == (Outcome.PASSED, Stage.DUET, 6, 3)
 
 
-def test_a_loss_that_is_not_clear_is_shown_by_a_duet() -> None:
+def test_a_loss_is_shown_by_a_duet() -> None:
     other = duel(0.0, 2.5)
     checked = gated(screen(2.5), other)
     assert outcome_of(checked) == (Outcome.REGRESSED, Stage.DUET, 6, 3)
@@ -113,20 +111,16 @@ def test_a_machine_that_moved_both_sides_alike_passes_by_a_duet() -> None:
     """The same shift of the occasion that would look like a loss against the stored baseline."""
     checked = gated(screen(2.5), duel(2.5, 2.5))
     assert outcome_of(checked) == (Outcome.PASSED, Stage.DUET, 6, 3)
-    assert checked.verdict.reason == "Within budget: 5 clocks and 7 counts, 3 pairs."
-    assert "the baseline's commit itself, as it runs here, takes 2.5 % longer" in "; ".join(checked.verdict.caveats)
-    assert checked.verdict.next_step == ""
+    (caveat,) = checked.verdict.caveats
+    assert "2.5 % longer" in caveat
     assert not gated(screen(1.5), duel(1.5, 1.5)).verdict.caveats
 
 
-def test_a_duet_that_stays_in_doubt_looks_after_3_5_and_8_pairs_and_says_so() -> None:
-    jumpy = [slower(percent) for percent in (0.0, 5.0, -4.0, 3.0, -5.0, 4.0, -3.0, 2.0)]
+def test_a_duet_that_stays_in_doubt_looks_after_3_5_8_and_12_pairs() -> None:
+    jumpy = [slower(percent) for percent in (0.0, 5.0, -4.0, 3.0, -5.0, 4.0, -3.0, 2.0, 1.0, -2.0, 5.0, -1.0)]
     other = RecordedDuel(jumpy, jumpy[::-1])
-    checked = gated(screen(2.5), other)
-    assert outcome_of(checked) == (Outcome.INCONCLUSIVE, Stage.DUET, 11, 8)
-    assert [planned for _, planned in other.asked] == [3, 3, 3, 5, 5, 8, 8, 8]
-    assert "8 pairs can show here is" in checked.verdict.reason
-    assert checked.verdict.next_step.startswith("Its runs differ by ")
+    assert outcome_of(gated(screen(2.5), other)) == (Outcome.INCONCLUSIVE, Stage.DUET, 15, 12)
+    assert [planned for _, planned in other.asked] == [3] * 3 + [5] * 2 + [8] * 3 + [12] * 4
 
 
 def test_without_a_duet_the_looks_against_the_stored_baseline_go_on() -> None:
@@ -140,8 +134,6 @@ def test_a_varying_count_that_the_screen_leaves_open_goes_on_to_a_duet() -> None
     more = RecordedDuel(copying(*COPIED), copying(1030, 1032, 1028, 1031, 1029))
     checked = gated(Candidate(*copying(1030, 1032, 1028)), more, baseline=copied())
     assert outcome_of(checked) == (Outcome.REGRESSED, Stage.DUET, 8, 5)
-    far = gated(Candidate(*copying(1100, 1110, 1090)), RecordedDuel((), ()), baseline=copied())
-    assert outcome_of(far) == (Outcome.REGRESSED, Stage.SCREEN, 3, 0)
     alone = check(expect(copied()), Policy(), Candidate(*copying(1030, 1032, 1028, 1031, 1029)))
     assert outcome_of(alone) == (Outcome.REGRESSED, Stage.STORED, 5, 0)
 
@@ -149,19 +141,18 @@ def test_a_varying_count_that_the_screen_leaves_open_goes_on_to_a_duet() -> None
 # Straight to the duet
 
 
-def test_another_gpu_of_the_model_goes_straight_to_the_duet() -> None:
+def test_another_gpu_of_the_model_goes_to_the_screen() -> None:
     elsewhere = records.machine().model_copy(update={"gpus": (Gpu(name="NVIDIA H200", uuid="GPU-9"),)})
     checked = check(expect(FULL, on=elsewhere), Policy(), Candidate(slower(0), on=elsewhere), duel(0, 0))
-    assert outcome_of(checked) == (Outcome.PASSED, Stage.DUET, 3, 3)
-    assert "Straight to the duet: another GPU of the same model than the baseline's" in checked.verdict.remarks
+    assert outcome_of(checked) == (Outcome.PASSED, Stage.SCREEN, 5, 0)
 
 
-@pytest.mark.parametrize(("asked", "pairs"), [(1, 3), (3, 3), (4, 4), (5, 5), (20, 8)])
+@pytest.mark.parametrize(("asked", "pairs"), [(1, 3), (4, 4), (20, 12)])
 def test_where_runs_were_asked_for_a_duet_makes_so_many_which_a_bless_takes(asked: int, pairs: int) -> None:
-    elsewhere = records.machine().model_copy(update={"gpus": (Gpu(name="NVIDIA H200", uuid="GPU-9"),)})
+    updated = records.machine(driver="570.86.10")
     policy = Policy(runs=asked, stops_early=False)
     prepared = duel(0, 0)
-    checked = check(expect(FULL, on=elsewhere), policy, Candidate(slower(0), on=elsewhere), prepared)
+    checked = check(expect(FULL, on=updated), policy, Candidate(slower(0), on=updated), prepared)
     assert outcome_of(checked) == (Outcome.PASSED, Stage.DUET, pairs, pairs)
     assert {planned for _, planned in prepared.asked} == {pairs}
 
@@ -185,7 +176,7 @@ def test_another_driver_goes_straight_to_the_duet() -> None:
 def test_what_a_screen_says_at_another_sm_clock_is_not_believed() -> None:
     series = Candidate(*(slower(0, number, clock_mhz=1755) for number in range(5)))
     checked = gated(series, duel(0, 0))
-    assert outcome_of(checked) == (Outcome.PASSED, Stage.DUET, 6, 3)
+    assert outcome_of(checked) == (Outcome.PASSED, Stage.DUET, 8, 3)
     assert (
         "Straight to the duet: the SM clock was 1980 MHz in the baseline and 1755 MHz now, "
         "so the stored times are not what they would be now"
@@ -201,15 +192,12 @@ def test_a_count_that_rose_is_believed_at_any_clock() -> None:
     assert not other.opened
 
 
-def test_on_another_gpu_a_loop_that_is_known_to_be_noisy_is_interleaved() -> None:
-    other = records.machine().model_copy(update={"gpus": (Gpu(name="NVIDIA H200", uuid="GPU-x"),)})
+def test_on_another_driver_a_loop_that_is_known_to_be_noisy_is_interleaved() -> None:
+    updated = records.machine(driver="570.86.10")
     alternate, interleaved = duel(0, 0), RecordedDuel(moody(0), moody(0, wobble=2))
-    series = Candidate(*moody(0), on=other)
-    checked = check(expect(noisy_baseline(), on=other), Policy(), series, alternate, interleaved=interleaved)
-    assert (alternate.opened, interleaved.opened) == (False, True)
-    assert checked.verdict.stage is Stage.INTERLEAVED
-    (why,) = (remark for remark in checked.verdict.remarks if remark.startswith("Straight to the duet: "))
-    assert "another GPU of the same model" in why
+    series = Candidate(*moody(0), on=updated)
+    checked = check(expect(noisy_baseline(), on=updated), Policy(), series, alternate, interleaved=interleaved)
+    assert (alternate.opened, checked.verdict.stage) == (False, Stage.INTERLEAVED)
 
 
 def test_runs_that_were_asked_for_are_made_before_a_noisy_loop_is_interleaved() -> None:
@@ -228,12 +216,6 @@ def test_a_duet_that_cannot_be_had_is_a_sentence_and_the_stored_looks_go_on(erro
     checked = gated(screen(1.5), RecordedDuel([], [], opening=opening))
     assert outcome_of(checked) == (Outcome.INCONCLUSIVE, Stage.STORED, 10, 0)
     assert "No duet: commit 0123456789ab: it is not here.\ngit fetch --unshallow" in checked.verdict.remarks
-
-
-def test_a_loss_that_the_stored_looks_show_at_three_runs_takes_no_more_where_there_is_no_duet() -> None:
-    opening = RevisionMissing(subject="commit 0123456789ab", fact="it is not here", next_step="git fetch")
-    checked = gated(screen(2.5), RecordedDuel([], [], opening=opening))
-    assert outcome_of(checked) == (Outcome.REGRESSED, Stage.STORED, 3, 0)
 
 
 def test_a_workload_that_fails_in_the_other_commit_is_no_failure_of_the_candidate() -> None:
@@ -293,7 +275,7 @@ def test_a_form_of_the_duet_that_came_to_nothing_leaves_nothing_to_the_next() ->
     interleaved = RecordedDuel([slower(0), slower(0), failing], [slower(50)])
     other = RecordedDuel([slower(0)], [slower(0)])
     checked = check(expect(noisy_baseline()), Policy(), Candidate(*moody(2.5)), other, interleaved=interleaved)
-    assert outcome_of(checked) == (Outcome.PASSED, Stage.DUET, 4, 3)
+    assert outcome_of(checked) == (Outcome.PASSED, Stage.DUET, 7, 3)
     assert checked.interleaved_runs == ()
     interleaved = RecordedDuel([slower(0), slower(0), failing], [slower(50)])
     stored = check(expect(noisy_baseline()), Policy(), Candidate(*moody(0)), None, interleaved=interleaved)
@@ -339,7 +321,7 @@ def test_against_a_commit_a_loop_that_is_known_to_be_noisy_is_interleaved() -> N
     alternate, interleaved = duel(0, 0), RecordedDuel(moody(-15.0), moody(-12.0, wobble=2), alone=pair)
     expected = expect(noisy_baseline())
     checked = check(expected, Policy(), Candidate(), alternate, interleaved=interleaved, against=True)
-    assert outcome_of(checked) == (Outcome.REGRESSED, Stage.INTERLEAVED, 1, 5)
+    assert outcome_of(checked) == (Outcome.REGRESSED, Stage.INTERLEAVED, 1, 3)
     assert not alternate.opened
     assert gate.forecast(expected, Policy(), run_s=10.0, duet=True, interleaved=True, against="HEAD") == (
         "1 pair (about 20 s) and 3 interleaved pairs (about 60 s) with HEAD",
