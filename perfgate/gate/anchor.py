@@ -34,18 +34,6 @@ def has_crept(underway: Underway, baseline: Baseline) -> bool:
     return found is not None and found.shown
 
 
-def wanted_by_anchor(underway: Underway, baseline: Baseline, *, most: int) -> int:
-    """How many runs it takes to know whether small losses have added up, where these would open the gate.
-
-    As with a clock, fewer than three never shut it; but where they lie beyond, they do not open it either.
-    """
-    made = len(underway.runs)
-    if made >= FEWEST_TO_SHOW:
-        return made
-    beyond = beyond_anchor(baseline, step_times(underway.runs), anchor_budget=underway.policy.anchor_budget)
-    return made if beyond is None else min(FEWEST_TO_SHOW, most)
-
-
 def creep_unknown(
     underway: Underway, baseline: Baseline, reference: Baseline | None, found: Creep | None
 ) -> str | None:
@@ -59,11 +47,9 @@ def creep_unknown(
             f"of {percent(budget)} % ({low} to {high})"
         )
     above = beyond_anchor(baseline, now, anchor_budget=budget)
-    if above is None or baseline.anchor is None or found is not None:
+    if above is None or baseline.anchor is None or found is not None or len(now) < FEWEST_TO_SHOW:
         return None
-    if len(now) < FEWEST_TO_SHOW:
-        why = f"it takes {FEWEST_TO_SHOW}"
-    elif reference is None and longer_by_clock(baseline, underway.runs):
+    if reference is None and longer_by_clock(baseline, underway.runs):
         why = f"{clock_moved(baseline, underway.runs)}"
     else:
         why = "there are steps that took no time at all"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from perfgate.gate.anchor import has_crept
 from perfgate.gate.beginning import known_noisy
 from perfgate.gate.comparable import parts_of, verdict_of, why_incomparable, why_no_screen
 from perfgate.gate.conclusion import conclude, other_packages
@@ -73,7 +74,7 @@ def _against_stored(underway: Underway, baseline: Baseline, forms: Forms) -> Che
             return told
         moved = clock_moved(baseline, underway.runs)
         final = told.verdict.outcome is not Outcome.INCONCLUSIVE or not is_open(told.verdict)
-        if final and (moved is None or count_rose(told.verdict)):
+        if count_rose(told.verdict) or (final and moved is None and not has_crept(underway, baseline)):
             lost = told.verdict.outcome is Outcome.REGRESSED
             verdict = without_doubtful_clocks(told.verdict, len(underway.runs)) if lost else told.verdict
             return conclude(underway, verdict, baseline)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from perfgate.gate.anchor import has_crept, wanted_by_anchor
+from perfgate.gate.anchor import has_crept
 from perfgate.gate.comparable import RECORDS_LOST, launches_gone, other_processes, other_steps, verdict_of
 from perfgate.gate.conclusion import conclude
 from perfgate.gate.endings import OtherSteps
@@ -50,7 +50,7 @@ def look(underway: Underway, baseline: Baseline, plan: Plan) -> Judgement | Chec
     _refuse_other_steps(underway, baseline)
     judgement = judge(baseline, runs, terms) if len(runs) >= wanted else None
     if judgement is not None:
-        wanted = max(judgement.wanted_runs, _wanted_by_anchor(underway, judgement, baseline, plan, most=most), wanted)
+        wanted = max(judgement.wanted_runs, wanted)
     while judgement is None or len(runs) < wanted:
         if len(runs) >= policy.runs and not underway.may_spend(wanted - len(runs)):
             break
@@ -62,10 +62,9 @@ def look(underway: Underway, baseline: Baseline, plan: Plan) -> Judgement | Chec
         _refuse_other_steps(underway, baseline)
         judgement = judge(baseline, runs, terms)
         if len(runs) >= wanted:
-            if _stored_times_hold(underway, baseline, plan) and has_crept(underway, baseline):
+            if plan is not SCREEN_PLAN and has_crept(underway, baseline):
                 return conclude(underway, judgement.verdict, baseline)
-            by_anchor = _wanted_by_anchor(underway, judgement, baseline, plan, most=most)
-            wanted = max(judgement.wanted_runs, by_anchor, len(runs))
+            wanted = max(judgement.wanted_runs, len(runs))
         elif policy.stops_early and judgement.settled and exact_count_rose(judgement.verdict):
             return conclude(underway, without_doubtful_clocks(judgement.verdict, len(runs)), baseline)
     assert judgement is not None  # at least one run was made, and judged
@@ -81,19 +80,6 @@ def _refuse_other_steps(underway: Underway, baseline: Baseline) -> None:
 def _incomparable(underway: Underway, differs: str, advice: str) -> Checked:
     advice = f"{advice}. If it is meant, bless it: {bless_command(underway.expectation.workload.id)}"
     return measure_alone(underway, verdict_of(underway.expectation, Outcome.INCOMPARABLE, differs, advice))
-
-
-def _stored_times_hold(underway: Underway, baseline: Baseline, plan: Plan) -> bool:
-    """Before a duet, stored times count only where the screen does."""
-    return plan is not SCREEN_PLAN or clock_moved(baseline, underway.runs) is None
-
-
-def _wanted_by_anchor(underway: Underway, judgement: Judgement, baseline: Baseline, plan: Plan, *, most: int) -> int:
-    """How many runs the anchor wants, where those so far would open the gate."""
-    opens = judgement.verdict.outcome in (Outcome.PASSED, Outcome.IMPROVED)
-    if not opens or not _stored_times_hold(underway, baseline, plan):
-        return len(underway.runs)
-    return wanted_by_anchor(underway, baseline, most=most)
 
 
 # Where the SM clock is not what it was

