@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import pytest
+from perfgate.judge.stages import STORED_PLAN
 from support import records
 from support.prepared import BLESS, Candidate, expect, slower, told
 
 from perfgate.gate import Policy, check, stored
 from perfgate.judge.judge import Judgement
 from perfgate.judge.rows import Terms
-from perfgate.judge.stages import STORED_PLAN
 from perfgate.model.baseline import Baseline
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
