@@ -159,7 +159,7 @@ def _pairs(
             if not more:
                 return judgement, reference
             if not underway.may_spend(2 * more):
-                return judge(reference, candidates, replace(terms, is_over=True)), reference
+                return judgement, reference
         elif underway.policy.stops_early and judgement.settled and exact_count_rose(judgement.verdict):
             verdict = without_doubtful_clocks(judgement.verdict, len(references))
             return replace(judgement, verdict=verdict), reference

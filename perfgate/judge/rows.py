@@ -47,12 +47,9 @@ class Terms:
     stored: Baseline | None = None
     """What is blessed, in a duet: which counts are exact its runs know better than the few of the other commit."""
 
-    is_over: bool = False
-    """Whether no more runs are made, whatever the plan has."""
-
     def is_last(self, runs: int) -> bool:
-        """Whether nothing more is measured in this stage."""
-        return self.is_over or self.plan.next_look(runs, max_runs=self.max_runs) == runs
+        """Whether it is the plan's last look; of fewer runs, since no more may be made, chance could excuse any."""
+        return runs > self.plan.looks[-2] and self.plan.next_look(runs, max_runs=self.max_runs) == runs
 
 
 @dataclass(kw_only=True, slots=True)

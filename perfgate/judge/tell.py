@@ -284,14 +284,16 @@ def _tell_inconclusive(judged: Rows, runs: Sequence[Run], terms: Terms) -> tuple
             "its machine two speeds, and one of them was met more often by chance."
         )
         return told, "Gate again. If it stays so, steady the workload or its machine: what do its slow runs share?"
+    allow = f"Allow {_runs(plan.most_runs, plan)}: {_allowing(plan.most_runs, terms)}"
     if (slow := time.slow) is not None:
-        return f"{worst.metric} {worst.reason}; yet {_told_slow(slow, time)}.", _SLOW
+        told = f"{worst.metric} {worst.reason}; yet {_told_slow(slow, time)}."
+        return told, allow if len(runs) < plan.most_runs else _SLOW
     told = (
         f"{worst.metric} {worst.reason}: neither shown to be within it nor beyond it. The smallest loss that "
         f"{_runs(len(runs), plan)} can show here is {shown_loss(worst.smallest or 0.0)}."
     )
     if len(runs) < plan.most_runs:
-        return told, f"Allow {_runs(plan.most_runs, plan)}: {_allowing(plan.most_runs, terms)}"
+        return told, allow
     spread, wider = percent(float(time.look.run_sd)), f"steady the workload, or set a wider budget for {worst.metric}."
     if not plan.is_duet:
         return f"{told} Its runs differ by {spread} % (SD).", f"{_DUET}, {wider}"

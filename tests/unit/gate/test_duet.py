@@ -214,6 +214,24 @@ def test_a_budget_of_time_ends_a_duet_between_its_looks() -> None:
     assert "The time budget ended this after 9 runs" in checked.verdict.remarks
 
 
+# Slow runs
+
+
+@pytest.mark.behaviour
+def test_one_slow_run_in_three_pairs_is_not_excused_by_chance_since_no_more_may_be_made() -> None:
+    def duel(pairs: int) -> RecordedDuel:
+        there, here = ([slower(0, n + shift) for n in range(pairs)] for shift in (0, 2))
+        return RecordedDuel(there, [*here[:1], slower(40), *here[2:]])
+
+    few = gated(screen(2.5), duel(3), policy=Policy(max_runs=9))
+    assert outcome_of(few) == (Outcome.INCONCLUSIVE, Stage.DUET, 6, 3)
+    assert "--perfgate-max-runs=27" in few.verdict.next_step
+    spent = iter([True, False])
+    no_time = check(expect(FULL), Policy(), screen(2.5), duel(3), affords=lambda _runs, _s: next(spent))
+    assert outcome_of(no_time) == (Outcome.INCONCLUSIVE, Stage.DUET, 6, 3)
+    assert outcome_of(gated(screen(2.5), duel(12))) == (Outcome.PASSED, Stage.DUET, 15, 12)
+
+
 # How many pairs it takes
 
 
