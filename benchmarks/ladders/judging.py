@@ -15,6 +15,7 @@ from typing import Final, assert_never
 
 from benchmarks.ladders.lessons import LADDERS, NO_DIFFERENCE, Ladder, Lesson
 from benchmarks.ladders.recording import RecordedRun, RecordedRung, Recording
+from perfgate.explain.pace import told_of_pace
 from perfgate.judge.judge import judge
 from perfgate.judge.looks import DUET_PLAN
 from perfgate.judge.rows import Terms
@@ -28,7 +29,7 @@ from perfgate.model.words import listed, plural
 
 STEP_BUDGET: Final = clock.budget if (clock := METRICS[Metric.STEP_MS].clock) is not None else 0.0
 """A published gain above this, perfgate's budget of a step, must be found as one."""
-FIRST_LOOK: Final = DUET_PLAN.looks[0].runs
+FIRST_LOOK: Final = DUET_PLAN.looks[0]
 """With fewer runs of either rung nothing can be shown of the two."""
 
 
@@ -178,7 +179,9 @@ def verdict_of(reference: RecordedRung, candidate: RecordedRung, machines: Seque
     """Judge a rung's runs against those of another, which are blessed for it as the other side of a duet is."""
     runs = _runs(candidate)
     terms = Terms(plan=DUET_PLAN, max_runs=len(runs), budgets=candidate.workload.budgets)
-    return judge(_as_baseline(reference, candidate, machines), runs, terms).verdict
+    verdict = judge(_as_baseline(reference, candidate, machines), runs, terms).verdict
+    changed = told_of_pace(runs)
+    return verdict if changed is None else verdict.model_copy(update={"remarks": (*verdict.remarks, changed)})
 
 
 def _as_baseline(reference: RecordedRung, candidate: RecordedRung, machines: Sequence[Machine]) -> Baseline:

@@ -43,7 +43,7 @@ from benchmarks.ladders.recording import (
 from benchmarks.ladders.shares import shares_of
 from benchmarks.ladders.speedups import bars_of
 from benchmarks.ladders.table import markdown
-from perfgate.judge.pace import slow_start
+from perfgate.explain.pace import slow_start
 from perfgate.model.errors import GpuTaken, WorkloadFailed
 from perfgate.model.machine import Machine
 from perfgate.model.metric import Metric
@@ -580,10 +580,10 @@ def test_of_either_metric_one_is_enough() -> None:
     )
 
 
-def test_graphs_in_which_no_kernel_is_faster_are_as_taught_and_so_is_a_scaler_that_is_gone() -> None:
+def test_graphs_in_which_no_kernel_is_faster_are_as_taught_at_a_price_and_so_is_a_scaler_that_is_gone() -> None:
     graphs = {**OVERLAP, Metric.STEP_MS: 50.0, Metric.LAUNCHES: 4, Metric.GRAPH_LAUNCHES: 3}
     step = only_step(measured("resnet50_cifar", {"compile": OVERLAP, "max_autotune": graphs}), "max_autotune")
-    assert step.finding is Finding.AS_TAUGHT
+    assert (step.finding, step.why) == (Finding.AT_A_PRICE, ("graph_launches worse",))
     assert step.counts() == ("launches 400 -> 4", "graph_launches 0 -> 3")
     scaled = {**graphs, Metric.STEP_MS: 55.0, Metric.SYNCS: 1, Metric.D2H_COPIES: 1}
     step = only_step(measured("resnet50_cifar", {"grad_scaler": scaled, "autocast": graphs}), "autocast")
@@ -681,21 +681,17 @@ def test_too_few_runs_of_either_settle_nothing(rung: str, runs: int) -> None:
 
 
 def test_runs_that_lie_far_apart_leave_a_lesson_open() -> None:
-    noisy = [run_of({**OVERLAP, Metric.KERNEL_MS: 50.0 * share}, number=n) for n, share in enumerate((0.8, 1.0, 1.1))]
-    recording = Recording(
-        perfgate="0.1.0",
-        machines=(H200,),
-        rungs=(
-            rung_with("resnet50_cifar", "pinned", [run_of(OVERLAP, number=n) for n in range(3)]),
-            rung_with("resnet50_cifar", "cudnn_benchmark", noisy),
-        ),
-    )
-    step = only_step(recording, "cudnn_benchmark")
+    def with_kernels(rung: str, *shares: float) -> RecordedRung:
+        made = [run_of({**OVERLAP, Metric.KERNEL_MS: 50.0 * share}, number=n) for n, share in enumerate(shares)]
+        return rung_with("resnet50_cifar", rung, made)
+
+    rungs = with_kernels("pinned", 0.9, 1.0, 1.1), with_kernels("cudnn_benchmark", 0.8, 1.0, 1.1)
+    step = only_step(Recording(perfgate="0.1.0", machines=(H200,), rungs=rungs), "cudnn_benchmark")
     assert step.finding is Finding.DIFFERS  # for step_ms is shown to be the same, and a gain is published
     assert step.why == ("no faster, x1.00 where x1.03 is published", "kernel_ms is INCONCLUSIVE")
 
 
-def test_a_gain_beside_a_clock_that_is_open_is_not_settled() -> None:
+def test_a_gain_beside_a_time_metric_that_is_open_is_not_settled() -> None:
     gains = {**WORKERS, Metric.STEP_MS: 80.0, Metric.H2D_MS: 5.0, Metric.PAGEABLE_COPIES: 0}
     noisy = [run_of({**gains, Metric.KERNEL_MS: 50.0 * share}, number=n) for n, share in enumerate((0.9, 1.0, 1.1))]
     recording = Recording(
@@ -750,10 +746,17 @@ def test_runs_of_gpus_that_only_one_rung_ran_on_are_not_compared() -> None:
 
 
 def test_what_a_gate_remarks_on_is_told_of_each_rung() -> None:
-    graphs = {**OVERLAP, Metric.STEP_MS: 50.0, Metric.LAUNCHES: 4, Metric.GRAPH_LAUNCHES: 3}
-    text = markdown(measured("resnet50_cifar", {"compile": OVERLAP, "max_autotune": graphs}), picture=False)
+    def paced(one: RecordedRun) -> RecordedRun:
+        (process,) = one.run.processes
+        process = process.model_copy(update={"periods_ms": (50.0,) * 10 + (60.0,) * 18})
+        return one.model_copy(update={"run": one.run.model_copy(update={"processes": (process,)})})
+
+    recording = measured("resnet50_cifar", {"compile": OVERLAP, "max_autotune": OVERLAP})
+    now = recording.rungs[1]
+    now = now.model_copy(update={"runs": tuple(map(paced, now.runs))})
+    text = markdown(recording.model_copy(update={"rungs": (recording.rungs[0], now)}), picture=False)
     told = text.partition("What the gate remarks on, on the way up:\n\n")[2].partition("\n\n")[0]
-    assert told == "- max_autotune: graph_launches rose from 0 to 3 per step in place of 396 launches"
+    assert told.startswith("- max_autotune: The pace changes ")
     assert "What the gate remarks on" not in markdown(LADDER, picture=False)
 
 
