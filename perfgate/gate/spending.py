@@ -1,4 +1,4 @@
-"""Says before runs are made how many there may be, how long they take and what they can show."""
+"""Says before runs are made how many there may be, how long they take and what they can hold."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def forecast(
     interleaved: bool = False,
     against: str | None = None,
 ) -> tuple[str, ...]:
-    """Say before runs are made how many there may be, how long they take, and what they can show; a line a stage.
+    """Say before runs are made how many there may be, how long they take, and what they can hold; a line a stage.
 
     `run_s` is what a run of this workload last took, where that is known; `against` another commit to compare with.
     `duet` and `interleaved` say which forms of a duet are at hand.

@@ -133,15 +133,6 @@ def test_unsound_result_is_refused_even_if_a_loss_is_accepted(outcome: Outcome, 
     )
 
 
-def test_an_inconclusive_result_is_refused_with_what_would_settle_it() -> None:
-    judged = records.verdict(Outcome.INCONCLUSIVE, reason="No number of runs would settle it.")
-    judged = judged.model_copy(update={"next_step": "Bless a fuller baseline."})
-    assert refusal(records.result(judged=judged)) == (
-        "mlp: the kept result is INCONCLUSIVE: No number of runs would settle it. "
-        "Only a sound measurement can be a baseline.\nBless a fuller baseline."
-    )
-
-
 @pytest.mark.parametrize(
     ("commits", "told"),
     [
@@ -183,15 +174,6 @@ def test_what_is_worth_knowing_of_a_baseline_is_told_with_it() -> None:
     assert told[1].endswith("raise warmup by at least 3.")
 
 
-def test_a_baseline_of_uncommitted_changes_names_them() -> None:
-    made = records.baseline()
-    dirty = made.occasions[0].model_copy(update={"commit": Commit(sha="a" * 40, dirty=True)})
-    told = blessing.why_no_duet(made.model_copy(update={"occasions": (dirty,)}), uncommitted=("a.py", "b/"))
-    assert told == (
-        "It was measured with uncommitted changes (a.py, b/), which no commit holds: there will be no duet with it."
-    )
-
-
 def test_throttled_run_is_refused_whatever_the_verdict_says() -> None:
     throttled = records.run(throttled=["thermal slowdown"])
     result = records.result(Outcome.NO_BASELINE, measured=[*records.runs(), throttled])
@@ -209,29 +191,8 @@ def test_changed_code_is_refused_by_name() -> None:
     )
 
 
-def test_of_many_changed_files_three_are_named() -> None:
-    result = records.result(code={f"{letter}.py": "0" for letter in "abcde"})
-    now = {f"{letter}.py": "1" for letter in "abcde"}
-    assert "other code: a.py, b.py, c.py and 2 more changed since it was measured." in refusal(result, code_now=now)
-
-
 def test_new_files_that_the_result_did_not_load_are_no_change() -> None:
     assert len(bless(code_now={**records.CODE, "new.py": "e" * 64}).runs) == 5
-
-
-def test_result_that_names_no_code_is_refused() -> None:
-    assert refusal(records.result(code={})) == (
-        "mlp: the kept result does not say which files it ran. "
-        f"It cannot be told whether it is of the code that is there now.\nMeasure what is there now: {MEASURE}"
-    )
-
-
-def test_what_a_gate_kept_that_could_not_even_begin_is_told() -> None:
-    kept = records.result(Outcome.INCOMPARABLE, code={}, measured=())
-    assert refusal(kept) == (
-        "mlp: the last gate measured nothing: it was INCOMPARABLE. A baseline is made of runs.\n"
-        f"Measure what is there now: {MEASURE}"
-    )
 
 
 def test_four_runs_are_refused_and_five_are_not() -> None:
@@ -242,16 +203,6 @@ def test_four_runs_are_refused_and_five_are_not() -> None:
         "Then bless again: perfgate bless mlp --reason 'why not'"
     )
     assert len(bless(*at_hours(0, runs=5)).runs) == 5
-
-
-def test_one_run_is_told_in_the_singular_and_a_command_is_selected_by_name() -> None:
-    train = records.workload("train[1]", nodeid=None)
-    assert refusal(records.result(of=train, measured=records.runs(12.3))) == (
-        "train[1]: 1 run over 1 occasion can be blessed. "
-        "A baseline needs at least 5; runs of the same code, machine and speed are joined.\n"
-        "Measure more: pytest --perfgate --perfgate-runs=5 'workloads/mlp.py::train[1]'\n"
-        "Then bless again: perfgate bless 'train[1]' --reason 'why not'"
-    )
 
 
 def test_results_of_several_occasions_are_joined_oldest_first() -> None:
@@ -272,11 +223,6 @@ def test_a_measurement_whose_folder_was_copied_is_taken_once() -> None:
     judged_anew = older.model_copy(update={"verdict": records.verdict(Outcome.PASSED, measured=3)})
     new = bless(newer, newer, older, judged_anew, older)
     assert [len(occasion.runs) for occasion in new.occasions] == [3, 3]
-
-
-def test_other_runs_of_the_same_moment_are_joined() -> None:
-    results = [records.result(measured=records.runs(*times)) for times in ((12.34, 12.3, 12.4), (12.31, 12.3, 12.4))]
-    assert len(bless(*results).runs) == 6
 
 
 def test_copies_do_not_make_up_for_runs_that_are_wanting() -> None:
@@ -563,14 +509,6 @@ def test_better_anchor_stays_and_the_way_from_it_grows() -> None:
     )
 
 
-def test_blessing_one_commit_twice_is_one_step_of_the_way() -> None:
-    best = Anchor(step_ms=11.9, at=records.NOON)
-    once = bless(old=records.baseline(anchor=best))
-    twice = bless(old=once)
-    assert twice.anchor is not None
-    assert len(twice.anchor.path) == 1
-
-
 def test_a_long_way_keeps_its_latest_steps() -> None:
     path = tuple(Milestone(step_ms=12 + n / 100, at=records.NOON) for n in range(25))
     anchor = bless(old=records.baseline(anchor=Anchor(step_ms=11.9, at=records.NOON, path=path))).anchor
@@ -595,21 +533,6 @@ def test_baseline_without_an_anchor_anchors_itself() -> None:
     assert anchor is not None
     assert (anchor.step_ms, anchor.at, anchor.commit) == (12.2, records.NOON + timedelta(minutes=5), records.COMMIT)
     assert [point.step_ms for point in anchor.path] == [12.34]
-
-
-def test_a_baseline_without_a_step_time_has_no_anchor() -> None:
-    without = records.runs()
-    kept = tuple(records.run({}, absent={Metric.STEP_MS: "no steps"}) for _ in without)
-    assert bless(records.result(measured=kept)).anchor is None
-
-
-def test_many_small_losses_show_against_the_anchor() -> None:
-    old: Baseline | None = None
-    for step in (12.0, 12.2, 12.4, 12.6):
-        old = bless(records.result(measured=records.runs(*[step] * 5)), old=old)
-    assert old is not None
-    assert old.anchor is not None
-    assert old.anchor.step_ms == 12.0
 
 
 def test_without_step_times_there_is_no_anchor() -> None:
@@ -643,12 +566,6 @@ def test_differences_are_told_in_each_metrics_own_basis() -> None:
     assert all(row.outcome is None for row in rows.values())
 
 
-def test_differences_from_nothing_are_the_new_values() -> None:
-    rows = blessing.differences(None, bless())
-    assert [row.metric for row in rows] == list(records.VALUES)
-    assert all(row.baseline is None and row.change is None for row in rows)
-
-
 def test_a_fuller_baseline_holds_less_and_says_so() -> None:
     few, full = (blessing.costs(one) for one in (bless(), bless(*at_hours(0, 1, 2, 3, 4, runs=2))))
     assert few.startswith("5 runs over 1 occasion: without A/B runs a gate holds step_ms to 9.6 % and kernel_ms to ")
@@ -680,13 +597,6 @@ def test_blessing_says_what_the_next_gate_will_say(steps: Sequence[float], lacki
     expectation = Expectation(workload=records.workload(), machine=records.machine(), baseline=new)
     (*_, more) = forecast(expectation, Policy(), run_s=None, duet=False)
     assert f" a gate holds {more.partition(': holds ')[2]};" in blessing.costs(new)
-
-
-def test_costs_without_step_times_say_so() -> None:
-    runs = [records.run(absent={Metric.STEP_MS: "no GPU operations"})] * 5
-    assert blessing.costs(bless(records.result(measured=runs))) == (
-        "5 runs over 1 occasion, without step_ms: only counts can be judged."
-    )
 
 
 def test_the_ci_run_that_measured_it_is_kept() -> None:

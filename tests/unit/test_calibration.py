@@ -379,23 +379,6 @@ def remarks(baseline: Baseline, *results: Result) -> tuple[str, ...]:
     return calibrate(baseline, results, at=LATER).remarks
 
 
-def test_of_one_occasion_it_says_that_nobody_measured_what_lies_between() -> None:
-    (told,) = remarks(blessed())
-    assert told == (
-        "All runs are of one occasion, so the SD between occasions is the default, which nobody measured here. "
-        "Run this again at other times of day: 5 occasions are wanted."
-    )
-
-
-def test_of_few_occasions_it_says_how_many_are_wanted() -> None:
-    (told,) = remarks(blessed(), later(30))
-    assert told == (
-        "2 of the 5 occasions wanted: run this again at other times of day, and the default weighs less in the SD "
-        "between occasions."
-    )
-    assert remarks(blessed(), *(later(24 * n) for n in range(1, 5))) == ()
-
-
 def test_what_regressed_is_told_and_counts() -> None:
     five = [later(24 * n) for n in range(1, 5)]
     (told,) = remarks(blessed(), *five, later(120, outcome=Outcome.REGRESSED))
@@ -405,25 +388,6 @@ def test_what_regressed_is_told_and_counts() -> None:
     )
     two = [later(hours, outcome=Outcome.REGRESSED) for hours in (120, 144)]
     assert "2 kept results were REGRESSED." in remarks(blessed(), *five, *two)[0]
-
-
-def test_what_was_left_out_is_counted_by_its_reason() -> None:
-    five = [later(24 * n) for n in range(1, 5)]
-    others = [unlike(code={}), unlike(code={"a.py": "0"}), later(30, outcome=Outcome.INVALID)]
-    assert remarks(blessed(), *five, *others) == ("Kept results left out: 2 of other code, 1 that is INVALID.",)
-
-
-def test_a_baseline_that_says_nothing_of_its_code_says_so() -> None:
-    silent = blessed(code=None)
-    assert remarks(silent)[-1] == (
-        "The baseline does not say which files it ran, so kept results count only where they are of its commit and "
-        "nothing was changed in it."
-    )
-    nowhere = silent.model_copy(update={"occasions": (silent.occasions[0].model_copy(update={"commit": None}),)})
-    assert remarks(nowhere)[-1] == (
-        "The baseline does not say which files it ran nor a commit without changes, so only its own runs count. "
-        "Bless it anew to calibrate it."
-    )
 
 
 def test_a_clock_that_is_zero_is_not_calibrated_and_said_to_be_so() -> None:

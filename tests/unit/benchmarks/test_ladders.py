@@ -11,8 +11,7 @@ from support import records
 from support.judging import MOMENT
 
 from benchmarks.ladders import __main__ as door
-from benchmarks.ladders.judging import Finding, Step, judge_loop, speed
-from benchmarks.ladders.lessons import LADDERS, RESNET18_INPUT, RESNET50_CIFAR
+from benchmarks.ladders.judging import Finding, Step, judge_loop
 from benchmarks.ladders.measuring import (
     Collected,
     Measure,
@@ -20,9 +19,6 @@ from benchmarks.ladders.measuring import (
     Taken,
     Turns,
     chosen_rungs,
-    collect,
-    expected_s,
-    next_turn,
     rung_of,
 )
 from benchmarks.ladders.recording import (
@@ -41,7 +37,6 @@ from benchmarks.ladders.recording import (
     top_ranges,
 )
 from benchmarks.ladders.shares import shares_of
-from benchmarks.ladders.speedups import bars_of
 from benchmarks.ladders.table import markdown
 from perfgate.explain.pace import slow_start
 from perfgate.model.errors import GpuTaken, WorkloadFailed
@@ -256,16 +251,6 @@ def test_a_killed_command_goes_on_where_it_was(machinery: Machinery, tmp_path: P
     assert runs_by_rung(recording) == {"serial": 2, "workers": 2, "pinned": 2}
 
 
-def test_more_runs_of_a_finished_file_are_made_on_top(machinery: Machinery) -> None:
-    recording = machinery.turns("serial", "workers", runs=1).take()
-    again = Machinery()
-    assert runs_by_rung(again.turns("serial", "workers", runs=2, recording=recording).take()) == {
-        "serial": 2,
-        "workers": 2,
-    }
-    assert again.made == ["workers", "serial"]
-
-
 def test_recorded_runs_of_other_parameters_are_not_joined(machinery: Machinery) -> None:
     recording = machinery.turns("serial", runs=1).take()
     with pytest.raises(Unusable) as refused:
@@ -281,37 +266,6 @@ def test_no_run_begins_that_would_not_end_in_time(machinery: Machinery) -> None:
     assert machinery.made == ["serial", "workers", "workers", "serial"]  # a fifth would need up to 12.5 of the last 5 s
     assert machinery.now == 40
     assert [one.rung for one in turns.missing()] == ["serial", "workers"]
-
-
-def test_a_rung_that_is_too_long_for_the_time_left_is_passed_over() -> None:
-    machinery = Machinery(takes_s={"compile": 100.0})
-    turns = machinery.turns("naive", "compile", runs=2, seconds=150, loops=["resnet50_cifar"])
-    assert runs_by_rung(turns.take()) == {"naive": 2, "compile": 1}
-    assert machinery.made == ["naive", "compile", "naive"]
-
-
-def test_a_first_run_that_is_stopped_by_the_time_is_no_failure_of_its_rung() -> None:
-    machinery = Machinery(takes_s={"workers": 60.0})
-    recording = machinery.turns("serial", "workers", runs=1, seconds=40).take()
-    assert machinery.now == 40
-    assert [rung.failures for rung in recording.rungs] == [(), ()]
-    assert machinery.said[-1] == "resnet18_input[workers]: stopped, the time is over"
-
-
-def test_how_long_a_run_takes_is_told_by_its_rungs_last_then_its_loop_then_all() -> None:
-    loops = {"a": (90.0, 20.0), "b": (40.0,)}
-    recording = Recording(
-        perfgate="0.1.0",
-        machines=(H200,),
-        rungs=tuple(rung_with(loop, "x", [run_of(SERIAL, took_s=s) for s in took]) for loop, took in loops.items()),
-    )
-
-    def expected(loop: str, rung: str) -> float:
-        return expected_s(recording, Collected(loop=loop, rung=rung, workload=workload(loop, rung)))
-
-    assert [expected("a", "x"), expected("b", "y"), expected("c", "x")] == [20.0, 40.0, 90.0]
-    one = Collected(loop="a", rung="x", workload=workload("a", "x"))
-    assert expected_s(Recording(perfgate="0.1.0"), one) == 0.0
 
 
 def out_of_memory() -> WorkloadFailed:
@@ -334,16 +288,6 @@ def test_a_rung_that_fails_keeps_its_reason_and_the_others_go_on(machinery: Mach
     ]
     assert machinery.saved[-1] == recording
     assert [one.rung for one in turns.missing()] == ["workers"]
-
-
-def test_of_a_command_the_last_line_that_it_printed_is_kept(machinery: Machinery) -> None:
-    machinery.fails["serial"] = WorkloadFailed(
-        subject="resnet18_input[serial]",
-        fact="its command ended with exit status 1",
-        next_step="See the log.\nLast lines of its output:\n  | Traceback\n  | ModuleNotFoundError: torch",
-    )
-    (rung,) = machinery.turns("serial").take().rungs
-    assert rung.failures[0].reason == "its command ended with exit status 1, after 'ModuleNotFoundError: torch'"
 
 
 def test_a_failed_rung_is_only_tried_again_when_asked(machinery: Machinery) -> None:
@@ -374,13 +318,6 @@ def test_what_is_no_rungs_fault_ends_all(machinery: Machinery) -> None:
         machinery.turns("serial", "workers").take()
 
 
-def test_the_next_turn_is_none_once_each_has_its_runs_or_is_left_out() -> None:
-    one, two = (Collected(loop="a", rung=rung, workload=workload("a", rung)) for rung in ("x", "y"))
-    assert next_turn([one, two], {one.key: 1, two.key: 1}, runs=1, left_out=()) is None
-    assert next_turn([one, two], {one.key: 1}, runs=1, left_out={two.key}) is None
-    assert next_turn([one, two], {one.key: 1}, runs=2, left_out={two.key}) is one
-
-
 # Which rungs
 
 
@@ -394,58 +331,6 @@ def test_a_workload_without_brackets_is_a_rung_by_its_gpus() -> None:
     two = records.machine("NVIDIA H200", "NVIDIA H200")
     assert [rung_of(ddp, machine) for machine in (Machine(), H200, two)] == ["no GPU", "1 GPU", "2 GPUs"]
     assert rung_of(workload("resnet18_input", "serial"), H200) == "serial"
-
-
-def test_every_rung_but_the_first_teaches_something_and_is_compared_with_one_that_is_there() -> None:
-    for ladder in LADDERS.values():
-        first, *others = ladder.rungs
-        assert first.lesson is None
-        assert ladder.before(first.name) is None
-        for rung in others:
-            is_ours = (ladder.loop, rung.name) in {("resnet18_input", "kept"), ("resnet50_cifar", "steady")}
-            assert (rung.lesson is None) == is_ours
-            assert ladder.rung(ladder.before(rung.name) or "") is not None
-
-
-def test_published_images_a_second_stand_beside_ours() -> None:
-    assert RESNET50_CIFAR.before("exhaustive") == "max_autotune"
-    recording = measured("resnet50_cifar", {"naive": OVERLAP, "steady": OVERLAP})
-    text = markdown(recording, picture=False)
-    assert "| naive | 3 | 15.6 | 6,000 | 995 |" in text
-    assert "| steady | 3 | 15.6 | 6,000 | - |" in text
-    assert [bar.ours for bar in bars_of(recording)["resnet50_cifar"]] == pytest.approx([1.0, 1.0])
-
-
-def test_a_share_of_a_step_is_that_of_the_median_run() -> None:
-    # A median over a median would be 10 of 100 ms.
-    runs = [
-        run_of({Metric.STEP_MS: step_ms, Metric.GAP_MS: gap_ms}, number=1)
-        for step_ms, gap_ms in ((50.0, 10.0), (100.0, 5.0), (200.0, 100.0))
-    ]
-    recording = Recording(perfgate="0.1.0", machines=(H200,), rungs=(rung_with("resnet18_input", "overlap", runs),))
-    assert "| 20.0 % |" in markdown(recording, picture=False)
-
-
-@pytest.mark.parametrize(
-    ("loops", "rungs", "complaint"),
-    [
-        (["resnet18"], [], "--workload resnet18: there is no {folder}/resnet18.py, and no resnet18.yaml beside it."),
-        (
-            ["data_load_lab", "resnet18_input"],
-            ["naive"],
-            (
-                "--rung naive: there is none in data_load_lab, resnet18_input; their rungs are cpu, gpu, workers, "
-                "serial, pinned, overlap, prefetcher, kept, steady."
-            ),
-        ),
-    ],
-)
-def test_a_name_that_nothing_bears_is_told_with_those_that_are_there(
-    tmp_path: Path, loops: list[str], rungs: list[str], complaint: str
-) -> None:
-    with pytest.raises(Unusable) as refused:
-        collect(tmp_path, loops, rungs, env={}, machine=H200)
-    assert str(refused.value) == complaint.format(folder=tmp_path / "workloads")
 
 
 # The file
@@ -628,10 +513,6 @@ def test_the_lab_asks_for_a_tenth_and_for_data_load_on_top_of_nvtx_sum() -> None
     )
 
 
-def test_the_labs_workers_are_held_against_the_cpu_and_not_against_the_rung_before() -> None:
-    assert LADDERS["data_load_lab"].before("workers") == "cpu"
-
-
 def test_a_rung_without_runs_is_stepped_over_but_for_a_lesson_that_nothing_changes() -> None:
     def without(*names: str) -> Recording:
         rungs = [rung.model_copy(update={"runs": ()}) if rung.rung in names else rung for rung in LADDER.rungs]
@@ -760,91 +641,6 @@ def test_what_a_gate_remarks_on_is_told_of_each_rung() -> None:
     assert "What the gate remarks on" not in markdown(LADDER, picture=False)
 
 
-def test_speed_is_of_the_median_run() -> None:
-    assert speed(LADDER.rungs[0]) == pytest.approx(1000 / 300)
-    assert speed(rung_with("a", "x", [])) is None
-
-
-def test_the_table_shows_our_numbers_beside_the_published_ones() -> None:
-    failed = rung_with("resnet50_cifar", "compile", [])
-    recording = merge(
-        [
-            LADDER,
-            measured(
-                "resnet50_cifar",
-                {"naive": {**OVERLAP, Metric.SYNCS: 3, Metric.D2H_COPIES: 2}, "detached": OVERLAP},
-            ),
-            Recording(perfgate="0.1.0", rungs=(failed,)),
-        ]
-    )
-    text = markdown(recording, picture=True)
-    assert (
-        "| rung | runs | steps/s | published steps/s | step_ms | spread | kernel_ms | h2d_share | h2d_exposed_ms "
-        "| gap_share | launches | h2d_copies | pageable_copies | d2h_copies | syncs |"
-    ) in text
-    assert (
-        "| serial | 3 | 3.33 | 2.97 | 300.0 | 0.2 % | 50.00 | 6.7 % | 20.00 | 76.7 % | 400 | 2 | 2 | 0 | 2 |"
-    ) in text
-    assert "| naive | 3 | 15.6 | 6,000 | 995 | 64.00 |" in text
-    assert (
-        "| workers | serial | x3.00 | x1.62 | IMPROVED | step_ms, **gap_ms** | - | REGRESSED | step_ms, **gap_ms** "
-        "| - | as taught |"
-    ) in text
-    assert "| prefetcher | overlap | x1.00 | x1.00 | PASSED | - | - | PASSED | - | - | as taught |" in text
-    assert "- workers: gap_ms -198 under get batch\n" in text
-    assert "| detached | naive | x1.00 | x1.05 | IMPROVED | **d2h_copies**, **syncs** | - | REGRESSED |" in text
-    assert "no faster, x1.00 where x1.05 is published |" in text
-    assert (
-        "| compile | detached | - | x1.23 | - | - | - | - | - | - | not judged: compile has no run that counts |"
-        in (text)
-    )
-    assert "6 steps: 4 as taught, 1 differs, 1 not judged." in text
-    assert "![Speed-up" in text
-    assert "![Speed-up" not in markdown(recording, picture=False)
-
-
-def test_a_loop_on_more_and_more_gpus_is_shown_in_their_order_with_what_nccl_took() -> None:
-    def on(machine: int, **values: float) -> list[RecordedRun]:
-        made = {**OVERLAP, **{Metric(name): value for name, value in values.items()}}
-        return [run_of(made, number=n).model_copy(update={"machine": machine}) for n in range(3)]
-
-    both = H200.model_copy(update={"gpus": (H200.gpus[0], H200.gpus[0].model_copy(update={"uuid": "GPU-9"}))})
-    script = {"steps": 40, "warmup": 0}
-    rungs = [
-        rung_with("resnet50_ddp", "2 GPUs", on(0, step_ms=33.0, nccl_ms=1.0, nccl_exposed_ms=0.25)),
-        rung_with("resnet50_ddp", "1 GPU", on(1)),
-    ]
-    rungs = [rung.model_copy(update={"workload": rung.workload.model_copy(update=script)}) for rung in rungs]
-    recording = Recording(perfgate="0.1.0", machines=(both, H200), rungs=tuple(rungs))
-    text = markdown(recording, picture=False)
-    _, _, told = text.partition("## resnet50_ddp\n\nDistributedDataParallel ResNet-50")
-    assert [line.split(" | ")[:2] for line in told.splitlines() if line.startswith(("| 1", "| 2"))] == [
-        ["| 1 GPU", "3"],
-        ["| 2 GPUs", "3"],
-        ["| 2 GPUs", "1 GPU"],
-    ]
-    assert "| h2d_exposed_ms | nccl_ms | nccl_exposed_ms | gap_share |" in told
-    assert "| 0.1000 | - | - | 21.9 % |" in told
-    assert "| 0.1000 | 1.000 | 0.2500 | 42.4 % |" in told
-    assert "| 2 GPUs | 1 GPU | x1.94 | - | - | - | - | - | - | not judged: a gate compares what ran on as many" in told
-    assert "\n- Each run measured 40 steps.\n" in told
-    # One host, of which one process saw both GPUs, is one machine.
-    assert "on machine" not in told
-    assert [bar.rung for bar in bars_of(recording)["resnet50_ddp"]] == ["1 GPU", "2 GPUs"]
-
-
-def test_where_a_gain_is_not_the_published_one_the_table_says_what_the_gpu_did() -> None:
-    text = markdown(LADDER, picture=False)
-    told = text.partition("Where a gain is not the published one, and what the GPU does before and after it:\n\n")[2]
-    assert told == (
-        "- workers: x3.00 against x1.62; of a step the GPU computes 17 -> 50 %, copies and nothing else 7 -> 20 %, "
-        "idles 77 -> 30 %\n"
-        "- pinned: x1.43 against x1.23; of a step the GPU computes 50 -> 71 %, copies and nothing else 20 -> 7 %, "
-        "idles 30 -> 21 %\n"
-    )
-    assert "Where a gain" not in markdown(LADDER.model_copy(update={"small": True}), picture=False)
-
-
 def test_shares_of_a_step_are_those_of_the_median_run_and_add_up_to_it() -> None:
     memory = {**OVERLAP, Metric.MEM_EXPOSED_MS: 6.3}
     shares = shares_of(rung_with("resnet18_input", "overlap", [run_of(memory, number=n) for n in range(3)]))
@@ -860,44 +656,6 @@ def test_shares_of_a_step_are_those_of_the_median_run_and_add_up_to_it() -> None
     assert shares.computing == pytest.approx(0.0)
 
 
-def test_a_number_in_brackets_stays_in_them() -> None:
-    text = markdown(measured("resnet50_cifar", {"max_autotune": OVERLAP, "exhaustive": OVERLAP}), picture=False)
-    assert "| exhaustive | 3 | 15.6 | 6,000 | (1,427) |" in text
-
-
-def test_the_small_loops_are_shown_beside_nothing_published() -> None:
-    text = markdown(LADDER.model_copy(update={"small": True}), picture=False)
-    assert "The small variants of the loops: no published number is about these" in text
-    assert "| rung | runs | steps/s | step_ms |" in text
-    assert "| rung | against | speed | step up |" in text
-
-
-def test_failures_and_runs_that_do_not_count_are_told() -> None:
-    bad = run_of(SERIAL, number=9, complaints=("GPU GPU-0 was throttled (thermal)",))
-    serial = LADDER.rungs[0].model_copy(update={"runs": (*LADDER.rungs[0].runs, bad)})
-    recording = LADDER.model_copy(update={"rungs": (serial, *LADDER.rungs[1:])})
-    text = markdown(recording, picture=False)
-    assert "| serial | 3 |" in text
-    assert "- Runs of serial that do not count: 1." in text
-
-
-def test_published_numbers_are_those_of_the_tutorials() -> None:
-    assert [rung.published for rung in RESNET18_INPUT.rungs] == [2.97, 4.81, 5.91, 6.44, 6.44, None, None]
-    assert {rung.name: rung.published for rung in RESNET50_CIFAR.rungs} == {
-        "naive": 995,
-        "detached": 1049,
-        "pinned": 1063,
-        "cudnn_benchmark": 1093,
-        "compile": 1290,
-        "max_autotune": 1393,
-        "exhaustive": 1427,
-        "grad_scaler": 2486,
-        "autocast": 3026,
-        "channels_last": 3178,
-        "steady": None,
-    }
-
-
 # The door
 
 
@@ -908,13 +666,6 @@ def told(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str]]:
         return status, capsys.readouterr().err
 
     return call
-
-
-def test_merge_writes_one_file_of_several(told: Callable[..., tuple[int, str]], tmp_path: Path) -> None:
-    save(LADDER, tmp_path / "a.json")
-    save(measured("resnet50_cifar", {"naive": SERIAL}), tmp_path / "b.json")
-    assert told("merge", tmp_path / "all.json", tmp_path / "a.json", tmp_path / "b.json") == (0, "")
-    assert load(tmp_path / "all.json").loops() == ("resnet18_input", "resnet50_cifar")
 
 
 def test_merge_keeps_what_its_file_holds(told: Callable[..., tuple[int, str]], tmp_path: Path) -> None:
@@ -965,23 +716,6 @@ def test_replacing_rungs_leaves_the_loops_other_rungs_as_they_were(
     assert workers.values(Metric.STEP_MS)[1] == PINNED[Metric.STEP_MS]
 
 
-def test_table_writes_its_text_even_where_nothing_can_be_drawn(
-    told: Callable[..., tuple[int, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def no_matplotlib(_name: str) -> object:
-        raise ModuleNotFoundError("No module named 'matplotlib'", name="matplotlib")
-
-    monkeypatch.setattr("benchmarks.ladders.__main__.importlib.import_module", no_matplotlib)
-    save(LADDER, tmp_path / "out.json")
-    status, complaint = told("table", tmp_path / "out.json", "--out", tmp_path / "made")
-    assert (status, complaint) == (
-        1,
-        "ladders.svg was not drawn: matplotlib is not installed (pip install -e '.[bench]').\n",
-    )
-    assert (tmp_path / "made" / "RESULTS.md").read_text(encoding="utf-8") == markdown(LADDER, picture=False)
-    assert [file.name for file in (tmp_path / "made").iterdir()] == ["RESULTS.md"]
-
-
 def test_the_warm_up_of_the_recorded_rungs_is_long_enough() -> None:
     recorded = load(Path(door.__file__).parent / "h200.json").rungs
     runs = [one.run for rung in recorded for one in rung.sound if one.run.processes[0].periods_ms]
@@ -993,23 +727,6 @@ def test_the_committed_table_is_what_the_recording_and_the_judge_of_now_make() -
     folder = Path(door.__file__).parent
     told = markdown(load(folder / "h200.json"), picture=True)
     assert (folder / "RESULTS.md").read_text(encoding="utf-8") == told, "python -m benchmarks.ladders table h200.json"
-
-
-def test_the_picture_shows_how_much_faster_a_rung_is_than_the_first_that_was_measured() -> None:
-    bars = bars_of(LADDER)["resnet18_input"]
-    assert [bar.rung for bar in bars] == ["serial", "workers", "pinned", "overlap", "prefetcher"]
-    assert [round(bar.ours, 2) for bar in bars] == [1.0, 3.0, 4.29, 4.69, 4.69]
-    assert [round(bar.published or 0, 2) for bar in bars] == [1.0, 1.62, 1.99, 2.17, 2.17]
-    assert (round(bars[1].slowest, 3), round(bars[1].fastest, 3)) == (2.997, 3.003)
-    later = bars_of(LADDER.model_copy(update={"rungs": LADDER.rungs[1:]}))["resnet18_input"]
-    assert [round(bar.published or 0, 2) for bar in later] == [1.0, 1.23, 1.34, 1.34]
-
-
-def test_the_picture_holds_nothing_published_of_small_loops_and_nothing_of_a_single_rung() -> None:
-    (bars,) = bars_of(LADDER.model_copy(update={"small": True})).values()
-    assert {bar.published for bar in bars} == {None}
-    assert [round(bar.shares.idle, 2) for bar in bars if bar.shares] == [0.77, 0.3, 0.21, 0.22, 0.22]
-    assert bars_of(measured("resnet18_input", {"serial": SERIAL})) == {}
 
 
 @pytest.mark.parametrize(
@@ -1028,19 +745,3 @@ def test_a_file_that_is_no_recording_is_told_in_a_sentence(
     if content is not None:
         file.write_text(content, encoding="utf-8")
     assert told("table", file, "--out", tmp_path) == (2, f"{file}: {complaint}\n")
-
-
-@pytest.mark.parametrize(
-    ("option", "value", "complaint"),
-    [
-        ("--runs", "0", "argument --runs: 0 is no whole number above 0"),
-        ("--seconds", "soon", "argument --seconds: soon is no number of seconds above 0"),
-    ],
-)
-def test_a_number_that_is_none_is_refused_before_anything_is_measured(
-    capsys: pytest.CaptureFixture[str], option: str, value: str, complaint: str
-) -> None:
-    with pytest.raises(SystemExit) as left:
-        door.main(["run", "out.json", option, value])
-    assert left.value.code == 2
-    assert capsys.readouterr().err.splitlines()[-1].endswith(complaint)
