@@ -51,11 +51,6 @@ def test_what_most_runs_remark_is_told_once_with_the_numbers_of_the_first() -> N
     assert shared(runs) == (AHEAD, "step ranges were never closed and are not counted (1)")
 
 
-def test_what_one_run_remarks_of_two_processes_is_told_once() -> None:
-    first, second = (f"process {pid} holds step ranges, all of them warm-up (3.5)" for pid in (7, 8))
-    assert shared([remarking(first, second)]) == (first,)
-
-
 def test_what_half_of_the_runs_remark_is_not_told() -> None:
     assert shared([remarking(COLON), remarking()]) == ()
     assert shared([remarking(COLON), remarking(), remarking(COLON)]) == (COLON,)
@@ -126,11 +121,6 @@ def test_a_verdict_bears_the_caveats_of_its_runs(outcome: Outcome) -> None:
     baseline = records.baseline() if outcome is Outcome.PASSED else None
     verdict = judged(remarking(AHEAD, BETWEEN, COLON), baseline=baseline)
     assert (verdict.outcome, verdict.caveats, verdict.remarks) == (outcome, (COLON,), (BETWEEN,))
-
-
-def test_an_ordinary_verdict_bears_none() -> None:
-    verdict = judged(remarking(AHEAD), baseline=records.baseline())
-    assert (verdict.outcome, verdict.caveats, verdict.remarks) == (Outcome.PASSED, (), ())
 
 
 @pytest.mark.parametrize(

@@ -249,14 +249,6 @@ def test_what_cannot_be_interleaved_is_run_alternately() -> None:
     assert "No interleaved duet: mlp at 0123456789ab: out of memory.\nSee the log." in checked.verdict.remarks
 
 
-def test_what_keeps_either_form_of_the_duet_from_being_is_told_once() -> None:
-    failing = WorktreeFailed(subject="mlp at 0123456789ab", fact="out of memory", next_step="See the log.")
-    forms = [RecordedDuel([failing], [slower(0)]) for _ in range(2)]
-    checked = check(expect(noisy_baseline()), Policy(), Candidate(*moody(2.5)), forms[0], interleaved=forms[1])
-    told = [remark for remark in checked.verdict.remarks if "out of memory" in remark]
-    assert told == ["No duet: mlp at 0123456789ab: out of memory.\nSee the log."]
-
-
 def test_a_candidate_that_ran_alone_and_does_not_stand_interleaving_is_run_alternately() -> None:
     failing = WorkloadFailed(subject="mlp", fact="it raised StopIteration", next_step="See the log.")
     checked = check(
@@ -340,11 +332,3 @@ def test_against_a_commit_what_is_not_judged_on_one_core_is_run_alternately() ->
     checked = check(expect(noisy_baseline()), Policy(), Candidate(), duel(0, 90), interleaved=interleaved, against=True)
     assert (checked.verdict.outcome, checked.verdict.stage) == (Outcome.REGRESSED, Stage.DUET)
     assert checked.verdict.remarks[0].startswith("No interleaved duet: a step of the other commit takes 23.45 ms")
-
-
-def test_a_commit_that_is_not_there_is_not_asked_for_twice() -> None:
-    opening = RevisionMissing(subject="commit 0123456789ab", fact="it is not here", next_step="git fetch")
-    alternate, interleaved = duel(0, 0), RecordedDuel([], [], opening=opening)
-    checked = check(expect(noisy_baseline()), Policy(), screen(0.0), alternate, interleaved=interleaved, against=True)
-    assert checked.verdict.outcome is Outcome.NO_BASELINE
-    assert not alternate.opened

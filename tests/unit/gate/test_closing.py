@@ -31,10 +31,6 @@ def test_nothing_expected_keeps_the_gate_shut() -> None:
     assert closing.exit_status == 1
 
 
-def test_nothing_expected_keeps_the_gate_shut_even_with_verdicts() -> None:
-    assert not close([], verdicts(a=Outcome.PASSED), Policy()).opens
-
-
 def test_an_expected_workload_without_a_verdict_keeps_the_gate_shut() -> None:
     assert close(["a", "b"], verdicts(a=Outcome.PASSED), Policy()).shut_by == ("b: it was expected, and not measured",)
 
@@ -60,29 +56,6 @@ def test_a_baseline_whose_workload_may_be_in_a_skipped_file_keeps_the_gate_shut(
             "it may be in what was skipped: workloads/b.py (could not import 'flash_attn')",
         )
     ]
-
-
-def test_a_workload_that_its_named_file_no_longer_declares_keeps_the_gate_shut() -> None:
-    passed, gone = verdicts(a=Outcome.PASSED), {"b": "workloads/w.py"}
-    assert close(["a"], passed, Policy(), gone=gone).shut_by == (
-        (
-            "b: it has a baseline for this machine, measured from workloads/w.py, which does not declare it now; gate "
-            "with the variables and options that it was blessed with, or, if it was renamed or deleted on purpose, "
-            "delete its baseline; if it was moved, bless it where it is"
-        ),
-    )
-    skipped = {"workloads/w.py": "could not import 'flash_attn'"}
-    (line,) = close(["a"], passed, Policy(), gone=gone, skipped_files=skipped).shut_by
-    assert line == (
-        "b: it has a baseline for this machine, and was not collected; it may be in what was skipped: "
-        "workloads/w.py (could not import 'flash_attn')"
-    )
-
-
-def test_every_reason_is_told_in_order() -> None:
-    closing = close(["a", "b", "c"], verdicts(a=Outcome.REGRESSED, c=Outcome.INVALID), Policy(), orphans=["d"])
-    assert [line.split(":")[0] for line in closing.shut_by] == ["a", "b", "c", "d"]
-    assert closing.shut_by[0] == "a: REGRESSED"
 
 
 OPENING = {Outcome.PASSED, Outcome.IMPROVED}

@@ -6,15 +6,12 @@ import pytest
 from support import records
 from support.prepared import BLESS, Candidate, expect, stepping, told, with_steps
 
-from perfgate import gate
-from perfgate.gate import Expectation, Policy, check
+from perfgate.gate import Policy, check
 from perfgate.model.baseline import Baseline, BlessedRun
-from perfgate.model.errors import NsysNotFound, WorkloadFailed
 from perfgate.model.machine import Machine
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import Run
-from perfgate.model.workload import CaptureMode, CaptureWindow
 
 # Other machines and parameters
 
@@ -102,41 +99,6 @@ def test_a_baseline_of_other_parameters_is_incomparable_and_says_which() -> None
     )
 
 
-def test_added_and_removed_parameters_are_told_apart() -> None:
-    before = records.workload().model_copy(update={"parameters": {"pinned": "True", "batch": "64"}})
-    now = records.workload().model_copy(
-        update={"parameters": {"pinned": "False", "size": "9"}, "capture": CaptureWindow(delay=1, duration=2.5)}
-    )
-    expectation = Expectation(workload=now, machine=records.machine(), baseline=records.baseline(of=before))
-    assert check(expectation, Policy(), Candidate(*records.runs())).verdict.reason == (
-        "the baseline is of other parameters: capture was cudaProfilerApi and is delay 1 s, duration 2.5 s, "
-        "parameter batch was 64 and is gone, parameter pinned was True and is False, "
-        "parameter size was not there and is 9."
-    )
-    assert before.capture is CaptureMode.CUDA_PROFILER_API
-
-
-def test_a_digest_that_no_parameter_explains_is_still_a_difference() -> None:
-    edited = records.baseline().model_copy(update={"digest": "0" * 16})
-    assert check(expect(edited), Policy(), Candidate(*records.runs())).verdict.reason == (
-        "the baseline is of other parameters: its digest differs."
-    )
-
-
-def test_a_worker_that_never_came_to_a_run_is_not_measured() -> None:
-    missing = NsysNotFound(subject="nsys", fact="not found in PATH", next_step="Install it.")
-    verdict = gate.as_not_measured("mlp", missing)
-    assert (verdict.workload, verdict.outcome, verdict.reason, verdict.next_step, verdict.runs) == (
-        "mlp",
-        Outcome.NOT_MEASURED,
-        "nsys: not found in PATH.",
-        "Install it.",
-        0,
-    )
-    own = WorkloadFailed(subject="mlp", fact="it raised", next_step="See.")
-    assert gate.as_not_measured("mlp", own).reason == "it raised."
-
-
 # Other steps
 
 
@@ -161,13 +123,6 @@ def test_names_that_some_blessed_runs_lack_are_names_all_the_same() -> None:
     baseline = with_steps(records.baseline(), ("batch", "eval"), ("batch",), ("batch", "save"), ("batch",))
     run = stepping(records.run(), "batch", "half a batch")
     assert check(expect(baseline), Policy(), Candidate(run)).verdict.outcome is Outcome.INCOMPARABLE
-
-
-def test_steps_of_many_and_long_names_are_told_shortly() -> None:
-    many = stepping(records.run(), *sorted(f"{letter * 200} #" for letter in "abcdefg"))
-    reason = check(expect(with_steps(records.baseline(), ("step",))), Policy(), Candidate(many)).verdict.reason
-    assert f"these are '{'a' * 77}...', '{'b' * 77}...', " in reason
-    assert reason.endswith(f"'{'e' * 77}...' and 2 more. Their times are not comparable.")
 
 
 def drawing(run: Run, *ranges: int | None) -> Run:

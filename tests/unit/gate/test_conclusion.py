@@ -15,7 +15,7 @@ from support.prepared import (
 )
 
 from perfgate.gate import Policy, check
-from perfgate.model.machine import Gpu, Machine
+from perfgate.model.machine import Machine
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.verdict import Stage
@@ -26,17 +26,6 @@ from perfgate.model.verdict import Stage
 def remarks_of(then: Machine, now: Machine) -> tuple[str, ...]:
     series = Candidate(*records.runs(12.33, 12.35, 12.34), on=now)
     return check(expect(records.baseline(on=then), on=now), Policy(), series).verdict.remarks
-
-
-def test_the_same_machine_is_not_remarked_upon() -> None:
-    assert remarks_of(records.machine(), records.machine()) == ()
-
-
-def test_another_gpu_of_the_same_model_is_remarked_upon() -> None:
-    other = records.machine().model_copy(update={"gpus": (Gpu(name="NVIDIA H200", uuid="GPU-9"),)})
-    assert remarks_of(records.machine(), other) == (
-        "Another GPU of the same model than the baseline's: its clocks and memory may differ a little.",
-    )
 
 
 def test_other_versions_are_remarked_upon_as_the_worker_loaded_them() -> None:

@@ -24,7 +24,6 @@ from support.prepared import (
 )
 
 from perfgate.gate import Pair, Policy, check
-from perfgate.model.errors import RevisionMissing
 from perfgate.model.metric import GATED_CLOCKS, Metric
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import Run
@@ -122,16 +121,6 @@ def test_interleaving_is_all_there_is_where_it_was_asked_for() -> None:
     assert outcome_of(checked) == (Outcome.REGRESSED, Stage.INTERLEAVED, 4, 3)
 
 
-def test_noisy_pairs_of_processes_alone_are_told_that_both_sides_can_take_turns() -> None:
-    jumpy = [slower(percent) for percent in (0.0, 45.0, -40.0, 33.0, -35.0, 44.0, -33.0, 22.0)]
-    alternate = RecordedDuel(jumpy, jumpy[::-1])
-    checked = check(expect(), Policy(), Candidate(), alternate, interleaved=duel(0, 0), against=True)
-    assert outcome_of(checked) == (Outcome.INCONCLUSIVE, Stage.DUET, 12, 12)
-    assert 'duet = "interleave"' in checked.verdict.next_step
-    alone = check(expect(), Policy(), Candidate(), RecordedDuel(jumpy, jumpy[::-1]), against=True)
-    assert "interleave" not in alone.verdict.next_step
-
-
 def test_against_a_commit_both_sides_are_measured_alone_first() -> None:
     pair = Pair(reference=slower(0), candidate=slower(1), cores=(2.0, 2.0))
     interleaved = RecordedDuel(moody(-15.0), moody(-15.0, wobble=2), alone=pair)
@@ -169,20 +158,6 @@ def test_runs_that_leave_no_room_for_three_pairs_leave_no_duet() -> None:
     assert checked.verdict.stage is Stage.STORED
     assert "No duet: 8 runs leave no room for 3 pairs.\nAllow 9: --perfgate-max-runs=9" in checked.verdict.remarks
     assert other.asked == []
-
-
-def test_more_runs_are_not_advised_where_the_commit_is_not_there() -> None:
-    opening = RevisionMissing(subject="commit 0123456789ab", fact="it is not here", next_step="git fetch")
-    checked = gated(screen(2.5), RecordedDuel([], [], opening=opening), policy=Policy(max_runs=8))
-    assert "No duet: commit 0123456789ab: it is not here.\ngit fetch" in checked.verdict.remarks
-
-
-def test_a_commit_that_is_not_there_is_told_once_for_both_forms_of_a_duet() -> None:
-    opening = RevisionMissing(subject="commit 0123456789ab", fact="it is not here", next_step="git fetch")
-    forms = (RecordedDuel([], [], opening=opening), RecordedDuel([], [], opening=opening))
-    checked = check(expect(noisy_baseline()), Policy(), Candidate(*moody(2.5)), forms[0], interleaved=forms[1])
-    told = [remark for remark in checked.verdict.remarks if "duet" in remark]
-    assert told == ["No duet: commit 0123456789ab: it is not here.\ngit fetch"]
 
 
 def test_a_duet_ends_where_the_runs_are_spent() -> None:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-from pydantic import ValidationError
 from support import records
 
-from perfgate.gate import NOT_MEASURED_BY, Policy
-from perfgate.model.errors import StepsNotFound
+from perfgate.gate import Policy
 from perfgate.model.metric import Metric
 from perfgate.model.outcome import OnInconclusive, OnNew
 from perfgate.model.settings import Settings
@@ -34,12 +31,3 @@ def test_the_policy_is_the_settings_with_the_workloads_budgets_before_the_projec
     assert by_hand.budgets == settings.budgets
     assert Policy.from_settings(settings, None, runs_given=True).new_runs == 4
     assert Policy.from_settings(settings, None, runs_given=True).budgets == settings.budgets
-
-
-def test_a_policy_without_runs_is_refused() -> None:
-    with pytest.raises(ValidationError, match="greater than or equal to 1"):
-        Policy(new_runs=0)
-
-
-def test_steps_not_found_is_among_what_leaves_a_workload_unmeasured() -> None:
-    assert StepsNotFound in NOT_MEASURED_BY

@@ -122,17 +122,6 @@ def test_another_commit_that_does_not_run_is_told_alike_in_both_forms(stand: Sta
     assert stand.series.measure(0, 3).complaints == ()
 
 
-def test_another_commit_that_lacks_a_file_says_what_no_checkout_has(stand: Stand) -> None:
-    fact = "it raised FileNotFoundError: [Errno 2] No such file or directory: 'data/x.bin'"
-    stand.runs = [WorkloadFailed(subject="mlp", fact=fact, next_step="See the log.")]
-    with pytest.raises(WorktreeFailed) as caught:
-        stand.alternate().pair(0, 1)
-    assert str(caught.value) == (
-        f"mlp at 0123456789ab: it does not run there: {fact}.\n"
-        "A checkout has no files that git ignores; duet_setup can make them there, or link them.\nSee the log."
-    )
-
-
 def checkout(stand: Stand, **files: str) -> Worktree:
     """The other commit's checkout, with some files."""
     root = stand.folder / "checkout"
@@ -141,36 +130,6 @@ def checkout(stand: Stand, **files: str) -> Worktree:
         (root / name).write_text(text)
     origin = stand.folder / "project"
     return Worktree(top=root, root=root, commit=SHA, origin=origin, origin_top=origin)
-
-
-@pytest.mark.parametrize("setup", [(), ("git", "submodule", "update", "--init")])
-def test_another_commit_with_submodules_that_does_not_run_says_that_they_are_not_there(
-    stand: Stand, setup: tuple[str, ...]
-) -> None:
-    tree = checkout(stand, **{".gitmodules": ""})
-    stand.there = replace(stand.there, tree=tree, settings=Settings(duet_setup=setup))
-    stand.runs = [WorkloadFailed(subject="mlp", fact="it raised ImportError", next_step="See the log.\n  | last words")]
-    with pytest.raises(WorktreeFailed) as caught:
-        stand.alternate().pair(0, 1)
-    advice = (
-        "Submodules are not checked out; duet_setup can do it, by `git submodule update --init --recursive`.\n"
-        if not setup
-        else ""
-    )
-    assert str(caught.value) == (
-        f"mlp at 0123456789ab: it does not run there: it raised ImportError.\n{advice}See the log.\n  | last words"
-    )
-
-
-def test_another_commit_whose_submodules_are_not_there_is_not_what_was_blessed_and_says_so(stand: Stand) -> None:
-    stand.there = replace(stand.there, tree=checkout(stand, **{".gitmodules": ""}))
-    stand.runs = [measured()]
-    with pytest.raises(CodeUnproven) as caught:
-        stand.alternate(blessed_code="0123456789abcdef").pair(0, 1)
-    assert str(caught.value).endswith(
-        "so that the commit can be run again. Submodules are not checked out; duet_setup can do it, "
-        "by `git submodule update --init --recursive`."
-    )
 
 
 def test_a_command_that_was_blessed_with_other_words_than_its_commit_has_is_no_other_side(stand: Stand) -> None:
