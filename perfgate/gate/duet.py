@@ -65,7 +65,6 @@ def settle_by_duet(
             before = len(underway.runs) + plan.alone_runs
             alone = _alone(underway, duel, stored) if plan.in_pairs else None
             screen_runs = len(underway.runs)
-            screened = tuple(underway.runs) if why is None else ()
             terms = underway.terms(plan, max_runs=most)
             against = duel.revision if stored is None else None
             terms = replace(
@@ -74,7 +73,7 @@ def settle_by_duet(
                 against=against,
                 stored=stored,
                 could_interleave=could_interleave,
-                screened=screened,
+                screened=tuple(underway.runs),
             )
             judgement, reference = _pairs(underway, duel, terms, stored, alone, first=min(first, most))
     except (*NO_DUET_BY, NoDuet) as impossible:

@@ -207,6 +207,14 @@ def test_one_slow_run_in_three_pairs_is_not_excused_by_chance_since_no_more_may_
     assert outcome_of(gated(screen(2.5), duel(12))) == (Outcome.PASSED, Stage.DUET, 15, 12)
 
 
+@pytest.mark.behaviour
+@pytest.mark.parametrize("mhz", [1980, 1755])
+def test_a_slow_run_of_the_screen_keeps_few_pairs_from_passing_at_any_clock(mhz: float) -> None:
+    series = Candidate(*(slower(40 if n == 1 else 0, n, clock_mhz=mhz) for n in range(5)))
+    sides = [[slower(0, n + shift) for n in range(12)] for shift in (0, 2)]
+    assert outcome_of(gated(series, RecordedDuel(*sides)))[1:] == (Stage.DUET, 15, 12)
+
+
 # How many pairs it takes
 
 
