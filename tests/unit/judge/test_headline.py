@@ -123,3 +123,11 @@ def test_a_gain_is_led_by_the_step_as_well() -> None:
     assert told(GAINED, row(M.STEP_MS, OPEN, 10, 9), fewer, duet=duet) == (
         "-10.0 % step_ms (10.00 to 9.000 ms), an estimate from 3 pairs: syncs 2 to 1."
     )
+
+
+def test_a_faster_step_with_one_launch_more_leads_with_the_step_and_says_both() -> None:
+    faster = row(M.STEP_MS, GAINED, 5.0, 4.0)
+    found = told(LOST, faster, row(M.LAUNCHES, LOST, 38, 39))
+    assert found.startswith("-20.0 % step_ms")
+    assert "launches 38 to 39" in found
+    assert "Also" not in found
