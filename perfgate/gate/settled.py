@@ -31,10 +31,13 @@ def exact_count_rose(verdict: Verdict) -> bool:
 
 
 def without_doubtful_clocks(verdict: Verdict, runs: int) -> Verdict:
-    """Show as estimates, and not judge, the clocks that a loss which ended the gate early left no runs for."""
+    """Show as estimates, and not judge, the times that a loss which ended the gate early left no runs for."""
     reason = f"not judged: a loss settled the gate after {plural(runs, 'run')}"
+    settled = (Outcome.REGRESSED, Outcome.NOT_MEASURED)
     rows = tuple(
-        row.model_copy(update={"outcome": None, "reason": reason}) if row.outcome is Outcome.INCONCLUSIVE else row
+        row.model_copy(update={"outcome": None, "reason": reason})
+        if row.outcome is Outcome.INCONCLUSIVE or (METRICS[row.metric].kind is Kind.CLOCK and row.outcome not in settled)
+        else row
         for row in verdict.metrics
     )
     return verdict.model_copy(update={"metrics": rows})
