@@ -88,10 +88,12 @@ def _against_stored(underway: Underway, baseline: Baseline, forms: Forms) -> Che
     noisy = underway.policy.stops_early and known_noisy(underway.expectation)
     order = in_order(forms, noisy=noisy if screened is None else screened.noisy)
     could = _could_interleave(forms, order)
+    why_none = ""
     for form, plan in order:
         try:
             return settle_by_duet(underway, form, plan, baseline, why=skipped, could_interleave=could)
         except NoDuet as none:
+            why_none = none.why
             if isinstance(none.__cause__, RevisionMissing):
                 underway.remarks.append(f"No duet: {none.why}")
                 break
@@ -99,7 +101,7 @@ def _against_stored(underway: Underway, baseline: Baseline, forms: Forms) -> Che
             if interleaved in underway.remarks:
                 underway.remarks.remove(interleaved)
             underway.remarks.append(interleaved if plan.in_pairs else f"No duet: {none.why}")
-    return settle_by_stored(underway, baseline)
+    return settle_by_stored(underway, baseline, no_duet=why_none)
 
 
 def _against_commit(underway: Underway, forms: Forms) -> Checked:

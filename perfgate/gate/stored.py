@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from perfgate.gate.anchor import has_crept
-from perfgate.gate.comparable import RECORDS_LOST, launches_gone, other_processes, other_steps, verdict_of
+from perfgate.gate.comparable import (
+    RECORDS_LOST,
+    launches_gone,
+    other_processes,
+    other_steps,
+    parts_of,
+    verdict_of,
+)
 from perfgate.gate.conclusion import conclude
 from perfgate.gate.endings import OtherSteps
 from perfgate.gate.settled import exact_count_rose, without_doubtful_clocks
@@ -24,8 +31,8 @@ _FOLLOW_CLOCK = (*PERIODS, Metric.KERNEL_MS)
 """Of which all, or nearly all, may take longer at a lower SM clock; copies and the host do not."""
 
 
-def settle_by_stored(underway: Underway, baseline: Baseline) -> Checked:
-    """Settle it against the stored baseline alone."""
+def settle_by_stored(underway: Underway, baseline: Baseline, *, no_duet: str = "") -> Checked:
+    """Settle it against the stored baseline alone; `no_duet` says why an A/B run came to nothing, if tried."""
     if baseline.step_value != STEP_VALUE:
         differs = f"step_ms is the {baseline.step_value} period in the baseline, and the mean of capped periods now."
         return _incomparable(underway, differs, "Let the baseline's commit be run again (duet not off)")
@@ -33,7 +40,11 @@ def settle_by_stored(underway: Underway, baseline: Baseline) -> Checked:
     if isinstance(told, Checked):
         return told
     verdict = _beyond_clock(underway, told.verdict, baseline)
-    return conclude(underway, _unhidden_by_clock(underway, verdict, baseline), baseline)
+    verdict = _unhidden_by_clock(underway, verdict, baseline)
+    _, remedy = parts_of(no_duet)
+    if remedy and verdict.outcome is Outcome.INCONCLUSIVE:
+        verdict = verdict.model_copy(update={"next_step": remedy})
+    return conclude(underway, verdict, baseline)
 
 
 def look(underway: Underway, baseline: Baseline, plan: Plan) -> Judgement | Checked:

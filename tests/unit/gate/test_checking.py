@@ -216,6 +216,7 @@ def test_a_duet_that_cannot_be_had_is_a_sentence_and_the_stored_looks_go_on(erro
     checked = gated(screen(1.5), RecordedDuel([], [], opening=opening))
     assert outcome_of(checked) == (Outcome.INCONCLUSIVE, Stage.STORED, 10, 0)
     assert "No duet: commit 0123456789ab: it is not here.\ngit fetch --unshallow" in checked.verdict.remarks
+    assert checked.verdict.next_step == "git fetch --unshallow"
 
 
 def test_a_workload_that_fails_in_the_other_commit_is_no_failure_of_the_candidate() -> None:
