@@ -36,7 +36,8 @@ def without_doubtful_clocks(verdict: Verdict, runs: int) -> Verdict:
     settled = (Outcome.REGRESSED, Outcome.NOT_MEASURED)
     rows = tuple(
         row.model_copy(update={"outcome": None, "reason": reason})
-        if row.outcome is Outcome.INCONCLUSIVE or (METRICS[row.metric].kind is Kind.CLOCK and row.outcome not in settled)
+        if row.outcome is Outcome.INCONCLUSIVE
+        or (METRICS[row.metric].kind is Kind.CLOCK and row.outcome not in settled)
         else row
         for row in verdict.metrics
     )

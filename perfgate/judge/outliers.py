@@ -101,15 +101,11 @@ class Slow:
 
 
 def slow_runs(before: Floats, after: Floats, threshold: Floats) -> Slow:
-    """Count the slow runs: above the other side's median plus the threshold, and above what all of `after` share.
-
-    What all runs of a side share is no slow run: it is for the comparison to judge.
-    """
-    usual = np.median(before, axis=-1)
-    shared = np.maximum(usual, np.min(after, axis=-1))
+    """Count the slow runs of either side: above the median of `before` plus the threshold."""
+    limit = (np.median(before, axis=-1) + threshold)[..., None]
     return Slow(
-        candidate=np.sum(after > (shared + threshold)[..., None], axis=-1),
-        other=np.sum(before > (usual + threshold)[..., None], axis=-1),
+        candidate=np.sum(after > limit, axis=-1),
+        other=np.sum(before > limit, axis=-1),
         candidates=after.shape[-1],
         others=before.shape[-1],
     )
@@ -117,9 +113,8 @@ def slow_runs(before: Floats, after: Floats, threshold: Floats) -> Slow:
 
 def slow_pairs(differences: Floats, threshold: Floats) -> Slow:
     """Count the pairs of blocks of which either side was slow beside the other."""
-    shared = np.maximum(0.0, np.min(differences, axis=-1))
     return Slow(
-        candidate=np.sum(differences > (shared + threshold)[..., None], axis=-1),
+        candidate=np.sum(differences > np.asarray(threshold)[..., None], axis=-1),
         other=np.sum(differences < -np.asarray(threshold)[..., None], axis=-1),
         candidates=differences.shape[-1],
         others=differences.shape[-1],

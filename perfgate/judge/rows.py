@@ -10,7 +10,7 @@ import numpy as np
 
 from perfgate.judge.compare import PRIOR_DF, middle
 from perfgate.judge.counts import CountJudgement, judge_count, same
-from perfgate.judge.looks import SCREEN_PLAN, STORED_PLAN, Plan
+from perfgate.judge.looks import STORED_PLAN, Plan
 from perfgate.judge.outliers import Slow, keep, slow_runs
 from perfgate.judge.times import PART_OF_STEP, TimeJudgement, TimeRule, in_basis, judge_time
 from perfgate.model.baseline import Baseline, BlessedRun
@@ -173,7 +173,7 @@ def judge_rows(baseline: Baseline, runs: Sequence[Run], terms: Terms) -> Rows:
                 step_ms=step_ms,
                 why_no_step=why_absent(runs, Metric.STEP_MS),
                 is_last=terms.is_last(len(runs)),
-                slow_before=slow_alone(metric, terms),
+                slow_before=slow_alone(metric, baseline, terms),
             )
             judged.times.append(found_of)
             judged.rows.append(found_of.row)
@@ -212,22 +212,25 @@ def _least_loss(metric: Metric, baseline: Baseline, terms: Terms) -> float:
     return math.log1p(PART_OF_STEP * budget * middle(steps) / middle(own))
 
 
-def slow_alone(metric: Metric, terms: Terms) -> Slow | None:
-    """Count the slow runs among those that the candidate made alone before an A/B run, beside the blessed ones."""
-    spec, stored = METRICS[metric].clock, terms.stored
-    if stored is None or not terms.screened or spec is None:
+def slow_alone(metric: Metric, baseline: Baseline, terms: Terms) -> Slow | None:
+    """Count the slow runs among those that the candidate made alone before an A/B run.
+
+    Beside what the other commit takes today: the machine may have become slower since the blessing. In blocks a step
+    takes another time than alone, and the blessed runs are what there is.
+    """
+    spec, other = METRICS[metric].clock, terms.stored if terms.plan.in_pairs else baseline
+    if other is None or not terms.screened or spec is None:
         return None
-    blessed, now = stored.values(metric), [value for run in terms.screened if (value := run.value(metric)) is not None]
-    steps = stored.values(Metric.STEP_MS)
-    reference = middle(blessed if spec.basis is Basis.LOG else steps) if blessed and steps else 0.0
-    if not now or reference <= 0:
+    there, now = other.values(metric), [value for run in terms.screened if (value := run.value(metric)) is not None]
+    of = there if spec.basis is Basis.LOG else other.values(Metric.STEP_MS)
+    reference = middle(of) if of else 0.0
+    if not there or not now or reference <= 0:
         return None
-    before, after = (in_basis(np.asarray(side), spec.basis, reference) for side in (blessed, now))
+    before, after = (in_basis(np.asarray(side), spec.basis, reference) for side in (there, now))
     if not np.all(np.isfinite([*before, *after])):
         return None
-    screen = rule_of(metric, spec, stored, replace(terms, plan=SCREEN_PLAN), times=1)
-    found = keep((before, after), prior_sd=screen.prior_sd, budget=screen.limit)
-    return slow_runs(before, after, found.threshold)
+    rule = rule_of(metric, spec, baseline, terms, times=1)
+    return slow_runs(before, after, keep((before, after), prior_sd=rule.prior_sd, budget=rule.limit).threshold)
 
 
 def why_unmeasured(runs: Sequence[Run], metric: Metric) -> str | None:

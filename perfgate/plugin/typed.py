@@ -91,7 +91,8 @@ def heed_what_was_typed(config: pytest.Config) -> None:
             "--perfgate: --help stands in addopts or PYTEST_ADDOPTS, so nothing would be measured.\nTake it out there."
         )
     words: tuple[str, ...] = config.stash[_WORDS]
-    config.stash[TYPED] = config._parser.parse(words)
+    typed = config.stash[TYPED] = config._parser.parse(words)
+    typed.setuponly |= typed.setupplan  # as pytest has it
     config.stash[STANDING] = _heed(config.option, config.stash[TYPED])
 
 

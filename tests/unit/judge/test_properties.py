@@ -229,3 +229,32 @@ def test_any_confirmed_rise_of_an_exact_count_regresses(blessed_count: int, rise
     before = blessed({Metric.STEP_MS: [10.0] * 3, Metric.SYNCS: [float(blessed_count)] * 3})
     now: Columns = {Metric.STEP_MS: [10.0] * runs, Metric.SYNCS: [float(blessed_count + rise)] * runs}
     assert verdict_of(before, now).verdict.outcome is Outcome.REGRESSED
+
+
+@pytest.mark.parametrize("plan", [STORED_PLAN, DUET_PLAN, INTERLEAVED_PLAN], ids=lambda plan: plan.stage)
+@given(side=ordinary)
+@settings(max_examples=60)
+def test_the_same_on_both_sides_never_fails(plan: Plan, side: Columns) -> None:
+    verdict = verdict_of(blessed(side), side, max_runs=29, plan=plan).verdict
+    assert all(row.outcome is not Outcome.REGRESSED for row in verdict.metrics)
+
+
+@pytest.mark.parametrize("plan", [SCREEN_PLAN, STORED_PLAN, DUET_PLAN], ids=lambda plan: plan.stage)
+@given(
+    before=st.lists(close_times, min_size=3, max_size=10),
+    now=st.lists(close_times, min_size=3, max_size=10),
+    slower=st.floats(min_value=0.0, max_value=30.0),
+)
+@settings(max_examples=150)
+def test_the_slowest_run_made_slower_never_opens_a_gate(
+    plan: Plan, before: list[float], now: list[float], slower: float
+) -> None:
+    """Before the last look, where chance may excuse a slow run that the other side has as well."""
+    worse = sorted(now)
+    worse[-1] += slower
+    one, other = (
+        verdict_of(blessed({Metric.STEP_MS: before}), {Metric.STEP_MS: runs}, max_runs=29, plan=plan)
+        for runs in (now, worse)
+    )
+    opens = (Outcome.PASSED, Outcome.IMPROVED)
+    assert one.verdict.outcome in opens or other.verdict.outcome not in opens or len(now) > plan.looks[-2]
