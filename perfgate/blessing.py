@@ -353,7 +353,7 @@ def differences(old: Baseline | None, new: Baseline) -> tuple[MetricVerdict, ...
         was, now = before.get(metric), after.get(metric)
         if was is None and now is None:
             continue
-        basis = None if spec.kind is Kind.COUNT else (spec.clock.basis if spec.clock else Basis.LOG)
+        basis = None if spec.kind is Kind.COUNT else spec.basis
         change = None if was is None or now is None else spec.change(was, now, step_ms=before.get(Metric.STEP_MS))
         rows.append(MetricVerdict(metric=metric, outcome=None, baseline=was, now=now, basis=basis, change=change))
     return tuple(rows)

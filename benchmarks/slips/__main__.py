@@ -121,8 +121,7 @@ def _row(gate: Gate) -> str:
 
 def _moved(row: MetricVerdict, step_ms: float | None) -> str:
     before, now = row.baseline or 0.0, row.now or 0.0
-    clock = METRICS[row.metric].clock
-    if clock is not None and clock.basis is Basis.STEP and step_ms:
+    if METRICS[row.metric].basis is Basis.STEP and step_ms:
         return f"{100 * (now - before) / step_ms:+.1f} pp"
     return f"{now / before - 1:+.1%}" if before else f"0 -> {now:g}"
 

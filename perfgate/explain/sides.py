@@ -120,5 +120,4 @@ def _differs(row: MetricVerdict) -> bool:
 
 def basis_of(metric: Metric) -> Basis:
     """What a clock's change is told in."""
-    clock = METRICS[metric].clock
-    return clock.basis if clock is not None else Basis.LOG
+    return METRICS[metric].basis

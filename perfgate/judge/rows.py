@@ -156,7 +156,8 @@ def judge_rows(baseline: Baseline, runs: Sequence[Run], terms: Terms) -> Rows:
                 reason = f"not measured on either side: {why}"
                 judged.rows.append(MetricVerdict(metric=metric, outcome=None, reason=reason))
         elif not spec.gated:
-            judged.rows.append(_shown(metric, blessed, found, why=_why_missing(metric, runs) if missing else None))
+            why = _why_missing(metric, runs) if missing else None
+            judged.rows.append(_shown(metric, blessed, found, why=why, step_ms=step_ms))
         elif missing:
             reason = _why_missing(metric, runs)
             row = MetricVerdict(metric=metric, outcome=Outcome.NOT_MEASURED, baseline=middle(blessed), reason=reason)
@@ -252,17 +253,19 @@ def _new(metric: Metric, baseline: Baseline, found: Sequence[float]) -> MetricVe
     return MetricVerdict(metric=metric, outcome=None, now=middle(found) if found else None, reason=reason)
 
 
-def _shown(metric: Metric, blessed: Sequence[float], found: Sequence[float], *, why: str | None) -> MetricVerdict:
-    there = middle(blessed)
+def _shown(
+    metric: Metric, blessed: Sequence[float], found: Sequence[float], *, why: str | None, step_ms: float | None
+) -> MetricVerdict:
+    there, spec = middle(blessed), METRICS[metric]
     here = middle(found) if found else None
-    ratio = here / there - 1 if here is not None and there > 0 else math.nan
-    change = ratio if math.isfinite(ratio) else None
+    change = None if here is None else spec.change(there, here, step_ms=step_ms)
+    change = change if change is not None and math.isfinite(change) else None
     return MetricVerdict(
         metric=metric,
         outcome=None,
         baseline=there,
         now=here,
-        basis=None if change is None else Basis.LOG,
+        basis=None if change is None else spec.basis,
         change=change,
         reason=why or "shown, not gated",
     )

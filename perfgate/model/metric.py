@@ -86,13 +86,19 @@ class MetricSpec(Record):
         """Whether a loss in this metric can shut the gate."""
         return self.kind is Kind.COUNT or self.clock is not None
 
+    @property
+    def basis(self) -> Basis:
+        """What a change of a time metric is told in: of waiting, a share of the step, also where it is shown only."""
+        if self.clock is not None:
+            return self.clock.basis
+        return Basis.STEP if self.metric in EXPOSED else Basis.LOG
+
     def change(self, before: float, after: float, *, step_ms: float | None) -> float | None:
         """Return a gain as a fraction: of `step_ms` for clocks judged as shares of a step, of `before` for all else.
 
         None where that has no meaning: `before` or `step_ms` is zero or unknown.
         """
-        of_step = self.clock is not None and self.clock.basis is Basis.STEP
-        whole = step_ms if of_step else before
+        whole = step_ms if self.basis is Basis.STEP else before
         if before == after:
             return 0.0
         return (after - before) / whole if whole else None

@@ -241,16 +241,11 @@ def _change(fraction: float | None, metric: Metric, before: float | None, now: f
     if METRICS[metric].kind is Kind.COUNT:
         told = "" if before is None or now is None else numbers.count_change(metric, before, now)
         return told if wide else told.partition(" (")[0]
-    return "" if fraction is None else numbers.change(fraction, _basis(metric))
+    return "" if fraction is None else numbers.change(fraction, METRICS[metric].basis)
 
 
 def _mark(told: str, unlike: Sequence[str]) -> str:
     return f"{told} *" if told and unlike else told
-
-
-def _basis(metric: Metric) -> Basis:
-    clock = METRICS[metric].clock
-    return clock.basis if clock is not None else Basis.LOG
 
 
 def _value(metric: Metric, amount: float) -> str:
@@ -334,7 +329,7 @@ def _names(names: Sequence[str]) -> str:
 def _captions(page: Page, metric: Metric, titles: Collection[str]) -> None:
     """Say what the columns are, of those that are shown and do not say it themselves."""
     told = [f"{title}: {meaning}" for title, meaning in _MEANINGS if title in titles]
-    if "change" in titles and METRICS[metric].kind is Kind.CLOCK and _basis(metric) is Basis.STEP:
+    if "change" in titles and METRICS[metric].kind is Kind.CLOCK and METRICS[metric].basis is Basis.STEP:
         told.append("pp: percentage points of its step")
     if told:
         page.prose("; ".join(told), style="dim")

@@ -43,7 +43,7 @@ def baseline_text(baseline: Baseline, *, width: int, colour: bool, path: str | N
     parameters = (f"{inert(name)} {inert(value)}" for name, value in sorted(baseline.parameters.items()))
     page.prose(", ".join(parameters), label="parameters")
     for metric, spread in baseline.calibration.items():
-        basis = _basis(metric)
+        basis = METRICS[metric].basis
         sds = (numbers.change(sd, basis).removeprefix("+") for sd in (spread.run_sd, spread.occasion_sd))
         told = "SD {} between runs, {} between occasions".format(*sds)
         page.prose(f"{metric}: {told}, from {plural(spread.runs, 'run')}, {moment(spread.at)}", label="calibration")
@@ -319,11 +319,6 @@ def _added(occasion: Occasion) -> str:
         return ""
     run = f"; {run}" if (run := ci_run(occasion.added)) else ""
     return f"; added by {inert(occasion.added.by)}{run}: {inert(occasion.added.reason, longest=400)}"
-
-
-def _basis(metric: Metric) -> Basis:
-    clock = METRICS[metric].clock
-    return clock.basis if clock is not None else Basis.LOG
 
 
 def _at(commit: Commit | None) -> str:

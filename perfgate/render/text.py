@@ -221,8 +221,7 @@ def why_shut(shutting: Mapping[Outcome, int], others: Sequence[str], *, place: s
 
 def told_dropped(dropped: Dropped) -> str:
     """Say which run was set aside and why; runs are counted from 1."""
-    clock = METRICS[dropped.metric].clock
-    basis = clock.basis if clock else Basis.LOG
+    basis = METRICS[dropped.metric].basis
     unit = {Basis.LOG: "%", Basis.STEP: "pp of a step"}[basis]
     distance = numbers.change(dropped.distance, basis).removesuffix(numbers.unit_of(basis)).strip()
     # Of many times the median the distance is a factor, and has no unit.

@@ -13,8 +13,6 @@ from benchmarks.slips.__main__ import Gate, load, markdown
 from perfgate.explain.attribution import attributions
 from perfgate.explain.sides import differences, made_up_of
 from perfgate.explain.where import where
-from perfgate.model.metric import METRICS, Metric
-from perfgate.model.sample import MEMSETS, Breakdown
 from perfgate.model.side import Side
 
 ROOT = Path(__file__).parents[2]
@@ -63,26 +61,6 @@ def test_the_parts_of_every_change_add_up_to_it(gate: Gate) -> None:
     assert found
     for one in found:
         assert sum(part.change for part in one.parts) + one.rest == pytest.approx(one.change, abs=1e-9)
-
-
-def other_memory_ms(side: Breakdown) -> float:
-    """Of memsets and of copies other than to the GPU, whether kernels hide it or not."""
-    copies = sum(copy.gpu_ms for copy in side.copies if copy.direction != "Host-to-Device")
-    return copies + sum(row.gpu_ms for row in side.kernels if row.name == MEMSETS and row.kind == "memory")
-
-
-def test_mem_exposed_ms_is_to_catch_the_slips_that_copy_for_longer_than_its_budget_and_no_other(
-    gate: Gate, slips: Mapping[str, Any]
-) -> None:
-    """On the H200 they were measured before there was that metric: what nothing hides is at most all there is."""
-    clock = METRICS[Metric.MEM_EXPOSED_MS].clock
-    assert clock is not None
-    step_ms = {row.metric: row.baseline for row in gate.metrics}[Metric.STEP_MS]
-    assert step_ms is not None
-    more = (other_memory_ms(gate.now) - other_memory_ms(gate.before)) / step_ms
-    slip = slips[gate.slip]
-    named = Metric.MEM_EXPOSED_MS in (*slip.caught_by, *slip.may_follow)
-    assert more > 2 * clock.budget if named else more < clock.budget / 2
 
 
 def test_the_committed_table_is_as_the_gates_are_explained_now() -> None:
