@@ -97,10 +97,7 @@ def _against_stored(underway: Underway, baseline: Baseline, forms: Forms) -> Che
             if isinstance(none.__cause__, RevisionMissing):
                 underway.remarks.append(f"No duet: {none.why}")
                 break
-            interleaved = f"No interleaved duet: {none.why}"
-            if interleaved in underway.remarks:
-                underway.remarks.remove(interleaved)
-            underway.remarks.append(interleaved if plan.in_pairs else f"No duet: {none.why}")
+            underway.remarks.append(f"No {'interleaved ' if plan.in_pairs else ''}duet: {none.why}")
     return settle_by_stored(underway, baseline, no_duet=why_none)
 
 

@@ -121,8 +121,6 @@ def _spending(number: int, run_s: float | None, plan: Plan = STORED_PLAN) -> str
 
 def _can_hold(baseline: Baseline, policy: Policy, runs: int, plan: Plan) -> str:
     """What so many runs, or pairs, hold of what leads a verdict."""
-    if runs < plan.fewest_to_fail:
-        return ""
     terms = Terms(budgets=with_held(policy.budgets, baseline), plan=plan, workloads=policy.workloads)
     found = {metric: holds(baseline, metric, terms, runs=runs) for metric in (Metric.STEP_MS, Metric.KERNEL_MS)}
     told = [f"{metric} to {shown_loss(loss)}" for metric, loss in found.items() if loss is not None]

@@ -64,10 +64,6 @@ class Rows:
         """Return the rows of one outcome."""
         return [row for row in self.rows if row.outcome is outcome]
 
-    def outcome_of(self, metric: Metric) -> Outcome | None:
-        """What a metric has come to; None where it was not judged, or not yet."""
-        return next((row.outcome for row in self.rows if row.metric is metric), None)
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Place:

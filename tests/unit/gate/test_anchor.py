@@ -43,7 +43,8 @@ def crept(*steps: float, anchor: float = 12.34) -> Baseline:
 
 def test_many_small_losses_end_in_a_large_one_and_the_way_there_is_told() -> None:
     steps = [12.34 * 1.01**n for n in range(1, 8)]
-    checked = gated(screen(100 * (1.01**8 - 1)), duel(0, 1), crept(*steps))
+    then, now = (100 * (1.01**n - 1) for n in (7, 8))
+    checked = gated(screen(now), duel(then, now), crept(*steps))
     assert outcome_of(checked) == (Outcome.REGRESSED, Stage.DUET, 6, 3)
     row, found = checked.verdict.of(Metric.STEP_MS), checked.verdict.creep
     assert row is not None

@@ -16,7 +16,9 @@ from perfgate.model.verdict import Verdict
 
 
 def verdicts(**outcomes: Outcome) -> dict[str, Verdict]:
-    return {name: records.verdict(outcome, name=name) for name, outcome in outcomes.items()}
+    return {
+        name: records.verdict(outcome, name=name).model_copy(update={"runs": 10}) for name, outcome in outcomes.items()
+    }
 
 
 def test_passed_and_improved_open_the_gate() -> None:
@@ -56,6 +58,11 @@ def test_a_baseline_whose_workload_may_be_in_a_skipped_file_keeps_the_gate_shut(
             "it may be in what was skipped: workloads/b.py (could not import 'flash_attn')",
         )
     ]
+
+
+def test_a_workload_that_its_file_no_longer_declares_keeps_it_shut() -> None:
+    (told,) = close(["a"], verdicts(a=Outcome.PASSED), Policy(), gone={"b": "workloads/b.py"}).shut_by
+    assert told.startswith("b: it has a baseline for this machine, measured from workloads/b.py")
 
 
 OPENING = {Outcome.PASSED, Outcome.IMPROVED}
