@@ -5,7 +5,7 @@ from __future__ import annotations
 from statistics import median
 
 from perfgate.gate.underway import Underway, step_times
-from perfgate.judge.creep import FEWEST_TO_SHOW, beyond_anchor, creep
+from perfgate.judge.creep import beyond_anchor, creep
 from perfgate.judge.looks import STORED_PLAN
 from perfgate.judge.pairing import beside
 from perfgate.judge.remarks import clock_moved, longer_by_clock
@@ -47,16 +47,13 @@ def creep_unknown(
             f"of {percent(budget)} % ({low} to {high})"
         )
     above = beyond_anchor(baseline, now, anchor_budget=budget)
-    if above is None or baseline.anchor is None or found is not None or len(now) < FEWEST_TO_SHOW:
+    at_a_lower_clock = reference is None and longer_by_clock(baseline, underway.runs)
+    if above is None or baseline.anchor is None or found is not None or not at_a_lower_clock:
         return None
-    if reference is None and longer_by_clock(baseline, underway.runs):
-        why = f"{clock_moved(baseline, underway.runs)}"
-    else:
-        why = "there are steps that took no time at all"
     return (
         f"Whether small losses have added up is not known: by {plural(len(now), 'run')} step_ms is "
         f"{percent(above)} % above the best ever blessed ({milliseconds(baseline.anchor.step_ms)} ms), "
-        f"budget {percent(budget)} %, and {why}"
+        f"budget {percent(budget)} %, and {clock_moved(baseline, underway.runs)}"
     )
 
 
