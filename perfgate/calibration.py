@@ -17,6 +17,7 @@ from datetime import datetime
 from typing import Final, assert_never
 
 import numpy as np
+import pandas as pd
 
 from perfgate.blessing import WANTED_OCCASIONS
 from perfgate.judge.compare import FLOOR_SD, LARGEST, PRIOR_DF, Floats, middle
@@ -62,13 +63,12 @@ def components(occasions: Sequence[Floats]) -> Components:
     """
     # Sorted, so that the order in which runs and occasions come changes no bit.
     ordered = sorted((np.sort(runs) for runs in occasions), key=lambda runs: (len(runs), *runs.tolist()))
-    sizes = np.array([len(runs) for runs in ordered], dtype=np.float64)
-    means = np.array([float(np.mean(runs)) for runs in ordered])
-    total = float(np.sum(sizes))
-    mean = float(np.sum(sizes * means)) / total
-    inner = sum(float(np.sum(np.square(runs - own))) for runs, own in zip(ordered, means, strict=True))
-    outer = float(np.sum(sizes * np.square(means - mean)))
-    within_df, between_df = int(total) - len(ordered), len(ordered) - 1
+    numbers = np.repeat(np.arange(len(ordered)), [len(runs) for runs in ordered])
+    runs = pd.DataFrame({"occasion": numbers, "x": np.concatenate(ordered)}).groupby("occasion")["x"]
+    sizes, means, total = runs.size(), runs.mean(), len(numbers)
+    inner = float((runs.var(ddof=0) * sizes).sum())
+    outer = float((sizes * (means - (sizes * means).sum() / total) ** 2).sum())
+    within_df, between_df = total - len(ordered), len(ordered) - 1
     return Components(
         within=inner / within_df if within_df else 0.0,
         within_df=within_df,
