@@ -15,7 +15,7 @@ from typing import Final
 
 from perfgate.model.baseline import Baseline
 from perfgate.model.loosening import Difference, Direction
-from perfgate.model.metric import METRICS, Metric
+from perfgate.model.metric import METRICS, Kind, Metric
 from perfgate.model.outcome import OnInconclusive, OnLoosened, OnNew
 from perfgate.model.record import Record
 from perfgate.model.settings import DuetForm, Settings
@@ -91,11 +91,11 @@ def _settings(base: Gate, head: Gate) -> Iterator[Difference]:
 
 
 def _budgets(what: str, old: Mapping[Metric, float], new: Mapping[Metric, float]) -> Iterator[Difference]:
-    """Compare budgets as they count: one that is not set is the metric's own."""
+    """Compare budgets as they count: one that is not set is the metric's own, and a count without one is exact."""
     for metric, spec in METRICS.items():
         if old.get(metric) == new.get(metric):
             continue
-        default = None if spec.clock is None else spec.clock.budget
+        default = 0.0 if spec.kind is Kind.COUNT else None if spec.clock is None else spec.clock.budget
         was, now = old.get(metric, default), new.get(metric, default)
         yield _differing(f"{what} {metric}", was, now, _direction("budgets", was, now))
 

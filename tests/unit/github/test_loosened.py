@@ -47,8 +47,8 @@ def found(base: Gate, head: Gate) -> Mapping[str, Direction]:
         ({}, {"time_budget_s": 60}, LOOSENS),
         ({"time_budget_s": 60}, {}, TIGHTENS),
         ({"time_budget_s": 60}, {"time_budget_s": 600}, TIGHTENS),
-        ({}, {"inconclusive": "fail"}, TIGHTENS),
-        ({"inconclusive": "fail"}, {}, LOOSENS),
+        ({}, {"inconclusive": "warn"}, LOOSENS),
+        ({"inconclusive": "warn"}, {}, TIGHTENS),
         ({}, {"new": "allow"}, LOOSENS),
         ({}, {"loosened": "warn"}, LOOSENS),
         ({}, {"duet": "off"}, LOOSENS),
@@ -64,6 +64,8 @@ def found(base: Gate, head: Gate) -> Mapping[str, Direction]:
         ({}, {"budgets": {"step_ms": 0.01}}, TIGHTENS),
         ({"budgets": {"step_ms": 0.05}}, {}, TIGHTENS),
         ({"budgets": {"step_ms": 0.01}}, {}, LOOSENS),
+        ({}, {"budgets": {"launches": "1%"}}, LOOSENS),
+        ({"budgets": {"launches": "1%"}}, {}, TIGHTENS),
     ],
 )
 def test_a_setting_loosens_or_tightens(old: dict[str, object], new: dict[str, object], direction: Direction) -> None:
@@ -136,7 +138,7 @@ def test_a_baseline_is_compared_value_by_value() -> None:
     ("update", "direction"),
     [
         ({"held": {Metric.STEP_MS: 0.2}}, LOOSENS),
-        ({"step_value": "capped_mean"}, LOOSENS),
+        ({"step_value": "median"}, LOOSENS),
         ({"parameters": {"steps": "3"}}, LOOSENS),
         ({"anchor": Anchor(step_ms=100.0, at=records.NOON)}, TIGHTENS),
         ({"calibration": {Metric.STEP_MS: Spread(run_sd=0.5, occasion_sd=0.5, runs=9, at=records.NOON)}}, LOOSENS),
