@@ -158,7 +158,7 @@ def test_an_outcome_opens_the_gate_by_policy(outcome: Outcome, opened_by: str) -
     }
     everyone = {(on_inconclusive, on_new) for on_inconclusive in OnInconclusive for on_new in OnNew}
     assert opening == {pair for pair in everyone if opened_by == "anyone" or opened_by in pair}
-    assert opens_gate(outcome) is (opened_by in {"anyone", "warn"})
+    assert opens_gate(outcome) is (opened_by == "anyone")
 
 
 def test_every_outcome_is_decided() -> None:

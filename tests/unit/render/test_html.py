@@ -406,7 +406,7 @@ def test_intervals_are_in_each_metrics_basis() -> None:
     assert data["name"] == ["step_ms (%)", "kernel_ms (%)", "gap_ms (pp)", "h2d_ms (pp)"]
     assert (data["change"][0], data["low"][0], data["high"][0], data["budget"][0]) == (3.4, 2.3, 4.5, 2.0)
     assert data["outcome"] == ["REGRESSED", "PASSED", "REGRESSED", "PASSED"]
-    assert data["told"][2] == "+3.4 pp [+3.0, +3.8], budget 1 pp"
+    assert data["told"][2] == "+3.4 pp [+3.0, +3.8], budget 2 pp"
 
 
 def test_runs_are_drawn_side_by_side_and_those_that_moved_first() -> None:

