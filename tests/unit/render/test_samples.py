@@ -1,6 +1,6 @@
 """What `perfgate inspect` shows of a capture."""
 
-# ruff: noqa: E501 (a line of output at 200 columns is as long as it is)
+
 
 from __future__ import annotations
 
