@@ -146,25 +146,27 @@ def in_blocks(differences: Floats, *, prior_sd: float) -> Comparison:
     )
 
 
-def occasions_of(values: Floats, runs: Sequence[int], *, default_sd: float) -> Occasions:
+def occasions_of(values: Floats, kept: Flags, runs: Sequence[int], *, default_sd: float) -> Occasions:
     """Return what occasions differ by: tau^2 = (2 max(tau0, run SD)^2 + (S - 1) tau_hat^2)/(2 + S - 1).
 
     tau_hat^2 = (MSB - MSW)/n0, at least 0, by the method of moments for groups of unequal size (Searle, Casella and
-    McCulloch 1992, 3.6). `values` are the blessed ones, occasion after occasion, `runs` how many each has.
+    McCulloch 1992, 3.6). `values` are the blessed ones, occasion after occasion, `runs` how many each has; of them the
+    `kept` ones count, of an occasion that has none of these all.
     """
-    sizes = np.asarray(runs, dtype=np.float64)
-    total, free = float(sizes.sum()), len(runs) - 1
-    # Sorted, so that the order of runs changes no bit.
-    groups = [np.sort(group, axis=-1) for group in np.split(values, np.cumsum(runs)[:-1], axis=-1)]
-    means = np.stack([group.mean(axis=-1) for group in groups], axis=-1)
-    inner = sum(np.square(group - group.mean(axis=-1, keepdims=True)).sum(axis=-1) for group in groups)
-    within = np.asarray(inner) / max(total - len(runs), 1)
+    ends, free = np.cumsum(runs)[:-1], len(runs) - 1
+    groups = [
+        Side.of(group, flags | ~np.any(flags, axis=-1, keepdims=True))
+        for group, flags in zip(np.split(values, ends, axis=-1), np.split(kept, ends, axis=-1), strict=True)
+    ]
+    sizes, means = (np.stack(part, axis=-1) for part in zip(*((one.runs, one.mean) for one in groups), strict=True))
+    total = sizes.sum(axis=-1)
+    within = np.asarray(sum(group.squares for group in groups)) / np.maximum(total - len(runs), 1)
     believed = np.square(np.maximum(default_sd, np.sqrt(within)))
     if free == 0:
         return Occasions(sd=np.sqrt(believed), df=PRIOR_DF, number=1)
-    middle_of_all = (sizes * means).sum(axis=-1, keepdims=True) / total
-    between = (sizes * np.square(means - middle_of_all)).sum(axis=-1) / free
-    of_one = (total - float(np.square(sizes).sum()) / total) / free
+    middle_of_all = (sizes * means).sum(axis=-1) / total
+    between = (sizes * np.square(means - middle_of_all[..., None])).sum(axis=-1) / free
+    of_one = (total - np.square(sizes).sum(axis=-1) / total) / free
     shown = np.maximum((between - within) / of_one, 0.0)
     variance = (PRIOR_DF * believed + free * shown) / (PRIOR_DF + free)
     return Occasions(sd=np.sqrt(variance), df=PRIOR_DF + free, number=len(runs))

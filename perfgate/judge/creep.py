@@ -60,7 +60,7 @@ def creep(
         return None
     kept = keep(sides, prior_sd=rule.prior_sd, budget=rule.limit).flags
     own, runs = (Side.of(x, flags) for x, flags in zip(sides, kept, strict=True))
-    between = rule.occasions(sides[0])
+    between = rule.occasions(sides[0], kept[0])
     spread = with_stored(own, runs, prior_sd=rule.prior_sd, occasions=between).run_sd
     worth = 1 / (1 / runs.runs + _MEDIAN_VARIANCE * sum(1 / number for number in medians))
     # The anchor's runs are not at hand: what they differ by is known from the baseline's.

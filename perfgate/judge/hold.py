@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 from scipy.special import nctdtrit, stdtrit
 
-from perfgate.judge.compare import FLOOR_SD, LARGEST, PRIOR_DF, Floats, middle
+from perfgate.judge.compare import FLOOR_SD, LARGEST, PRIOR_DF, Flags, Floats, middle
 from perfgate.judge.looks import NOISY, PASS_CONFIDENCE, STORED_PLAN
 from perfgate.judge.outliers import keep
 from perfgate.judge.rows import Terms, rule_of
@@ -88,7 +88,7 @@ def _smallest(rule: TimeRule, x: Floats, *, runs: int, blessed: int, occasions: 
     elif rule.plan.stage is Stage.DUET:
         squared, df = within * 2 / runs, 2.0 * runs - 2
     else:
-        between = rule.occasions(x)
+        between = rule.occasions(x, _kept(rule, x))
         number = occasions or between.number
         tau = max(float(between.sd), rule.occasion_sd) ** 2 * (1 + 1 / number)
         of_runs = within * (1 / blessed + 1 / runs)
@@ -103,15 +103,18 @@ def _smallest(rule: TimeRule, x: Floats, *, runs: int, blessed: int, occasions: 
 def _within(rule: TimeRule, x: Floats) -> tuple[float, float]:
     """The variance of kept runs within their occasions, no prior, and its degrees of freedom."""
     ends = np.cumsum(rule.occasion_runs)[:-1]
-    groups = np.split(x, ends)
-    (kept,) = keep(
-        (np.concatenate([group - np.median(group) for group in groups]),), prior_sd=rule.prior_sd, budget=rule.limit
-    ).flags
-    flags = np.split(kept, ends)
-    own = [group[flag] for group, flag in zip(groups, flags, strict=True) if np.any(flag)]
+    own = [group[flag] for group, flag in zip(np.split(x, ends), np.split(_kept(rule, x), ends), strict=True)]
+    own = [group for group in own if len(group)]
     df = sum(len(group) - 1 for group in own)
     squares = sum(float(np.sum(np.square(group - np.mean(group)))) for group in own)
     return max(squares / max(df, 1), FLOOR_SD**2), float(df)
+
+
+def _kept(rule: TimeRule, x: Floats) -> Flags:
+    """Which runs are no outliers of their occasion."""
+    groups = np.split(x, np.cumsum(rule.occasion_runs)[:-1])
+    away = np.concatenate([group - np.median(group) for group in groups])
+    return keep((away,), prior_sd=rule.prior_sd, budget=rule.limit).flags[0]
 
 
 def differs_much(baseline: Baseline) -> bool:

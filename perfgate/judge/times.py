@@ -84,9 +84,9 @@ class TimeRule:
         """Turn a difference of `x` into what is shown: log(1.02) is 2 % slower."""
         return math.expm1(min(x, _FARTHEST_LOG)) if self.basis is Basis.LOG else x
 
-    def occasions(self, before: Floats) -> Occasions:
-        """What occasions differ by."""
-        found = occasions_of(before, self.occasion_runs, default_sd=self.occasion_sd)
+    def occasions(self, before: Floats, kept: Flags) -> Occasions:
+        """What occasions differ by, by the runs that are kept."""
+        found = occasions_of(before, kept, self.occasion_runs, default_sd=self.occasion_sd)
         if self.known_occasions is None or self.known_occasions[1] <= found.df:
             return found
         sd, df = self.known_occasions
@@ -153,7 +153,7 @@ def look_at(
         found = keep((before, after), prior_sd=rule.prior_sd, budget=limit)
         kept, extreme = (found.flags[0], found.flags[1]), found.any_extreme
         sides = Side.of(before, kept[0]), Side.of(after, kept[1])
-        comparison, against = _compared(rule, before, *sides)
+        comparison, against = _compared(rule, before, kept[0], *sides)
         between = np.asarray(sides[0].mean / 2 + sides[1].mean / 2)
         lost_by_chance = may_be_chance(before, after, kept, between=between)
         gained_by_chance = may_be_chance(after, before, (kept[1], kept[0]), between=between)
@@ -187,10 +187,10 @@ def look_at(
     )
 
 
-def _compared(rule: TimeRule, before: Floats, one: Side, other: Side) -> tuple[Comparison, Comparison]:
+def _compared(rule: TimeRule, before: Floats, kept: Flags, one: Side, other: Side) -> tuple[Comparison, Comparison]:
     if rule.plan.stage is Stage.DUET:
         return (pooled := in_ab_run(one, other)), pooled
-    occasions = rule.occasions(before)
+    occasions = rule.occasions(before, kept)
     if rule.plan.stage is Stage.SCREEN:
         return (screened := with_stored(one, other, prior_sd=rule.prior_sd, occasions=occasions)), screened
     at_least = Occasions(sd=np.maximum(occasions.sd, rule.occasion_sd), df=occasions.df, number=occasions.number)

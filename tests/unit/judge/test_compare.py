@@ -33,6 +33,18 @@ def side(values: NDArray[np.float64], kept: NDArray[np.bool_] | None = None) -> 
     return Side.of(values, np.ones_like(values, dtype=np.bool_) if kept is None else kept)
 
 
+def occasions(
+    values: NDArray[np.float64],
+    runs: tuple[int, ...],
+    kept: NDArray[np.bool_] | None = None,
+    *,
+    default_sd: float = 0.005,
+) -> Occasions:
+    return occasions_of(
+        values, np.ones_like(values, dtype=np.bool_) if kept is None else kept, runs, default_sd=default_sd
+    )
+
+
 def test_an_ab_run_is_students_t_with_pooled_variance() -> None:
     found = in_ab_run(side(BEFORE), side(AFTER))
     peer = stats.ttest_ind(AFTER, BEFORE, alternative="greater")
@@ -110,14 +122,14 @@ def test_what_is_not_kept_has_no_part() -> None:
 
 
 def test_of_one_occasion_runs_that_differ_by_more_stand_for_what_nobody_knows() -> None:
-    quiet, noisy = (occasions_of(np.array([0.0, sd, -sd]), (3,), default_sd=0.005) for sd in (0.001, 0.02))
+    quiet, noisy = (occasions(np.array([0.0, sd, -sd]), (3,)) for sd in (0.001, 0.02))
     assert (float(quiet.sd), quiet.df, quiet.number) == (0.005, PRIOR_DF, 1)
     assert float(noisy.sd) == pytest.approx(0.02)
 
 
 def test_occasions_are_a_one_way_analysis_of_variance_of_groups_of_unequal_size() -> None:
     groups = [np.array([0.0, 0.01]), np.array([0.05, 0.06, 0.04]), np.array([-0.03])]
-    found = occasions_of(np.concatenate(groups), (2, 3, 1), default_sd=0.005)
+    found = occasions(np.concatenate(groups), (2, 3, 1))
     n, means = np.array([2, 3, 1]), np.array([group.mean() for group in groups])
     within = sum(np.square(group - group.mean()).sum() for group in groups) / 3
     between = (n * np.square(means - (n * means).sum() / 6)).sum() / 2
@@ -128,9 +140,23 @@ def test_occasions_are_a_one_way_analysis_of_variance_of_groups_of_unequal_size(
 
 
 def test_occasions_that_lie_closer_than_their_runs_show_nothing_below_zero() -> None:
-    found = occasions_of(np.array([-0.01, 0.01, -0.01, 0.01]), (2, 2), default_sd=0.001)
+    found = occasions(np.array([-0.01, 0.01, -0.01, 0.01]), (2, 2), default_sd=0.001)
     within = 2 * 2 * 0.01**2 / 2
     assert float(found.sd) == pytest.approx(np.sqrt(2 * within / 3))
+
+
+@pytest.mark.behaviour
+@pytest.mark.parametrize("runs", [(5,), (2, 3)])
+def test_what_is_dropped_as_an_outlier_says_nothing_of_how_occasions_differ(runs: tuple[int, ...]) -> None:
+    values = np.array([0.0, 0.001, 0.3, -0.001, 0.002])
+    without = occasions(values, runs, np.array([True, True, False, True, True]))
+    assert float(without.sd) <= 0.005
+    assert float(occasions(values, runs).sd) > 0.1
+
+
+def test_an_occasion_of_outliers_alone_counts_whole() -> None:
+    values, kept = np.array([0.0, 0.001, 0.3, 0.3]), np.array([True, True, False, False])
+    assert float(occasions(values, (2, 2), kept).sd) == float(occasions(values, (2, 2)).sd) > 0.1
 
 
 @pytest.mark.parametrize(("values", "expected"), [([3.0], 3.0), ([1.0, 9.0, 2.0], 2.0), ([1e308, 1.7e308], 1.35e308)])
