@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
@@ -16,9 +17,14 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Final, Literal, Self
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from benchmarks.decision.replay import against_stored, in_duet
+from benchmarks.decision.populations import Values as Times
+from benchmarks.decision.simulate import MAX_RUNS, OPEN, PASSED, REGRESSED, TIMES, How, all_pass, look, settle
+from perfgate.judge.looks import DUET_PLAN, INTERLEAVED_PLAN, SCREEN_PLAN
+from perfgate.metrics.windows import capped_mean
 from perfgate.model.baseline import Baseline, Result
 from perfgate.model.metric import GATED_CLOCKS, Metric
 from perfgate.model.outcome import Outcome
@@ -29,16 +35,13 @@ from perfgate.model.verdict import Stage, Verdict
 if TYPE_CHECKING:
     from benchmarks.decision.peers import Peer  # needs the peers, which a machine that only records has not
 
-PERFGATE: Final = "perfgate"
-BY_KERNEL: Final = "perfgate, by kernel_ms"
-BY_STEP: Final = "perfgate, by step_ms"
-FEW: Final = 5
-FEW_BY_KERNEL: Final = f"perfgate, stored baseline and at most {FEW} runs alone, by kernel_ms"
-"""Judged again from the candidate's first runs, as where no duet can be had."""
-STEP_ALONE: Final = "perfgate, duet of step_ms alone"
-"""Judged again from the pairs of a duet as if no other clock had been measured, as in the simulation's first table: a
-gate ends as soon as any clock settles it, and another may then be open that shares alpha with four."""
-OWN: Final = (PERFGATE, BY_KERNEL, BY_STEP, STEP_ALONE, FEW_BY_KERNEL)
+THEN: Final = "perfgate, as it was then"
+AB_NOW: Final = "perfgate now, A/B run by all times"
+"""Judged again from the recorded pairs, of which there are no more than were made then."""
+SCREEN_NOW: Final = "perfgate now, screen by kernels, idle time and copies"
+"""Judged again from the runs that were made alone; blessed runs hold no periods, so nothing of their steps."""
+OWN: Final = (THEN, AB_NOW, SCREEN_NOW)
+_SCREENED: Final[tuple[Metric, ...]] = tuple(metric for metric in TIMES if metric is not Metric.STEP_MS)
 _FEWEST_RUNS: Final = 3
 _DIGITS: Final = 6
 SPENT: Final = "spin"
@@ -167,17 +170,22 @@ class Told(Record):
 
 
 class Found(Record):
-    """What one rule said of all gates of one loop at one slowdown."""
+    """What one rule said of all gates of one loop at one slowdown; of a screen, what is open leads to an A/B run."""
 
     loop: str
     kind: Kind
     slowdown: float
     rule: str
     gates: int = Field(ge=1)
+    passed: int = Field(ge=0)
     regressed: int = Field(ge=0)
-    inconclusive: int = Field(ge=0)
     runs: int = Field(ge=0)
     """In all gates together."""
+
+    @property
+    def inconclusive(self) -> int:
+        """Gates that neither passed nor were called slower."""
+        return self.gates - self.passed - self.regressed
 
 
 def load(path: Path) -> Recording:
@@ -291,34 +299,35 @@ def by_budgets(recording: Recording) -> Recording:
 
 
 def judge_recording(recording: Recording, peers: Sequence[Peer]) -> list[Found]:
-    """Count, by loop and slowdown, what perfgate said there and then, and what each peer says of the same step times.
+    """Count, by loop and slowdown, what perfgate said there and then, what it says now, and what each peer says.
 
     A loop that is there several times, each with its own baseline, is one loop here; gates with other budgets than the
-    default ones are of a loop of their own (`by_budgets`). A peer has the blessed runs and
-    the candidate's runs that may be compared with them. Where perfgate's word rests on an interleaved duet there are no
-    such runs, or too few, and a peer has both sides of that duet, the same runs that perfgate had, as two groups that
-    know nothing of pairs.
+    default ones are of a loop of their own (`by_budgets`). A peer has the blessed runs and the candidate's that may be
+    compared with them. Where there were interleaved pairs it has both sides of these, the same runs that perfgate had,
+    as two groups that know nothing of pairs.
     """
     recording = by_budgets(recording)
-    found: dict[tuple[str, float, str], Found] = {}
+    order = list(dict.fromkeys(loop.name for loop in recording.loops))
+    said: dict[tuple[str, float, str], list[tuple[int, int]]] = {}
     for loop in recording.loops:
         for gate in loop.gates:
-            for rule, (slower, runs) in _judge_gate(loop, gate, peers).items():
-                key = (loop.name, gate.slowdown, rule)
-                so_far = found.get(key)
-                doubtful = rule == PERFGATE and gate.outcome is Outcome.INCONCLUSIVE
-                found[key] = Found(
-                    loop=loop.name,
-                    kind=loop.kind,
-                    slowdown=gate.slowdown,
-                    rule=rule,
-                    gates=1 + (so_far.gates if so_far else 0),
-                    regressed=slower + (so_far.regressed if so_far else 0),
-                    inconclusive=doubtful + (so_far.inconclusive if so_far else 0),
-                    runs=runs + (so_far.runs if so_far else 0),
-                )
-    order = list(dict.fromkeys(loop.name for loop in recording.loops))
-    return sorted(found.values(), key=lambda one: (order.index(one.loop), one.slowdown))
+            for rule, one in _judge_gate(loop, gate, peers).items():
+                said.setdefault((loop.name, gate.slowdown, rule), []).append(one)
+    kinds = {loop.name: loop.kind for loop in recording.loops}
+    found = [
+        Found(
+            loop=loop,
+            kind=kinds[loop],
+            slowdown=slowdown,
+            rule=rule,
+            gates=len(of_rule),
+            passed=sum(outcome == PASSED for outcome, _ in of_rule),
+            regressed=sum(outcome == REGRESSED for outcome, _ in of_rule),
+            runs=sum(runs for _, runs in of_rule),
+        )
+        for (loop, slowdown, rule), of_rule in said.items()
+    ]
+    return sorted(found, key=lambda one: (order.index(one.loop), one.slowdown))
 
 
 def tell_recording(recording: Recording) -> list[Told]:
@@ -380,38 +389,57 @@ def samples_of(loop: RecordedLoop, gate: RecordedGate) -> tuple[list[float], lis
     return before, after, len(after) + (len(before) if gate.interleaved else 0)
 
 
-def _judge_gate(loop: RecordedLoop, gate: RecordedGate, peers: Sequence[Peer]) -> dict[str, tuple[bool, int]]:
-    """Return by rule whether it called this gate slower, and on how many runs."""
-    regressed = gate.outcome is Outcome.REGRESSED
+def _judge_gate(loop: RecordedLoop, gate: RecordedGate, peers: Sequence[Peer]) -> dict[str, tuple[int, int]]:
+    """Return by rule what it said of this gate, and on how many runs."""
     before, after, made = samples_of(loop, gate)
     enough = min(len(before), len(after)) >= _FEWEST_RUNS
-    own = {
-        PERFGATE: (regressed, gate.runs),
-        BY_KERNEL: (regressed and Metric.KERNEL_MS in gate.regressed, gate.runs),
-        BY_STEP: (regressed and Metric.STEP_MS in gate.regressed, gate.runs),
-    }
-    if gate.stage is Stage.DUET:
-        own[STEP_ALONE] = _by_step_alone(gate)
-    if gate.candidate:
-        own[FEW_BY_KERNEL] = _by_few(loop, gate)
-    return {
-        **own,
-        **{peer.name: (enough and peer.slower(before, after), made) for peer in peers if not peer.alongside},
-    }
+    then = {Outcome.REGRESSED: REGRESSED, Outcome.INCONCLUSIVE: OPEN}.get(gate.outcome, PASSED)
+    said = {THEN: (then, gate.runs)}
+    if len(gate.reference) >= DUET_PLAN.fewest_to_fail:
+        said[AB_NOW] = _ab_now(gate)
+    if len(_alone(gate)) >= SCREEN_PLAN.looks[0]:
+        said[SCREEN_NOW] = _screen_now(loop, gate)
+    for peer in peers:
+        if not peer.alongside:
+            said[peer.name] = (REGRESSED if enough and peer.slower(before, after) else PASSED), made
+    return said
 
 
-def _by_step_alone(gate: RecordedGate) -> tuple[bool, int]:
-    of_duet = gate.candidate[-len(gate.reference) :]
-    sides = [[{Metric.STEP_MS: run.values[Metric.STEP_MS]} for run in side] for side in (gate.reference, of_duet)]
-    verdict = in_duet(*sides).verdict
-    return verdict.outcome is Outcome.REGRESSED, 2 * verdict.runs
+def _ab_now(gate: RecordedGate) -> tuple[int, int]:
+    plan = INTERLEAVED_PLAN if gate.interleaved else DUET_PLAN
+    sides = (gate.reference, gate.interleaved or gate.candidate[-len(gate.reference) :])
+    before, after = ({metric: _values(side, metric) for metric in TIMES} for side in sides)
+    how = How(occasion_runs=(1,), shares=len(TIMES), budgets=gate.budgets)
+    outcome, pairs = settle(plan, before, after, how, most=MAX_RUNS)
+    return int(outcome[0]), 2 * int(pairs[0])
 
 
-def _by_few(loop: RecordedLoop, gate: RecordedGate) -> tuple[bool, int]:
-    blessed = [(run.occasion, run.values) for run in loop.baseline]
-    checked = against_stored(blessed, [run.values for run in gate.candidate], most=FEW)
-    row = checked.verdict.of(Metric.KERNEL_MS)
-    return row is not None and row.outcome is Outcome.REGRESSED, len(checked.runs)
+def _screen_now(loop: RecordedLoop, gate: RecordedGate) -> tuple[int, int]:
+    stored = {metric: np.array([[run.values[metric] for run in loop.baseline]]) for metric in TIMES}
+    occasion_runs = tuple(Counter(run.occasion for run in loop.baseline).values())
+    how = How(occasion_runs=occasion_runs, shares=len(_SCREENED), metrics=_SCREENED, budgets=gate.budgets)
+    alone, runs = _alone(gate), 0
+    for runs in (number for number in SCREEN_PLAN.looks if number <= len(alone)):
+        now: Times = {metric: _values(alone[:runs], metric) for metric in _SCREENED}
+        if not all_pass(look(SCREEN_PLAN, stored, now, how, is_last=True))[0]:
+            return OPEN, runs
+    return PASSED, runs
+
+
+def _alone(gate: RecordedGate) -> Sequence[RecordedRun]:
+    """The candidate's runs before any pair."""
+    return gate.candidate[: len(gate.candidate) - (0 if gate.interleaved else len(gate.reference))]
+
+
+def _values(runs: Sequence[RecordedRun], metric: Metric) -> NDArray[np.float64]:
+    """Of one gate, as an array of many; the value of a step is made of its periods where they are there."""
+    return np.array([[_step_ms(run) if metric is Metric.STEP_MS else run.values[metric] for run in runs]])
+
+
+def _step_ms(run: RecordedRun) -> float:
+    if not run.periods_us:
+        return run.values[Metric.STEP_MS]
+    return capped_mean(np.array(run.periods_us)) / 1000
 
 
 def _rounded(values: Values) -> dict[Metric, float]:

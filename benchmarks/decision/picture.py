@@ -9,31 +9,31 @@ from typing import Final
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-from benchmarks.decision.populations import POPULATIONS
-from benchmarks.decision.results import Simulated, interval
-from benchmarks.decision.simulate import PERFGATE, SETTING_OF_PEERS, SLOWDOWNS
+from benchmarks.decision.results import Simulated
+from benchmarks.decision.simulate import CURVE, DRAWN, UNCHANGED, Gate
+
+PERFGATE: Final = "perfgate"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
-    """One rule as it is drawn; the tighter setting of a tool is hollow and dashed."""
+    """One rule as it is drawn."""
 
     rule: str
     colour: str
     marker: str
-    hollow: bool = False
 
 
 LINES: Final = (
     Line(rule=PERFGATE, colour="#1a1a1a", marker="o"),
     Line(rule="pytest-benchmark median:5%", colour="#e69f00", marker="D"),
-    Line(rule="pytest-benchmark median:2%", colour="#e69f00", marker="D", hollow=True),
-    Line(rule="asv continuous, factor 1.1", colour="#cc79a7", marker="s"),
-    Line(rule="asv continuous, factor 1.02, samples", colour="#cc79a7", marker="s", hollow=True),
+    Line(rule="asv continuous, factor 1.02, samples, 8 + 8 runs", colour="#cc79a7", marker="s"),
     Line(rule="Welch 1 %", colour="#009e73", marker="^"),
-    Line(rule="Mann-Whitney 1 %", colour="#56b4e9", marker="v"),
 )
 """From front to back; colours of Okabe and Ito, which most colour-blind readers tell apart."""
+PANELS: Final = dict(
+    zip(DRAWN, ("quiet GPU-bound loop, SD 0.3 %", "noisy loop, SD 2 %", "launch-bound loop, SD 3 %"), strict=True)
+)
 _STYLE: Final = {
     "svg.hashsalt": "perfgate",
     "svg.fonttype": "none",
@@ -45,53 +45,41 @@ _STYLE: Final = {
     "xtick.color": "#444444",
     "ytick.color": "#444444",
 }
-_MOST_ALARMS: Final = 20.0
-"""Where the lower panels end, %."""
 
 
 def svg(simulated: Simulated) -> str:
-    """Draw power above and false alarms below, a column a population; the same numbers give the same text."""
+    """Draw the share of gates called slower over the loss, a panel a loop; the same numbers give the same text."""
+    shares: dict[tuple[str, str], dict[str, float]] = {}
+    for cell in simulated.cells:
+        if (cell.gate, cell.baseline, cell.workloads) == (Gate.AB_RUN, "5x1", 1):
+            shares.setdefault((PERFGATE, cell.population), {})[cell.change] = 100 * cell.regressed / cell.gates
+    for peer in simulated.peers:
+        shares.setdefault((peer.peer, peer.population), {})[peer.change] = 100 * peer.slower / peer.gates
     with mpl.rc_context(_STYLE):
-        figure = Figure(figsize=(12.0, 6.0), facecolor="white")
-        rows = figure.subplots(2, len(POPULATIONS), sharey="row", height_ratios=(1.7, 1.0))
-        for power, alarms, population in zip(*rows, POPULATIONS, strict=True):
+        figure = Figure(figsize=(9.0, 3.4), facecolor="white")
+        for panel, (population, title) in zip(
+            figure.subplots(1, len(PANELS), sharey=True), PANELS.items(), strict=True
+        ):
+            panel.axvspan(0, 2, color="#f2f2f2", zorder=0)
             for place, line in enumerate(LINES):
-                cells = {
-                    cell.slowdown: cell
-                    for cell in simulated.cells
-                    if (cell.clocks, cell.population, cell.rule) == (SETTING_OF_PEERS, population.name, line.rule)
-                }
-                look = {
-                    "color": line.colour,
-                    "marker": line.marker,
-                    "markersize": 5,
-                    "markerfacecolor": "white" if line.hollow else line.colour,
-                    "zorder": 20 - place,
-                }
-                power.plot(
-                    [100 * slowdown for slowdown in SLOWDOWNS],
-                    [100 * cells[slowdown].regressed / cells[slowdown].gates for slowdown in SLOWDOWNS],
-                    linewidth=2.6 if line.rule == PERFGATE else 1.3,
-                    linestyle="--" if line.hollow else "-",
-                    **look,
+                found = shares[line.rule, population]
+                panel.plot(
+                    [100 * change.loss for change in (UNCHANGED, *CURVE)],
+                    [found[str(change)] for change in (UNCHANGED, *CURVE)],
+                    color=line.colour,
+                    marker=line.marker,
+                    markersize=4,
+                    linewidth=2.4 if line.rule == PERFGATE else 1.2,
+                    label=line.rule,
+                    zorder=20 - place,
+                    clip_on=False,
                 )
-                unchanged = cells[0.0]
-                low, high = interval(unchanged.regressed, unchanged.gates)
-                alarms.plot([100 * low, 100 * high], [place, place], color=line.colour, linewidth=1.3)
-                alarms.plot([100 * unchanged.regressed / unchanged.gates], [place], linestyle="", clip_on=False, **look)
-            power.axvline(2.0, color="#bbbbbb", linewidth=0.8, linestyle=":", zorder=0)
-            power.set_title(population.name, loc="left", fontweight="bold")
-            power.set(xlim=(-0.2, 5.2), ylim=(-2, 102), xlabel="slowdown, %")
-            power.set_xticks([0, 1, 2, 3, 5], ["0", "1", "2", "3", "5"])
-            power.grid(axis="y", color="#e6e6e6", linewidth=0.6)
-            alarms.set(xlim=(0, _MOST_ALARMS), xlabel="false alarms, %")
-            alarms.set_xticks([0, 5, 10, 15], ["0", "5", "10", "15"])
-            alarms.set_yticks(range(len(LINES)), [line.rule for line in LINES])
-            alarms.grid(axis="x", color="#e6e6e6", linewidth=0.6)
-        rows[1][0].invert_yaxis()
-        rows[0][0].set_ylabel("gates called slower, %")
-        figure.text(0.99, 0.012, "dotted: the budget; bars: 95 % intervals", ha="right", fontsize=8, color="#444444")
-        figure.subplots_adjust(left=0.225, right=0.985, top=0.94, bottom=0.11, wspace=0.08, hspace=0.32)
+            panel.set_title(title, loc="left", fontsize=9)
+            panel.set(xlim=(0, 5.1), ylim=(0, 100), xlabel="loss of idle time, % of a step")
+            panel.grid(axis="y", color="#e6e6e6", linewidth=0.6)
+        figure.axes[0].set_ylabel("gates called slower, %")
+        figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="lower center", ncols=len(LINES), frameon=False)
+        figure.subplots_adjust(left=0.07, right=0.985, top=0.92, bottom=0.26, wspace=0.08)
         text = StringIO()
         figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
     return "\n".join(line.rstrip() for line in text.getvalue().splitlines()) + "\n"

@@ -1,201 +1,209 @@
-"""Simulated workloads: the values of their blessed runs and of one gate's runs; knows no rule that judges them.
+"""Simulated workloads: what their runs take, in ms; knows no rule that judges them.
 
-The logarithm of a run's step time is a base, plus the occasion's shift, plus run noise, plus, in some runs, a mode or
-an outlier:
-
-| population | run SD | occasion SD | outlier runs | modes |
-|---|---|---|---|---|
-| quiet | 0.3 % | 0.2 % | none | none |
-| typical | 0.5 % | 0.5 % | 3 % of runs, +5 to +50 % | none |
-| mix | 0.3-2 %, log-uniform by workload | 0.5 % | 3 % of runs, +5 to +50 % | a third of the workloads |
-| two speeds | 0.5 % | 0.5 % | none | all, and far apart |
-| noisy | 2-5 %, log-uniform by workload | 0.5 % | none | none |
-| noisier host | 0.3 % when it was blessed, 3 % in the gate | 0.2 % | none | none |
-
-A baseline is 10 runs, 2 on each of 5 occasions. A gate is one new occasion, with a slow drift: linear in the number of
-processes started, SD 0.1 % per 10 of them. Candidate and reference runs of a duet share that occasion and that drift.
-
-What the design's table leaves open was chosen so: outliers and slow modes are drawn run by run, on both sides alike; an
-outlier's loss is uniform between its two ends; a bimodal workload's modes lie 1-3 % apart (uniform), 10-60 % in "two
-speeds", and each run draws the slow one with a probability that is the workload's own, uniform between 0.2 and 0.8. An
-H200's host had cores of such a kind, on which a step took 5.3 or 8.2 ms (`benchmarks/moods`).
-
-The other four gated clocks do not take part in a slowdown. Their noise is their own: the run SD and the occasion SD
-that the table of metrics gives them by default, and a drift by the same proportion, each times what the population's
-SD of step_ms is to the default of step_ms. So `typical` has every clock at its defaults. What an outlier run loses is
-idle time: it is added to gap_ms as well. Modes are in step_ms alone.
+A step is the sum of its parts, and noise lies in the parts, so step, kernels, idle time and copies move together. Each
+number of a population is a fraction of a step. What a mode, an outlier or a slow process adds is idle time.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from perfgate.model.metric import METRICS, Basis, ClockSpec, Metric
+from perfgate.judge.compare import Floats
+from perfgate.model.metric import Metric
 
-OCCASIONS: Final = 5
-RUNS_AN_OCCASION: Final = 2
-BASELINE_RUNS: Final = OCCASIONS * RUNS_AN_OCCASION
-MOST_RUNS: Final = 40
-"""Runs of either side that one gate can ask for."""
-DRIFT_SD: Final = 0.001 / 10
-"""Of the slope of step_ms within a gate: a fraction per process started."""
+Values = Mapping[Metric, Floats]
+"""ms per step, shape (gates, runs)."""
+SEED: Final = 20261127
+MOST_ALONE: Final = 10
+_PAIRS: Final = 12
+_PROCESSES: Final = MOST_ALONE + 2 * _PAIRS
 OUTLIER_LOSS: Final = (0.05, 0.50)
-MODE_DISTANCE: Final = (0.01, 0.03)
-SLOW_MODE_CHANCE: Final = (0.2, 0.8)
-SEED: Final = 20260301
-
-BASE_MS: Final[Mapping[Metric, float]] = {
-    Metric.STEP_MS: 10.0,
-    Metric.KERNEL_MS: 8.0,
-    Metric.GAP_MS: 2.0,
-    Metric.H2D_MS: 1.5,
-    Metric.H2D_EXPOSED_MS: 1.0,
-}
-"""Levels: they matter to no rule here, as long as noise leaves all values above zero."""
-SIMULATED: Final = tuple(BASE_MS)
-"""Those that any loop on one GPU has."""
+SLOW_MODE_SHARE: Final = (0.2, 0.8)
+SLOW_PROCESS_LOSS: Final = 0.4
+OWN_OF_A_BLOCK: Final = {"kernel": 0.0028, "idle": 0.006, "copy": 0.0028}
+"""SD of what one side of a pair of blocks has for itself: of kernel time, and of a step twice: 0.7 % of it in all."""
 
 
 @dataclass(frozen=True, kw_only=True)
+class Profile:
+    """The parts of a step in ms, and how its noise is shared by kernels, idle time and copies: squares add to 1."""
+
+    step: float
+    kernel: float
+    idle: float
+    exposed: float
+    copy: float
+    noise: tuple[float, float, float]
+
+
+GPU_BOUND: Final = Profile(step=10, kernel=8, idle=0.5, exposed=1.2, copy=1.4, noise=(0.20, 0.89, 0.40))
+LAUNCH_BOUND: Final = Profile(step=5, kernel=0.66, idle=4.2, exposed=0, copy=0.05, noise=(0.05, 0.998, 0.03))
+KERNELS_VARY: Final = Profile(step=10, kernel=8, idle=0.5, exposed=1.2, copy=1.4, noise=(1, 0, 0))
+
+
+@dataclass(frozen=True)
 class Population:
-    """Workloads of one kind; all SDs are fractions of a step."""
+    """Workloads of one kind; named by their run SD and occasion SD in %."""
 
     name: str
-    told: str
-    run_sd: tuple[float, float]
-    """Lowest and highest; log-uniform between them, one for each workload."""
+    run_sd: float
     occasion_sd: float
+    _: KW_ONLY
+    profile: Profile = GPU_BOUND
+    gated_sd: float | None = None
+    """Of runs in the gate, where that is not what it was when they were blessed."""
+    student: bool = False
+    """Student's t with 3 degrees of freedom instead of a normal distribution."""
+    correlation: float = 0.0
+    """Of each process with the one before it."""
     outliers: float = 0.0
-    """Share of runs."""
-    bimodal: float = 0.0
-    """Share of workloads."""
-    mode_distance: tuple[float, float] = MODE_DISTANCE
-    """Of the two modes, in logs; uniform, one for each workload."""
-    noisier: float = 1.0
-    """What the run SD of blessed runs is multiplied by in the gate, in both sides of a duet."""
+    """Share of runs that take `OUTLIER_LOSS` longer."""
+    modes: tuple[float, float] | None = None
+    """Between these lies how far a workload's two modes are apart."""
+    drift: float = 0.0
+    """Over ten processes of the gate."""
+    warm: float = 0.0
+    """By how much the first process of the gate is faster."""
 
 
 POPULATIONS: Final = (
-    Population(name="quiet", told="run SD 0.3 %, occasion SD 0.2 %", run_sd=(0.003, 0.003), occasion_sd=0.002),
-    Population(
-        name="typical",
-        told="run SD 0.5 %, occasion SD 0.5 %, 3 % outlier runs",
-        run_sd=(0.005, 0.005),
-        occasion_sd=0.005,
-        outliers=0.03,
-    ),
-    Population(
-        name="mix",
-        told="run SD 0.3-2 %, occasion SD 0.5 %, 3 % outlier runs, a third of the workloads bimodal",
-        run_sd=(0.003, 0.02),
-        occasion_sd=0.005,
-        outliers=0.03,
-        bimodal=1 / 3,
-    ),
-    Population(
-        name="two speeds",
-        told="run SD 0.5 %, occasion SD 0.5 %, every workload of two modes 10-60 % apart",
-        run_sd=(0.005, 0.005),
-        occasion_sd=0.005,
-        bimodal=1.0,
-        mode_distance=(0.1, 0.6),
-    ),
-    Population(name="noisy", told="run SD 2-5 %, occasion SD 0.5 %", run_sd=(0.02, 0.05), occasion_sd=0.005),
-    Population(
-        name="noisier host",
-        told="as quiet when it was blessed, run SD 3 % in the gate",
-        run_sd=(0.003, 0.003),
-        occasion_sd=0.002,
-        noisier=10.0,
-    ),
+    Population("0.3/0.2", 0.003, 0.002),
+    Population("0.5/0.5", 0.005, 0.005),
+    Population("0.5/1", 0.005, 0.01),
+    Population("1/0.5", 0.01, 0.005),
+    Population("2/0.5", 0.02, 0.005),
+    Population("Student t, 3 df", 0.005, 0.002, student=True),
+    Population("5 % outliers", 0.005, 0.002, outliers=0.05),
+    Population("20 % outliers", 0.005, 0.002, outliers=0.2),
+    Population("two modes, 1-3 %", 0.003, 0.002, modes=(0.01, 0.03)),
+    Population("two modes, 10-60 %", 0.003, 0.002, modes=(0.1, 0.6)),
+    Population("noisier host", 0.003, 0.002, gated_sd=0.03),
+    Population("AR 0.9", 0.01, 0.002, correlation=0.9),
+    Population("kernels vary", 0.005, 0.005, profile=KERNELS_VARY),
+)
+"""Those that the goals are means of."""
+MORE: Final = (
+    Population("0.1/0.1", 0.001, 0.001),
+    Population("5/1", 0.05, 0.01),
+    Population("drift", 0.005, 0.002, drift=0.01),
+    Population("warm host", 0.005, 0.002, warm=0.03),
+    Population("launch-bound 1/0.5", 0.01, 0.005, profile=LAUNCH_BOUND),
+    Population("launch-bound 3/1", 0.03, 0.01, profile=LAUNCH_BOUND),
+    Population("launch-bound 10/3", 0.1, 0.03, profile=LAUNCH_BOUND),
 )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Runs:
-    """Noise of the runs of one side: all that does not depend on when in its occasion a run is made."""
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """What the gate meets that was not so when the baseline was blessed."""
 
-    noise: NDArray[np.float64]
-    """Of each clock (its row in SIMULATED) in each run, occasion included, in the clock's basis."""
-    loss: NDArray[np.float64]
-    """What an outlier run loses, as a fraction of its step; 0 for all others."""
+    part: Metric | None = None
+    """Where the candidate loses."""
+    loss: float = 0.0
+    """So much: of kernel time, or of a step."""
+    slow: float = 0.0
+    """Share of the candidate's processes that take `SLOW_PROCESS_LOSS` longer."""
+    machine: float = 0.0
+    """By how much the machine is slower, for both sides."""
+
+    def __str__(self) -> str:
+        """The name of it in tables."""
+        if self.part is not None:
+            return f"{self.part} +{100 * self.loss:.3g} %"
+        if self.slow:
+            return f"+40 % in 1 of {round(1 / self.slow)} processes"
+        return f"machine {self.machine:.0%} slower" if self.machine else "unchanged"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True)
 class World:
-    """One workload: its blessed runs, and all runs that one gate could ask for."""
+    """Workloads of one population, their blessed runs and all runs that their gates could ask for."""
 
-    blessed: _Runs
-    candidate: _Runs
-    reference: _Runs
-    slope: NDArray[np.float64]
-    """Of each clock within the gate, per process started."""
+    population: Population
+    gates: int
+    blessed_runs: tuple[int, ...] = (5,)
+    """Of each occasion."""
+    change: Change = field(default_factory=Change)
 
-    def baseline_ms(self, run: int) -> dict[Metric, float]:
-        """Values of blessed run `run`: two of the first occasion, two of the second, and so on."""
-        return self._values(self.blessed, run, started=0, slowdown=0.0)
+    def __post_init__(self) -> None:
+        """Draw all noise, in an order that does not depend on the change: only that differs between changes."""
+        population, gates = self.population, self.gates
+        rng = self._rng = np.random.default_rng([SEED, *population.name.encode(), len(self.blessed_runs)])
+        self._apart = rng.uniform(*population.modes, size=(gates, 1)) if population.modes else np.zeros((gates, 1))
+        self._slow_mode = rng.uniform(*SLOW_MODE_SHARE, size=(gates, 1))
+        noise = [self._noise(runs, population.run_sd) + self._occasion() for runs in self.blessed_runs]
+        self.blessed = self._times(np.concatenate(noise, axis=-1), self._added(sum(self.blessed_runs)))
+        run_sd = population.run_sd if population.gated_sd is None else population.gated_sd
+        self._here = self._noise(_PROCESSES, run_sd) + self._occasion()
+        self._extra = self._added(_PROCESSES)
+        self._extra += population.drift / 10 * np.arange(_PROCESSES)
+        self._extra[:, 0] -= population.warm
+        self._luck = rng.random((gates, _PROCESSES))
+        self._own = rng.normal(size=(2, gates, 3, _PAIRS))
 
-    def candidate_ms(self, run: int, *, started: int, slowdown: float) -> dict[Metric, float]:
-        """Values of candidate run `run` where `started` processes were started in the gate before it."""
-        return self._values(self.candidate, run, started=started, slowdown=slowdown)
+    def alone(self, runs: int) -> Values:
+        """The first processes of the gate, all the candidate's."""
+        return self._gated(np.arange(runs), is_candidate=True)
 
-    def reference_ms(self, run: int, *, started: int) -> dict[Metric, float]:
-        """Values of the baseline's commit, run again in the gate."""
-        return self._values(self.reference, run, started=started, slowdown=0.0)
+    def pairs(self, *, after: int, in_blocks: bool) -> tuple[Values, Values]:
+        """Twelve pairs after so many processes, baseline's commit and candidate: ABBA, or in blocks, which share all
+        but what each side has for itself."""
+        place = np.arange(_PAIRS)
+        if in_blocks:
+            there = here = after + 2 * place
+            return self._gated(there, own=self._own[0]), self._gated(here, own=self._own[1], is_candidate=True)
+        there, here = after + 2 * place + place % 2, after + 2 * place + 1 - place % 2
+        return self._gated(there), self._gated(here, is_candidate=True)
 
-    def _values(self, side: _Runs, run: int, *, started: int, slowdown: float) -> dict[Metric, float]:
-        noise, lost = side.noise[:, run] + self.slope * started, float(side.loss[run])
-        values: dict[Metric, float] = {}
-        for row, metric in enumerate(SIMULATED):
-            base, x = BASE_MS[metric], float(noise[row])
-            if metric is Metric.STEP_MS:
-                values[metric] = base * math.exp(x) * (1 + lost) * (1 + slowdown)
-            elif _spec(metric).basis is Basis.LOG:
-                values[metric] = base * math.exp(x)
-            else:
-                idle = lost if metric is Metric.GAP_MS else 0.0
-                values[metric] = base + BASE_MS[Metric.STEP_MS] * (x + idle)
-        return values
+    def _noise(self, runs: int, sd: float) -> Floats:
+        shape, correlation = (self.gates, 3, runs), self.population.correlation
+        if self.population.student:
+            return np.asarray(self._rng.standard_t(3, size=shape) / np.sqrt(3) * sd)
+        noise = self._rng.normal(size=shape)
+        for run in range(1, runs if correlation else 0):
+            noise[..., run] = correlation * noise[..., run - 1] + np.sqrt(1 - correlation**2) * noise[..., run]
+        return np.asarray(noise * sd)
 
+    def _occasion(self) -> Floats:
+        return np.asarray(self._rng.normal(size=(self.gates, 3, 1)) * self.population.occasion_sd)
 
-def draw(population: Population, gate: int) -> World:
-    """Draw the workload of gate number `gate`: the same one for every slowdown, so that only that differs."""
-    rng = np.random.default_rng([SEED, *population.name.encode(), gate])
-    low, high = population.run_sd
-    run_sd = math.exp(rng.uniform(math.log(low), math.log(high)))
-    step = _spec(Metric.STEP_MS)
-    specs = [_spec(metric) for metric in SIMULATED]
-    run_sds = np.array([spec.prior_sd / step.prior_sd * run_sd for spec in specs])
-    by_occasion = np.array([spec.occasion_sd / step.occasion_sd for spec in specs])
-    distance = rng.uniform(*population.mode_distance) * (rng.random() < population.bimodal)
-    slow_chance = rng.uniform(*SLOW_MODE_CHANCE)
-    shifts = rng.normal(size=(len(specs), OCCASIONS + 1)) * (by_occasion * population.occasion_sd)[:, None]
-    slope = rng.normal(size=len(specs)) * by_occasion * DRIFT_SD
+    def _added(self, runs: int) -> Floats:
+        is_outlier, is_slow = self._rng.random((2, self.gates, runs))
+        lost = self._rng.uniform(*OUTLIER_LOSS, size=(self.gates, runs))
+        return np.asarray((is_outlier < self.population.outliers) * lost + (is_slow < self._slow_mode) * self._apart)
 
-    def side(shift: NDArray[np.float64], *, noisier: float) -> _Runs:
-        runs = shift.shape[1]
-        noise = shift + rng.normal(size=shift.shape) * run_sds[:, None] * noisier
-        noise[SIMULATED.index(Metric.STEP_MS)] += distance * (rng.random(runs) < slow_chance)
-        is_outlier = rng.random(runs) < population.outliers
-        return _Runs(noise=noise, loss=np.where(is_outlier, rng.uniform(*OUTLIER_LOSS, size=runs), 0.0))
+    def _gated(self, processes: np.ndarray, *, own: Floats | None = None, is_candidate: bool = False) -> Values:
+        extra = self._extra[:, processes]
+        if is_candidate:
+            extra = extra + SLOW_PROCESS_LOSS * (self._luck[:, processes] < self.change.slow)
+        return self._times(self._here[..., processes], extra, own=own, change=self.change, is_candidate=is_candidate)
 
-    here = np.repeat(shifts[:, -1:], MOST_RUNS, axis=1)
-    return World(
-        blessed=side(np.repeat(shifts[:, :-1], RUNS_AN_OCCASION, axis=1), noisier=1.0),
-        candidate=side(here, noisier=population.noisier),
-        reference=side(here, noisier=population.noisier),
-        slope=slope,
-    )
-
-
-def _spec(metric: Metric) -> ClockSpec:
-    spec = METRICS[metric].clock
-    if spec is None:
-        raise ValueError(f"{metric} is no gated clock")
-    return spec
+    def _times(
+        self,
+        noise: Floats,
+        extra: Floats,
+        *,
+        own: Floats | None = None,
+        change: Change | None = None,
+        is_candidate: bool = False,
+    ) -> Values:
+        of, change = self.population.profile, change or Change()
+        own = np.zeros((self.gates, 3, 1)) if own is None else own
+        lost = {change.part: change.loss} if is_candidate else {}
+        kernel_share, idle_share, copy_share = of.noise
+        kernel = of.step * kernel_share * noise[:, 0]
+        kernel = kernel + of.kernel * (OWN_OF_A_BLOCK["kernel"] * own[:, 0] + lost.get(Metric.KERNEL_MS, 0.0))
+        idle = of.step * (idle_share * noise[:, 1] + OWN_OF_A_BLOCK["idle"] * own[:, 1] + extra)
+        idle = idle + of.step * lost.get(Metric.GAP_MS, 0.0)
+        copy = of.step * (copy_share * noise[:, 2] + OWN_OF_A_BLOCK["copy"] * own[:, 2] + lost.get(Metric.H2D_MS, 0.0))
+        speed = 1 + change.machine
+        return {
+            Metric.STEP_MS: (of.step + kernel + idle + copy) * speed,
+            Metric.KERNEL_MS: (of.kernel + kernel) * speed,
+            Metric.GAP_MS: (of.idle + idle) * speed,
+            Metric.H2D_MS: (of.copy + copy) * speed,
+        }

@@ -1,25 +1,19 @@
-"""What was found, as one record on disk (JSON) and as flat rows (CSV); knows not how it was found."""
+"""What was found, as one record on disk; knows not how it was found."""
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping
-from io import StringIO
 from pathlib import Path
-from typing import Final, Literal
+from typing import Literal
 
 from pydantic import Field
 from scipy.stats import binomtest
 
 from benchmarks.decision.measured import Found, Told
-from benchmarks.decision.simulate import Cell
+from benchmarks.decision.simulate import Cell, PeerCell
 from perfgate.model.record import Record
 
-COVERAGE: Final = 0.95
-_COLUMNS: Final = (
-    *("source", "workloads", "clocks_or_kind", "slowdown", "rule"),
-    *("gates", "regressed", "share", "low", "high", "inconclusive", "mean_runs", "most_runs"),
-)
+COVERAGE = 0.95
 
 
 class Simulated(Record):
@@ -27,9 +21,8 @@ class Simulated(Record):
 
     versions: Mapping[str, str]
     seed: int
-    gates: int = Field(ge=1)
-    """A cell; twice as many where nothing got slower."""
     cells: tuple[Cell, ...]
+    peers: tuple[PeerCell, ...]
 
 
 class Measured(Record):
@@ -45,8 +38,8 @@ class Measured(Record):
 class Results(Record):
     """The whole of results.json."""
 
-    format: Literal[1] = 1
-    """History: 1, the first."""
+    format: Literal[2] = Field(default=2)
+    """History: 1, the first rule; 2, the second, with steps that are the sum of their parts."""
     simulated: Simulated | None = None
     measured: Measured | None = None
 
@@ -59,28 +52,9 @@ def load(path: Path) -> Results:
 def as_json(results: Results) -> str:
     """Write one cell a line, so that a change of numbers is a readable change."""
     text = results.model_dump_json()
-    for start in ('{"clocks"', '{"loop"', '"simulated":', '"measured":'):
+    for start in ('{"gate"', '{"peer"', '{"loop"', '"simulated":', '"measured":'):
         text = text.replace(start, f"\n{start}")
     return text + "\n"
-
-
-def as_csv(results: Results) -> str:
-    """Write every share with its interval, simulated and measured: a row for each rule in each place."""
-    out = StringIO()
-    table = csv.writer(out, lineterminator="\n")
-    table.writerow(_COLUMNS)
-    for cell in results.simulated.cells if results.simulated is not None else ():
-        where = ("simulated", cell.population, cell.clocks, cell.slowdown, cell.rule)
-        table.writerow((*where, *_counted(cell), cell.most_runs))
-    for found in results.measured.found if results.measured is not None else ():
-        table.writerow(("measured", found.loop, found.kind, found.slowdown, found.rule, *_counted(found), ""))
-    return out.getvalue()
-
-
-def _counted(cell: Cell | Found) -> tuple[str | int, ...]:
-    low, high = interval(cell.regressed, cell.gates)
-    shares = (f"{share:.5f}" for share in (cell.regressed / cell.gates, low, high))
-    return cell.gates, cell.regressed, *shares, cell.inconclusive, f"{cell.runs / cell.gates:.3f}"
 
 
 def interval(times: int, of: int) -> tuple[float, float]:

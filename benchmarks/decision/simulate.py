@@ -1,230 +1,317 @@
-"""Runs simulated gates through `perfgate.gate.check`, the one path of real gates, and their runs through the peers."""
+"""Walks simulated gates through the stages by the very functions that judge real ones, many gates at once."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-from itertools import count
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from multiprocessing import Pool
 from typing import Final
 
-from pydantic import Field
+import numpy as np
+from numpy.typing import NDArray
 
-from benchmarks.decision.peers import PEERS, Peer
-from benchmarks.decision.populations import BASELINE_RUNS, POPULATIONS, RUNS_AN_OCCASION, SIMULATED, World, draw
-from benchmarks.decision.replay import MACHINE, WORKLOAD, baseline_of, run_of
-from perfgate.gate import Checked, Expectation, Pair, Policy, check
-from perfgate.model.baseline import Baseline
-from perfgate.model.metric import Metric
-from perfgate.model.outcome import Outcome
+from benchmarks.decision.populations import MORE, POPULATIONS, Change, Population, Values, World
+from perfgate.judge.compare import Flags, Floats
+from perfgate.judge.looks import DUET_PLAN, INTERLEAVED_PLAN, NOISY, SCREEN_PLAN, STORED_PLAN, Plan
+from perfgate.judge.outliers import keep, slow_runs
+from perfgate.judge.times import PART_OF_STEP, Look, TimeRule, in_basis, look_at
+from perfgate.model.metric import METRICS, Basis, Metric, budget_of
 from perfgate.model.record import Record
-from perfgate.model.sample import Run
+from perfgate.model.settings import Settings
 
-PERFGATE: Final = "perfgate"
-STORED_ONLY: Final = "perfgate, stored baseline only"
-"""Where the baseline's commit cannot be run."""
-AGAINST: Final = "perfgate, against a revision"
-"""A duet alone, as `--perfgate-against` asks for, of code that has no baseline."""
-RULES: Final = (PERFGATE, STORED_ONLY, AGAINST)
-SLOWDOWNS: Final = (0.0, 0.01, 0.02, 0.03, 0.05)
-PAIRS_ALONGSIDE: Final = 8
-_CHUNK: Final = 50
-_FEWEST_FOR_PEERS: Final = 3
+TIMES: Final = (Metric.STEP_MS, Metric.KERNEL_MS, Metric.GAP_MS, Metric.H2D_MS)
+"""What any loop on one GPU is gated by."""
+MAX_RUNS: Final[int] = Settings.model_fields["max_runs"].default
+FAMILY: Final = 7
+"""Workloads that are gated together."""
+OPEN, PASSED, REGRESSED = range(3)
+Ints = NDArray[np.int64]
+ONE_OCCASION: Final = (5,)
+FIVE_OCCASIONS: Final = (2, 2, 2, 2, 2)
+UNCHANGED_GATES: Final = 6000
+CHANGED_GATES: Final = 2000
 
-CLOCKS: Final[Mapping[str, tuple[Metric, ...]]] = {
-    "step_ms alone": (Metric.STEP_MS,),
-    "all five clocks": SIMULATED,
-}
-"""What is gated: alpha is shared by as many clocks."""
-SETTING_OF_PEERS: Final = "step_ms alone"
+
+class Gate(StrEnum):
+    """Which stages a gate has."""
+
+    AB_RUN = "A/B run"
+    """Behind a screen; in blocks where that says that the host is noisy."""
+    INTERLEAVED = "always in blocks"
+    """And without a screen."""
+    STORED = "stored runs only"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scenario:
+    """Gates of one kind that all meet the same change."""
+
+    gate: Gate = Gate.AB_RUN
+    change: Change = field(default_factory=Change)
+    blessed_runs: tuple[int, ...] = ONE_OCCASION
+    workloads: int = 1
+
+
+STORED: Final = tuple(Scenario(gate=Gate.STORED, blessed_runs=runs) for runs in (ONE_OCCASION, FIVE_OCCASIONS))
 
 
 class Cell(Record):
-    """What one rule said of all gates of one population at one slowdown."""
+    """What came of the gates of one scenario and population."""
 
-    clocks: str
+    gate: Gate
+    baseline: str
+    workloads: int
+    change: str
     population: str
-    slowdown: float
-    rule: str
-    gates: int = Field(ge=1)
-    regressed: int = Field(ge=0)
-    by_step: int = Field(ge=0)
-    """Gates whose step_ms itself was called slower: where nothing got slower, the others are other clocks' noise."""
-    inconclusive: int = Field(ge=0)
-    screened: int = Field(ge=0)
-    """Gates that ended at their first look."""
-    runs: int = Field(ge=0)
-    """Processes started in all gates together, those of the baseline's commit included."""
-    most_runs: int = Field(ge=0)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Task:
-    clocks: str
-    population: int
-    slowdown: float
-    first: int
     gates: int
-    with_peers: bool
+    passed: int
+    regressed: int
+    families: int
+    """Of `workloads` gates each, with one REGRESSED."""
+    processes: Mapping[int, int]
+    """How many gates started so many, those of the baseline's commit included."""
+
+    @property
+    def inconclusive(self) -> int:
+        """Gates that neither passed nor were called slower."""
+        return self.gates - self.passed - self.regressed
+
+    @property
+    def mean_processes(self) -> float:
+        """Of a gate."""
+        return sum(number * gates for number, gates in self.processes.items()) / self.gates
 
 
-class SimulatedGate:
-    """The two things that a gate measures by: a series of the candidate, and a duet with the baseline's commit."""
+class PeerCell(Record):
+    """What a peer said of the step times of one population."""
 
-    machine = MACHINE
-    revision = "HEAD~1"
-    commit = "0" * 40
-
-    def __init__(self, world: World, slowdown: float, clocks: Sequence[Metric]) -> None:
-        self._world = world
-        self._slowdown = slowdown
-        self._clocks = clocks
-        self._started = count()
-        self._candidates = count()
-
-    def measure(self, index: int, planned: int) -> Run:  # noqa: ARG002  # the protocol's
-        """Make the next run of the candidate."""
-        return self._candidate()
-
-    @contextmanager
-    def duet(self) -> Iterator[SimulatedGate]:
-        """Make the other commit ready: nothing to do here."""
-        yield self
-
-    def pair(self, index: int, planned: int) -> Pair:  # noqa: ARG002  # the protocol's
-        """Make one run of each side: reference first in even pairs, candidate first in odd ones (ABBA)."""
-        if index % 2:
-            candidate = self._candidate()
-            return Pair(reference=self._reference(index), candidate=candidate)
-        reference = self._reference(index)
-        return Pair(reference=reference, candidate=self._candidate())
-
-    def alone(self) -> Pair:
-        """Make one run of either side alone, as all are here."""
-        return self.pair(0, 1)
-
-    def _candidate(self) -> Run:
-        values = self._world.candidate_ms(next(self._candidates), started=next(self._started), slowdown=self._slowdown)
-        return self._run(values)
-
-    def _reference(self, index: int) -> Run:
-        return self._run(self._world.reference_ms(index, started=next(self._started)))
-
-    def _run(self, values: Mapping[Metric, float]) -> Run:
-        return run_of({metric: values[metric] for metric in self._clocks})
+    peer: str
+    change: str
+    population: str
+    gates: int
+    slower: int
 
 
-def simulate(gates: int, *, processes: int) -> list[Cell]:
-    """Run `gates` gates a cell, and twice as many where nothing got slower: false alarms are rare.
-
-    Peers are judged where perfgate gates step_ms alone, which is all they see.
-    """
-    tasks = [
-        _Task(
-            clocks=clocks,
-            population=population,
-            slowdown=slowdown,
-            first=first,
-            gates=min(_CHUNK, (1 if slowdown else 2) * gates - first),
-            with_peers=clocks == SETTING_OF_PEERS,
-        )
-        for clocks in CLOCKS
-        for population in range(len(POPULATIONS))
-        for slowdown in SLOWDOWNS
-        for first in range(0, (1 if slowdown else 2) * gates, _CHUNK)
-    ]
-    cells: dict[tuple[object, ...], Cell] = {}
+def simulate(*, share: float = 1.0, processes: int = 2) -> list[Cell]:
+    """Run all scenarios, with a `share` of the gates."""
+    tasks = [(scenario, population, share) for scenario, population in scenarios()]
     with Pool(processes) as pool:
-        for found in pool.imap(_judge_chunk, tasks):
-            for cell in found:
-                key = (cell.clocks, cell.population, cell.slowdown, cell.rule)
-                cells[key] = _added(cells[key], cell) if key in cells else cell
-    return list(cells.values())
+        return list(pool.imap(_cell, tasks))
 
 
-def _judge_chunk(task: _Task) -> list[Cell]:
-    """Run the gates of one task."""
-    population = POPULATIONS[task.population]
-    found: dict[str, Cell] = {}
-    for gate in range(task.first, task.first + task.gates):
-        world = draw(population, gate)
-        said = {}
-        for rule in RULES:
-            said[rule] = _perfgate(world, task.slowdown, CLOCKS[task.clocks], rule=rule)
-        runs = said[PERFGATE]["runs"]
-        for peer in PEERS if task.with_peers else ():
-            said[peer.name] = _peer(peer, world, task.slowdown, runs=max(runs, _FEWEST_FOR_PEERS))
-        for rule, facts in said.items():
-            cell = Cell(
-                clocks=task.clocks,
-                population=population.name,
-                slowdown=task.slowdown,
-                rule=rule,
-                gates=1,
-                most_runs=facts["runs"],
-                **facts,
-            )
-            found[rule] = _added(found[rule], cell) if rule in found else cell
-    return list(found.values())
+def losses(part: Metric, *fractions: float) -> list[Change]:
+    """One change for each loss."""
+    return [Change(part=part, loss=loss) for loss in fractions]
 
 
-def _added(one: Cell, other: Cell) -> Cell:
-    summed = ("gates", "regressed", "by_step", "inconclusive", "screened", "runs")
-    total = {name: getattr(one, name) + getattr(other, name) for name in summed}
-    return one.model_copy(update={**total, "most_runs": max(one.most_runs, other.most_runs)})
+UNCHANGED: Final = Change()
+SLOWER_MACHINE: Final = Change(machine=0.03)
+HALF: Final = Change(slow=0.5)
+THIRD: Final = Change(slow=1 / 3)
+IDLE: Final = losses(Metric.GAP_MS, 0.02, 0.03, 0.05)
+KERNEL: Final = losses(Metric.KERNEL_MS, 0.01, 0.02)
+COPY: Final = Change(part=Metric.H2D_MS, loss=0.02)
+NEARLY_FIVE: Final = Change(part=Metric.GAP_MS, loss=0.049)
+CURVE: Final = losses(Metric.GAP_MS, 0.005, 0.01, 0.015, 0.02, 0.025, 0.03, 0.04, 0.05)
+DRAWN: Final = ("0.3/0.2", "2/0.5", "launch-bound 3/1")
 
 
-def _perfgate(world: World, slowdown: float, clocks: Sequence[Metric], *, rule: str) -> dict[str, int]:
-    checked = gate(world, slowdown, clocks, rule=rule)
-    verdict = checked.verdict
-    step = verdict.of(Metric.STEP_MS)
-    return {
-        "regressed": int(verdict.outcome is Outcome.REGRESSED),
-        "by_step": int(step is not None and step.outcome is Outcome.REGRESSED),
-        "inconclusive": int(verdict.outcome is Outcome.INCONCLUSIVE),
-        "screened": int(not checked.reference_runs and len(checked.runs) <= _FEWEST_FOR_PEERS),
-        "runs": len(checked.runs) + len(checked.interleaved_runs) + len(checked.reference_runs),
-    }
+def scenarios() -> Iterable[tuple[Scenario, Population]]:
+    """Each scenario with each of its populations, once."""
+    everywhere = [UNCHANGED, *IDLE, HALF]
+    found: dict[tuple[Scenario, str], Population] = {}
+
+    def add(scenario: Scenario, populations: Sequence[Population], changes: Sequence[Change]) -> None:
+        for change in changes:
+            for population in populations:
+                found[replace(scenario, change=change), population.name] = population
+
+    add(Scenario(), POPULATIONS, [*everywhere, *KERNEL, COPY, SLOWER_MACHINE, THIRD])
+    add(Scenario(), MORE, [*everywhere, NEARLY_FIVE])
+    add(Scenario(), [one for one in (*POPULATIONS, *MORE) if one.name in DRAWN], CURVE)
+    add(Scenario(blessed_runs=FIVE_OCCASIONS), POPULATIONS, [UNCHANGED, *IDLE])
+    add(Scenario(gate=Gate.INTERLEAVED), POPULATIONS, everywhere)
+    for stored in STORED:
+        add(stored, POPULATIONS, everywhere)
+    for alone in (Scenario(), *STORED):
+        add(replace(alone, workloads=FAMILY), POPULATIONS, [UNCHANGED])
+    return ((scenario, population) for (scenario, _), population in found.items())
 
 
-def gate(world: World, slowdown: float, clocks: Sequence[Metric], *, rule: str = PERFGATE) -> Checked:
-    """Gate one simulated workload as a door would, with the default policy."""
-    made = SimulatedGate(world, slowdown, clocks)
-    against = rule == AGAINST
-    baseline = None if against else _baseline(world, clocks)
-    expectation = Expectation(workload=WORKLOAD, machine=MACHINE, baseline=baseline)
-    checked = check(expectation, Policy(), made, None if rule == STORED_ONLY else made.duet, against=against)
-    if checked.verdict.outcome not in (Outcome.PASSED, Outcome.IMPROVED, Outcome.REGRESSED, Outcome.INCONCLUSIVE):
-        raise ValueError(f"a simulated gate ended as {checked.verdict.outcome}: {checked.verdict.reason}")
-    return checked
+def baseline_name(blessed_runs: Sequence[int]) -> str:
+    """5x1: five runs over one occasion."""
+    return f"{sum(blessed_runs)}x{len(blessed_runs)}"
 
 
-def _baseline(world: World, clocks: Sequence[Metric]) -> Baseline:
-    runs = enumerate(world.baseline_ms(run) for run in range(BASELINE_RUNS))
-    return baseline_of(
-        [(run // RUNS_AN_OCCASION, {metric: values[metric] for metric in clocks}) for run, values in runs]
+def _cell(task: tuple[Scenario, Population, float]) -> Cell:
+    scenario, population, share = task
+    gates = UNCHANGED_GATES if scenario.change in (UNCHANGED, SLOWER_MACHINE) else CHANGED_GATES
+    gates = math.ceil(gates * share) * (2 if scenario.workloads > 1 else 1)
+    return cell(scenario, population, gates=gates - gates % scenario.workloads)
+
+
+def cell(scenario: Scenario, population: Population, *, gates: int) -> Cell:
+    """Run so many gates, a multiple of the workloads that are gated together."""
+    world = World(population=population, gates=gates, blessed_runs=scenario.blessed_runs, change=scenario.change)
+    walked = Walk(world, scenario)
+    walked.walk(scenario.gate)
+    regressed = walked.outcome == REGRESSED
+    return Cell(
+        gate=scenario.gate,
+        baseline=baseline_name(scenario.blessed_runs),
+        workloads=scenario.workloads,
+        change=str(scenario.change),
+        population=population.name,
+        gates=gates,
+        passed=int(np.sum(walked.outcome == PASSED)),
+        regressed=int(np.sum(regressed)),
+        families=int(np.sum(regressed.reshape(-1, scenario.workloads).any(axis=-1))),
+        processes=dict(sorted(Counter(walked.processes.tolist()).items())),
     )
 
 
-def _peer(peer: Peer, world: World, slowdown: float, *, runs: int) -> dict[str, int]:
-    """Judge by a peer: the stored runs and as many of the candidate's as perfgate spent, or fresh runs of both."""
-    if peer.alongside:
-        made = SimulatedGate(world, slowdown, (Metric.STEP_MS,))
-        pairs = [made.pair(index, PAIRS_ALONGSIDE) for index in range(PAIRS_ALONGSIDE)]
-        before = [_step_ms(pair.reference) for pair in pairs]
-        after = [_step_ms(pair.candidate) for pair in pairs]
-        runs = 2 * PAIRS_ALONGSIDE
-    else:
-        before = [world.baseline_ms(run)[Metric.STEP_MS] for run in range(BASELINE_RUNS)]
-        after = [world.candidate_ms(run, started=run, slowdown=slowdown)[Metric.STEP_MS] for run in range(runs)]
-    slower = int(peer.slower(before, after))
-    return {"regressed": slower, "by_step": slower, "inconclusive": 0, "screened": 0, "runs": runs}
+@dataclass(frozen=True, kw_only=True)
+class How:
+    """What gates are judged by beside their runs."""
+
+    occasion_runs: tuple[int, ...]
+    shares: int
+    """Among how many alpha is shared."""
+    metrics: Sequence[Metric] = TIMES
+    budgets: Mapping[Metric, float] = field(default_factory=dict)
+    """Over the defaults."""
 
 
-def _step_ms(run: Run) -> float:
-    value = run.value(Metric.STEP_MS)
-    if value is None or not math.isfinite(value):
-        raise ValueError("a simulated run has no step time")
-    return value
+class Walk:
+    """The way of many gates of one world at once."""
+
+    def __init__(self, world: World, scenario: Scenario) -> None:
+        self._world = world
+        self._how = How(occasion_runs=scenario.blessed_runs, shares=len(TIMES) * scenario.workloads)
+        self.outcome = np.full(world.gates, OPEN)
+        self.processes = np.zeros(world.gates, dtype=np.int64)
+
+    def walk(self, gate: Gate) -> None:
+        """Judge every gate, stage by stage, as `perfgate.gate` does."""
+        world, everyone = self._world, np.arange(self._world.gates)
+        match gate:
+            case Gate.STORED:
+                alone = world.alone(STORED_PLAN.most_runs)
+                self.outcome, self.processes = settle(STORED_PLAN, world.blessed, alone, self._how, most=MAX_RUNS)
+            case Gate.INTERLEAVED:
+                self._pair(INTERLEAVED_PLAN, everyone, screened=0)
+            case Gate.AB_RUN:
+                self._screen(everyone)
+
+    def _screen(self, gates: Ints) -> None:
+        for runs in SCREEN_PLAN.looks:
+            looks = self._screened(gates, runs)
+            passes, noisy = all_pass(looks), looks[Metric.STEP_MS].run_sd > NOISY
+            self.processes[gates] = runs
+            for plan, suits in ((DUET_PLAN, ~noisy), (INTERLEAVED_PLAN, noisy)):
+                self._pair(plan, gates[~passes & suits], screened=runs)
+            gates = gates[passes]
+        self.outcome[gates] = PASSED
+
+    def _screened(self, gates: Ints, runs: int) -> dict[Metric, Look]:
+        stored, alone = (_of(gates, side) for side in (self._world.blessed, self._world.alone(runs)))
+        return look(SCREEN_PLAN, stored, alone, self._how, is_last=True)
+
+    def _pair(self, plan: Plan, gates: Ints, *, screened: int) -> None:
+        """Make an A/B run; one in blocks begins with a run of either side alone."""
+        before = screened + plan.alone_runs
+        there, here = self._world.pairs(after=before, in_blocks=plan.in_pairs)
+        alone = _of(gates, self._world.alone(screened + plan.alone_runs // 2)) if screened else None
+        stored = _of(gates, self._world.blessed)
+        most = (MAX_RUNS - before) // 2
+        self.outcome[gates], pairs = settle(
+            plan, _of(gates, there), _of(gates, here), self._how, most=most, alone=alone, stored=stored
+        )
+        self.processes[gates] = before + 2 * pairs
+
+
+def settle(
+    plan: Plan,
+    before: Values,
+    after: Values,
+    how: How,
+    *,
+    most: int,
+    alone: Values | None = None,
+    stored: Values | None = None,
+) -> tuple[Ints, Ints]:
+    """Look at ever more runs, or pairs, until each gate is settled or has no more; return outcomes and runs.
+
+    Slow runs among those that the candidate made `alone` before count beside the other side's, in blocks the `stored`.
+    """
+    gates, made = next(iter(after.values())).shape
+    outcome, spent, live = np.full(gates, OPEN), np.zeros(gates, dtype=np.int64), np.arange(gates)
+    runs, most = 0, min(most, plan.most_runs)
+    while len(live) and runs < (wanted := plan.next_look(runs, max_runs=most)) <= made:
+        spent[live] = runs = wanted
+        there = _of(live, before, runs if plan.is_duet else None)
+        own = None if alone is None else _of(live, alone)
+        usual = _of(live, stored) if plan.in_pairs and stored is not None else there
+        is_last = runs == most and runs > plan.looks[-2]
+        looks = look(plan, there, _of(live, after, runs), how, is_last=is_last, alone=own, usual=usual)
+        loses = np.any([one.loses for one in looks.values()], axis=0)
+        outcome[live] = np.where(all_pass(looks), PASSED, np.where(loses, REGRESSED, OPEN))
+        live = live[outcome[live] == OPEN]
+    return outcome, spent
+
+
+def look(
+    plan: Plan,
+    before: Values,
+    after: Values,
+    how: How,
+    *,
+    is_last: bool,
+    alone: Values | None = None,
+    usual: Values | None = None,
+) -> dict[Metric, Look]:
+    """Judge each time metric once, as `perfgate.judge.rows` does for one gate."""
+    of_kernels = np.median(before[Metric.STEP_MS], axis=-1) / np.median(before[Metric.KERNEL_MS], axis=-1)
+    of_step = budget_of(Metric.STEP_MS, how.budgets) or 0.0
+    found: dict[Metric, Look] = {}
+    for metric in how.metrics:
+        spec = METRICS[metric].clock
+        assert spec is not None  # of a time metric that is gated
+        rule = TimeRule(
+            metric=metric,
+            basis=spec.basis,
+            budget=how.budgets.get(metric, spec.budget),
+            prior_sd=spec.prior_sd,
+            occasion_sd=spec.occasion_sd,
+            block_sd=spec.block_sd,
+            least_loss=np.log1p(PART_OF_STEP * of_step * of_kernels) if metric is Metric.KERNEL_MS else 0.0,
+            occasion_runs=how.occasion_runs,
+            shares=how.shares,
+            plan=plan,
+        )
+        slow = None
+        if alone is not None and usual is not None:
+            sides = _in_basis(metric, usual, alone)
+            slow = slow_runs(*sides, keep(sides, prior_sd=rule.prior_sd, budget=rule.limit).threshold)
+        found[metric] = look_at(rule, *_in_basis(metric, before, after), is_last=is_last, slow_before=slow)
+    return found
+
+
+def _in_basis(metric: Metric, before: Values, after: Values) -> tuple[Floats, Floats]:
+    spec = METRICS[metric].clock
+    assert spec is not None  # of a time metric that is gated
+    of = Metric.STEP_MS if spec.basis is Basis.STEP else metric
+    reference = np.median(before[of], axis=-1, keepdims=True)
+    return in_basis(before[metric], spec.basis, reference), in_basis(after[metric], spec.basis, reference)
+
+
+def all_pass(looks: Mapping[Metric, Look]) -> Flags:
+    """Whether every time metric passes."""
+    return np.asarray(np.all([one.passes for one in looks.values()], axis=0))
+
+
+def _of(gates: Ints, values: Values, runs: int | None = None) -> Values:
+    return {metric: of_metric[gates, :runs] for metric, of_metric in values.items()}
