@@ -1,7 +1,7 @@
 """Compares two sets of runs: estimate, standard error, p and bounds; knows no metric, no budget and no stage.
 
 Every function takes one gate, values of shape (runs,), or many, shape (gates, runs), and a flag for each run that is
-kept. Formulas and their sources, with all others: `.github/docs/decision.md`.
+kept. Formulas and their sources, with all others: `docs/how-it-decides.md`.
 """
 
 from __future__ import annotations

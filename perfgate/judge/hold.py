@@ -1,6 +1,6 @@
 """What a gate can hold on a machine: the smallest loss that an unchanged candidate is shown to be below.
 
-Knows no run that is still to come. Formulas, with all others: `.github/docs/decision.md`.
+Knows no run that is still to come. Formulas, with all others: `docs/how-it-decides.md`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Outliers, chance mixes of two modes, and slow runs: what lies too far from its own side's median; knows no metric.
 
 As in `compare`: one gate, values of shape (runs,), or many, shape (gates, runs). Formulas and their sources, with all
-others: `.github/docs/decision.md`.
+others: `docs/how-it-decides.md`.
 """
 
 from __future__ import annotations

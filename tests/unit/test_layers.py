@@ -91,6 +91,7 @@ HOMES: Mapping[str, frozenset[str]] = {
     "numpy": frozenset({"model", "nsys", "metrics", "judge", "calibration"}),
     "nvtx": frozenset({"worker", "selftest", "scaffold"}),
     "packaging": frozenset({"duet", "scaffold"}),
+    "pandas": frozenset({"calibration"}),
     "psutil": frozenset({"process", "machine"}),
     "pydantic": frozenset(
         {"model", "settings", "workload_file", "store", "render", "gate", "plugin", "github", "merging"}
