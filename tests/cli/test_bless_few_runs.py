@@ -1,4 +1,4 @@
-"""Gates that end after three runs: the commands that bless names make of them what can be blessed."""
+"""A gate that a count ended after two runs: the commands that bless names make of it what can be blessed."""
 
 from __future__ import annotations
 
@@ -14,19 +14,12 @@ from perfgate.model.metric import Metric
 pytestmark = pytest.mark.behaviour
 
 
-@pytest.mark.parametrize(
-    ("moved", "flags"),
-    [
-        (records.runs(24.1, 24.2, 24.15, 24.12, 24.18), ("--accept-regression",)),
-        (records.runs(6.1, 6.2, 6.15, 6.12, 6.18), ()),
-        ((records.run({Metric.H2D_COPIES: 9}),), ("--accept-regression",)),
-    ],
-    ids=["REGRESSED", "IMPROVED", "a count"],
-)
-def test_what_bless_names_lets_it_be_blessed(here: Project, moved: tuple[object, ...], flags: tuple[str, ...]) -> None:
+def test_what_bless_names_lets_it_be_blessed(here: Project) -> None:
+    flags = ("--accept-regression",)
     file = here.root / "workloads" / "loops.py"
     here.bless(here.baseline("loop"))
-    here.measures(*moved, code=[{"workloads/loops.py": hashlib.sha256(file.read_bytes()).hexdigest()}])  # type: ignore[arg-type]
+    loaded = {"workloads/loops.py": hashlib.sha256(file.read_bytes()).hexdigest()}
+    here.measures(records.run({Metric.H2D_COPIES: 9}), code=[loaded])
     here.gate("workloads/loops.py")
     refused = here.perfgate("bless", "loop", *flags, "--reason", "it's meant", columns=400)
     assert refused.status == 22

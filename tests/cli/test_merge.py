@@ -77,9 +77,9 @@ def test_two_open_shards_are_one_open_gate(three: Project, shard: Callable[..., 
         "h200 1/2  NVIDIA H200          2  open\n"
         "h200 2/2  NVIDIA H200          1  open\n"
         "\n"
-        "PASSED  alpha  step_ms 12.34  +0.0 % []  budget 2 %  3 runs\n"
-        "PASSED  gamma  step_ms 12.34  +0.0 % []  budget 2 %  3 runs\n"
-        "PASSED  beta   step_ms 12.34  +0.0 % []  budget 2 %  3 runs\n"
+        "PASSED  alpha  step_ms 12.34  +0.0 % []  budget 2 %  5 runs\n"
+        "PASSED  gamma  step_ms 12.34  +0.0 % []  budget 2 %  5 runs\n"
+        "PASSED  beta   step_ms 12.34  +0.0 % []  budget 2 %  5 runs\n"
         "GATE OPEN: 3 PASSED\n"
     )
     merged = read_document((three.root / "all.json").read_text("utf-8"))

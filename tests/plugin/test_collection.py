@@ -481,7 +481,7 @@ def test_nor_does_a_workloads_own_timeout_mark(project: Project, measured: list[
     )
     project.bless(project.baseline())
     assert project.gate().status == 0
-    assert measured == ["loop"] * 3
+    assert set(measured) == {"loop"}
 
 
 def test_doctests_and_python_files_patterns_change_nothing(project: Project, measured: list[str]) -> None:

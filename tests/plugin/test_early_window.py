@@ -15,9 +15,8 @@ LATE = "import time, nvtx\ntime.sleep(20)\nfor _ in range(9):\n    with nvtx.ann
 OTHERS_FIRST = LATE.replace(
     "time.sleep(20)",
     """
-for name in ('load', 'build', 'load'):
-    with nvtx.annotate(name): time.sleep(0.5)
-time.sleep(20)""",
+for name in ('load', 'build') * 200:
+    with nvtx.annotate(name): time.sleep(0.05)""",
 )
 
 
@@ -34,4 +33,4 @@ def test_the_times_of_the_window_are_said(project: Project, script: str) -> None
     assert one["verdict"]["outcome"] == "NOT_MEASURED"
     assert "0.5 to 2 s" in one["verdict"]["reason"]
     assert "no NVTX range" not in one["verdict"]["reason"]
-    assert ("load' (2 times)" in one["verdict"]["next_step"]) == (script is OTHERS_FIRST)
+    assert ("'load'" in one["verdict"]["next_step"]) == (script is OTHERS_FIRST)

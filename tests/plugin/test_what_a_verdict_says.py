@@ -61,17 +61,9 @@ def test_a_creep_of_one_percent_is_seen_where_it_passed(blessed: Project, width:
     line = next(line for line in out.splitlines() if line.startswith("PASSED"))
     markdown = (blessed.root / "gate.md").read_text("utf-8").replace("\\", "")
     for said in (line, next(line for line in markdown.splitlines() if "PASSED" in line)):
-        assert all(part in said for part in ("loop", "10.10", "+1.0 %", "3 %", "3 runs")), said
+        assert all(part in said for part in ("loop", "10.10", "+1.0 %", "3 %", "5 runs")), said
     assert "kernel_ms  " not in out
     assert "kernel_ms  " in verdict_of(blessed, "-v")[1]
-
-
-def test_the_headline_is_what_the_step_loses_and_by_what(blessed: Project) -> None:
-    blessed.measures(*(measured(0.4 + by, d2h_copies=1) for by in WOBBLE))
-    verdict, _ = verdict_of(blessed, "--perfgate-runs=3")
-    assert row(verdict)["outcome"] == "REGRESSED"
-    assert verdict["reason"].startswith("+40.0 % step_ms (10.00")
-    assert "d2h_copies 0 to 1" in verdict["reason"]
 
 
 def test_of_a_gate_that_a_count_ended_the_step_is_an_estimate(blessed: Project) -> None:
@@ -80,6 +72,7 @@ def test_of_a_gate_that_a_count_ended_the_step_is_an_estimate(blessed: Project) 
     assert (verdict["outcome"], verdict["runs"], row(verdict)["outcome"]) == ("REGRESSED", 2, None)
     assert verdict["reason"].startswith("+5.0 % step_ms")
     assert "estimate" in verdict["reason"]
+    assert "d2h_copies 0 to 1" in verdict["reason"]
     (line,) = (line for line in out.splitlines() if line.startswith("  step_ms "))
     assert line.split()[-1] != "shown"
     assert "estimate" in line

@@ -1,7 +1,5 @@
 """What `perfgate inspect` shows of a capture."""
 
-
-
 from __future__ import annotations
 
 import pytest
