@@ -18,7 +18,7 @@ from perfgate.model.baseline import FEWEST_RUNS, Baseline
 from perfgate.model.metric import METRICS, PERIODS, Basis, Kind
 from perfgate.model.outcome import Outcome
 from perfgate.model.sample import OTHER_RANGES, OUTSIDE_RANGES, UNNAMED, Run
-from perfgate.model.verdict import FEWEST_TO_PASS, MOST_BUDGETS, Axis, Blessed, Creep, MetricVerdict, Part, Verdict
+from perfgate.model.verdict import MOST_BUDGETS, Axis, Blessed, Creep, MetricVerdict, Part, Verdict
 from perfgate.model.words import listed, plural
 
 _MOST_TOLD = 3
@@ -91,10 +91,7 @@ def _point(blessed: Blessed) -> str:
 def tell_shut(verdict: Verdict) -> str:
     """Say why an INCONCLUSIVE verdict keeps the gate shut whatever the settings say; empty where they decide."""
     if verdict.too_few_runs:
-        return (
-            f"{plural(verdict.compared, 'run')} cannot pass, which takes {FEWEST_TO_PASS}: "
-            "the gate stays shut, whatever `inconclusive` says."
-        )
+        return "So few runs keep the gate shut, whatever `inconclusive` says."
     if not verdict.beyond:
         return ""
     worst = verdict.beyond[0]
