@@ -170,13 +170,14 @@ def test_a_gate_spares_the_folder_of_a_selftest_that_is_alive(
     temporary = tmp_path_factory.mktemp("temporary")
     project.patch.setenv("TMPDIR", str(temporary))
     words = [sys.executable, "-m", "perfgate", "selftest", "--cpu"]
-    with subprocess.Popen(words, cwd=project.root, stdout=subprocess.PIPE, text=True) as running:
+    with subprocess.Popen(words, cwd=project.root, stdout=subprocess.DEVNULL) as running:
         until(lambda: any(temporary.rglob("workload.log")))
         project.workload()
         assert project.run("--perfgate", "--perfgate-new=allow", "--perfgate-runs=1").status == 0
-        out, _ = running.communicate(timeout=300)
-        assert running.returncode == 0, out
-    assert list(temporary.glob("perfgate-*")) == []
+        assert running.poll() is None
+        assert any(temporary.rglob("workload.log"))
+        running.terminate()
+        running.wait(timeout=60)
 
 
 def test_what_a_killed_look_with_nsight_compute_left_is_removed(project: Project) -> None:
