@@ -170,49 +170,6 @@ blessed     by      commit    step_ms  change   first  kernel_ms  reason
     )
 
 
-def test_everything_at_200_columns() -> None:
-    assert (
-        history_text(everything(), width=200, colour=False, blocks=True)
-        == """\
-mlp on NVIDIA H200: 7 blessings, 2026-03-02 to 2026-03-10
-  file        baselines/nvidia-h200/mlp.json
-  step_ms     ▅█.?▁▁▄  lowest 11.40, highest 12.60, now 11.97
-
-blessed               by                              commit        code           step_ms     change    first   anchor  kernel_ms  runs  reason
---------------------  ------------------------------  ------------  -------------  -------  ---------  -------  -------  ---------  ----  ----------------------------------------------------------
-2026-03-02 12:00 UTC  Ada Lovelace <ada@example.org>  000000000000  abababababab     12.00                          0 %      9.000  10/5  first H200 baseline
-2026-03-03 12:00 UTC  Ada Lovelace <ada@example.org>  111111111111  abababababab+    12.60     +5.0 %   +5.0 %   +5.0 %      9.450  10/5  the tokenizer was replaced by one that is slower and right
-2026-03-05 12:00 UTC  Bob                             333333333333                 deleted                                                mlp is gone
-2026-03-06 12:00 UTC  Bob                             444444444444                  unread                                                the file holds merge-conflict markers (line 3)
-2026-03-07 12:00 UTC  Grace                           555555555555  abababababab     11.40     -9.5 %   -5.0 %      0 %      8.550  10/5  fused loss
-2026-03-09 12:00 UTC  Ada Lovelace <ada@example.org>  777777777777  abababababab     11.50  +0.88 % *   -4.2 %  +0.88 %      8.625  10/5  newer nsys
-2026-03-10 12:00 UTC  Ada Lovelace <ada@example.org>  none yet      abababababab     11.97     +4.1 %  -0.25 %   +5.0 %      8.978  10/5  not pushed
-  change: against the one before; first: against the first; anchor: against the best step blessed until then; code: checked out then, + if with changes; runs: of how many occasions
-  cut         00000000: this commit or an older one brought it; the clone has no more of its history
-  unreadable  44444444: the file holds merge-conflict markers (line 3)
-  merged      44444444: a merge left it as neither side had it
-  re-created  55555555: blessed anew after the deletion
-  moved       66666666: from perf/baselines/nvidia-h200/mlp.json
-  * not alike 77777777: nsys 2023.4.4, then 2024.2.3
-  rewritten   without a new blessing, as by perfgate calibrate: 22222222
-  dropped     blessed on a branch, and left out when that was merged: dddddddd
-  renamed?    00000000 created it and deleted the baseline of mlp_old, whose history is its own: perfgate history mlp_old
-
-mlp on NVIDIA L4: 2 blessings, 2026-03-10 to 2026-03-11
-  file        baselines/nvidia-l4/mlp.json
-  step_ms     ▃▇  lowest 50.00, highest 51.00, now 51.00
-
-blessed               by                              commit        code          step_ms  change   first  kernel_ms  runs  reason
---------------------  ------------------------------  ------------  ------------  -------  ------  ------  ---------  ----  ---------
-2026-03-10 12:00 UTC  Ada Lovelace <ada@example.org>  888888888888  abababababab    50.00                      37.50  10/5  one alone
-2026-03-11 12:00 UTC  Ada Lovelace <ada@example.org>  999999999999  abababababab    51.00  +2.0 %  +2.0 %      38.25  10/5  two
-  change: against the one before; first: against the first; code: checked out then, + if with changes; runs: of how many occasions
-
-  history     This clone is shallow: what is older is not in it. Fetch it: git fetch --unshallow
-"""
-    )
-
-
 def test_a_count_is_told_by_its_difference_and_digits_stand_for_blocks() -> None:
     syncs = [
         blessed(n, 12.0).model_copy(
