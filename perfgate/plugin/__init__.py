@@ -18,7 +18,7 @@ OPTIONS = (
     ("--perfgate-runs", {"metavar": "N", "help": "runs of the first look (default: 3, or [tool.perfgate] runs)"}),
     (
         "--perfgate-max-runs",
-        {"metavar": "N", "help": "runs of a workload after which it is INCONCLUSIVE, a duet's included (default: 27)"},
+        {"metavar": "N", "help": "runs of a workload after which it is INCONCLUSIVE, a duet's included (default: 29)"},
     ),
     (
         "--perfgate-time-budget",

@@ -70,6 +70,15 @@ def test_every_option_is_named() -> None:
     assert told == {*(flag for flag, _ in OPTIONS), "--perfgate-keep-captures"}
 
 
+def test_the_defaults_that_the_options_tell_are_those_of_the_settings() -> None:
+    helps = {flag.removeprefix("--perfgate-").replace("-", "_"): str(words["help"]) for flag, words in OPTIONS}
+    told = {name: found[1] for name, text in helps.items() if (found := re.search(r"\(default: (\w+)[,)]", text))}
+    defaults = Settings().model_dump(mode="json")
+    defaults["timeout"] = f"{defaults['timeout_s']:g}"
+    assert told == {name: str(defaults[name]) for name in told}
+    assert {"runs", "max_runs", "inconclusive"} <= told.keys()
+
+
 def test_every_command_is_named() -> None:
     rows = re.findall(r"^\| (`.+?) \|", section("Commands", REFERENCE), re.MULTILINE)
     assert {name for row in rows for name in re.findall(r"`(\w+)`", row)} - {"perfgate"} == set(COMMANDS)
