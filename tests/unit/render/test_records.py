@@ -102,7 +102,7 @@ mlp: new baseline on NVIDIA H200
     gap_share        15.0 %    13.2 %
   h2d_ms              1.389     1.389  0 pp
     h2d_share        11.2 %    11.5 %
-  h2d_exposed_ms     0.0421    0.0421  0 %
+  h2d_exposed_ms     0.0421    0.0421  0 pp
   launches               46        46
   graph_launches          0         0
   h2d_copies              2         2
@@ -239,7 +239,7 @@ b: after.sqlite (1 run)
     gap_share        15.0 %    25.0 %
   h2d_ms              1.389     1.389  0 pp
     h2d_share        11.3 %     9.9 %
-  h2d_exposed_ms     0.0421    0.0421  0 %
+  h2d_exposed_ms     0.0421    0.0421  0 pp
   launches               46        46
   graph_launches          0         0
   h2d_copies              2         2

@@ -360,7 +360,8 @@ INCONCLUSIVE  resnet18_input[pinned]
     runs would do.
 PASSED        transformer
     3 runs
-GATE SHUT: 1 REGRESSED, 1 NOT_MEASURED, 1 NO_BASELINE, 1 INCONCLUSIVE of 5 workloads
+GATE SHUT: 1 REGRESSED, 1 NOT_MEASURED, 1 NO_BASELINE, 1 INCONCLUSIVE of 5
+workloads
 """
     )
 
