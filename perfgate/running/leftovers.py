@@ -60,8 +60,6 @@ def remove_killed_runs(results: Path, say: Callable[[str], None], cleaner: Clean
 def clear(folder: Path) -> None:
     """Remove from a run's folder what holds every variable of its environment, or is of no use any more."""
     (folder / FIFO).unlink(missing_ok=True)
-    for report in folder.glob("*.ncu-rep"):
-        report.unlink(missing_ok=True)
     shutil.rmtree(folder / RAW, ignore_errors=True)
     shutil.rmtree(folder / WITNESSES, ignore_errors=True)
 
@@ -83,6 +81,8 @@ def _remove_if_left(folder: Path, cleaner: Cleaner) -> bool:
                 keep_log(folder / RAW / LOG, folder, cleaner)
                 read_account(folder / ACCOUNT, cleaner)
                 clear(folder)
+                for report in folder.glob("*.ncu-rep"):  # which nobody has read
+                    report.unlink(missing_ok=True)
                 (folder / UNDERWAY).unlink(missing_ok=True)
             except OSError:
                 return False
