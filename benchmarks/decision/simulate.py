@@ -256,7 +256,8 @@ def settle(
         own = None if alone is None else _of(live, alone)
         usual = _of(live, stored) if plan.in_pairs and stored is not None else there
         is_last = runs == most and runs > plan.looks[-2]
-        looks = look(plan, there, _of(live, after, runs), how, is_last=is_last, alone=own, usual=usual)
+        then = None if stored is None else _of(live, stored)
+        looks = look(plan, there, _of(live, after, runs), how, is_last=is_last, alone=own, usual=usual, stored=then)
         loses = np.any([one.loses for one in looks.values()], axis=0)
         outcome[live] = np.where(all_pass(looks), PASSED, np.where(loses, REGRESSED, OPEN))
         live = live[outcome[live] == OPEN]
@@ -272,6 +273,7 @@ def look(
     is_last: bool,
     alone: Values | None = None,
     usual: Values | None = None,
+    stored: Values | None = None,
 ) -> dict[Metric, Look]:
     """Judge each time metric once, as `perfgate.judge.rows` does for one gate."""
     of_kernels = np.median(before[Metric.STEP_MS], axis=-1) / np.median(before[Metric.KERNEL_MS], axis=-1)
@@ -292,11 +294,15 @@ def look(
             shares=how.shares,
             plan=plan,
         )
-        slow = None
+        slow, extreme = None, np.zeros(len(of_kernels), dtype=np.bool_)
         if alone is not None and usual is not None:
             sides = _in_basis(metric, usual, alone)
             slow = slow_runs(*sides, keep(sides, prior_sd=rule.prior_sd, budget=rule.limit).threshold)
-        found[metric] = look_at(rule, *_in_basis(metric, before, after), is_last=is_last, slow_before=slow)
+        if alone is not None and stored is not None:
+            then = _in_basis(metric, stored, alone)
+            extreme = keep(then, prior_sd=rule.prior_sd, budget=rule.limit).any_extreme
+        sides = _in_basis(metric, before, after)
+        found[metric] = look_at(rule, *sides, is_last=is_last, slow_before=slow, extreme_before=extreme)
     return found
 
 

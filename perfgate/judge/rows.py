@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from perfgate.judge.compare import PRIOR_DF, middle
+from perfgate.judge.compare import PRIOR_DF, Floats, middle
 from perfgate.judge.counts import CountJudgement, judge_count, same
 from perfgate.judge.looks import STORED_PLAN, Plan
-from perfgate.judge.outliers import Slow, keep, slow_runs
+from perfgate.judge.outliers import Kept, Slow, keep, slow_runs
 from perfgate.judge.times import PART_OF_STEP, TimeJudgement, TimeRule, in_basis, judge_time
 from perfgate.model.baseline import Baseline, BlessedRun
 from perfgate.model.metric import CALLED, COUNTS, GATED_CLOCKS, METRICS, PERIODS, Basis, ClockSpec, Metric, budget_of
@@ -171,6 +171,7 @@ def judge_rows(baseline: Baseline, runs: Sequence[Run], terms: Terms) -> Rows:
                 why_no_step=why_absent(runs, Metric.STEP_MS),
                 is_last=terms.is_last(len(runs)),
                 slow_before=slow_alone(metric, baseline, terms),
+                extreme_before=extreme_alone(metric, baseline, terms),
             )
             judged.times.append(found_of)
             judged.rows.append(found_of.row)
@@ -215,19 +216,35 @@ def slow_alone(metric: Metric, baseline: Baseline, terms: Terms) -> Slow | None:
     Beside what the other commit takes today: the machine may have become slower since the blessing. In blocks a step
     takes another time than alone, and the blessed runs are what there is.
     """
-    spec, other = METRICS[metric].clock, terms.stored if terms.plan.in_pairs else baseline
-    if other is None or not terms.screened or spec is None:
+    sides = _alone(metric, terms.stored if terms.plan.in_pairs else baseline, terms)
+    return None if sides is None else slow_runs(*sides, _kept(metric, sides, baseline, terms).threshold)
+
+
+def extreme_alone(metric: Metric, baseline: Baseline, terms: Terms) -> bool:
+    """Whether one of these, or of the blessed runs, is extreme: it may be a mode that the pairs have not met yet."""
+    sides = _alone(metric, terms.stored, terms)
+    return sides is not None and bool(_kept(metric, sides, baseline, terms).any_extreme)
+
+
+def _kept(metric: Metric, sides: tuple[Floats, Floats], baseline: Baseline, terms: Terms) -> Kept:
+    spec = METRICS[metric].clock
+    assert spec is not None  # of a time metric that is gated
+    rule = rule_of(metric, spec, baseline, terms, times=1)
+    return keep(sides, prior_sd=rule.prior_sd, budget=rule.limit)
+
+
+def _alone(metric: Metric, other: Baseline | None, terms: Terms) -> tuple[Floats, Floats] | None:
+    """x of the other side's runs, and of the candidate's that were made alone before an A/B run; None of none."""
+    if other is None or not terms.screened:
         return None
-    there, now = other.values(metric), [value for run in terms.screened if (value := run.value(metric)) is not None]
-    of = there if spec.basis is Basis.LOG else other.values(Metric.STEP_MS)
+    basis, there = METRICS[metric].basis, other.values(metric)
+    now = [value for run in terms.screened if (value := run.value(metric)) is not None]
+    of = there if basis is Basis.LOG else other.values(Metric.STEP_MS)
     reference = middle(of) if of else 0.0
     if not there or not now or reference <= 0:
         return None
-    before, after = (in_basis(np.asarray(side), spec.basis, reference) for side in (there, now))
-    if not np.all(np.isfinite([*before, *after])):
-        return None
-    rule = rule_of(metric, spec, baseline, terms, times=1)
-    return slow_runs(before, after, keep((before, after), prior_sd=rule.prior_sd, budget=rule.limit).threshold)
+    before, after = (in_basis(np.asarray(side), basis, reference) for side in (there, now))
+    return (before, after) if np.all(np.isfinite([*before, *after])) else None
 
 
 def why_unmeasured(runs: Sequence[Run], metric: Metric) -> str | None:

@@ -129,6 +129,7 @@ def look_at(
     *,
     is_last: bool,
     slow_before: Slow | None = None,
+    extreme_before: Flags | bool = False,
 ) -> Look:
     """Judge so many runs: `before` of the baseline, or of the other side of each pair, and `after` of the candidate.
 
@@ -138,6 +139,7 @@ def look_at(
         after: the same of the candidate.
         is_last: whether no further look is to come.
         slow_before: slow runs of an earlier stage of this gate.
+        extreme_before: whether a run of that stage was extreme.
     """
     plan, limit, runs = rule.plan, rule.limit, after.shape[-1]
     if plan.in_pairs:
@@ -166,7 +168,7 @@ def look_at(
     passes = within & slow.hides_nothing(chance=plan.slow_chance if is_last else None) & ~too_good
     can_lose = ~within & ~lost_by_chance & (against.estimate > rule.least_loss) & plan.fails
     if plan.stage is Stage.DUET and runs < FEWEST_WITH_EXTREMES:
-        can_lose &= ~extreme
+        can_lose &= ~(extreme | extreme_before)
     if runs < plan.fewest_to_fail:
         can_lose &= False
     level = np.where(can_lose, against.p_slower / plan.alpha, np.inf)
@@ -244,6 +246,7 @@ def judge_time(
     why_no_step: str | None = None,
     is_last: bool = True,
     slow_before: Slow | None = None,
+    extreme_before: bool = False,
 ) -> TimeJudgement:
     """Judge one time metric; both sides hold at least one value in ms, one per run.
 
@@ -264,7 +267,7 @@ def judge_time(
     before, after = (in_basis(np.asarray(side), rule.basis, reference) for side in (blessed, now))
     if not np.all(np.abs(np.concatenate([before, after])) < LARGEST):  # so that a NaN is caught as well
         return _incomparable(rule, blessed, now, Outcome.INCONCLUSIVE, "its values lie too far apart to be compared")
-    look = look_at(rule, before, after, is_last=is_last, slow_before=slow_before)
+    look = look_at(rule, before, after, is_last=is_last, slow_before=slow_before, extreme_before=extreme_before)
     dropped = (
         *_dropped(rule, BASELINE_SIDE, before, look.kept[0]),
         *_dropped(rule, CANDIDATE_SIDE, after, look.kept[1]),

@@ -115,6 +115,16 @@ def test_slow_processes_of_the_screen_keep_an_ab_run_from_passing_before_its_las
     assert said(last) == (Outcome.PASSED, 9)
 
 
+def test_an_extreme_run_of_the_screen_leaves_a_loss_open_before_five_pairs() -> None:
+    lost = columns(3, step=1.05)
+    quick, odd = (measured({**columns(3), M.STEP_MS: steps}) for steps in ([10.5] * 3, [10.5, 10.5, 14.0]))
+    there = blessed({metric: values[:3] for metric, values in BASE.items()})
+    terms = Terms(plan=DUET_PLAN, max_runs=29, stored=BASELINE, screened=quick)
+    assert said(judge(there, measured(lost), terms)) == (Outcome.REGRESSED, 3)
+    terms = Terms(plan=DUET_PLAN, max_runs=29, stored=BASELINE, screened=odd)
+    assert said(judge(there, measured(lost), terms)) == (Outcome.INCONCLUSIVE, 5)
+
+
 @pytest.mark.parametrize(
     "screened",
     [
