@@ -49,6 +49,8 @@ def test_heading_and_tables_are_of_one_process(tmp_path: Path, now: tuple[int, i
     of_kernels = re.search(r"^kernel_ms (\S+) ms in (.*?)\n(.*?)(?=^\S|\Z)", done.stdout, re.MULTILINE | re.DOTALL)
     assert of_kernels is not None
     change, process, tables = of_kernels.groups()
+    # What nsys's own rules find, where there is one, is of all processes.
+    tables = "\n".join(line for line in tables.splitlines() if "gpu_gaps" not in line)
     before = (10, 20)[told]
     assert float(change) == pytest.approx(now[told] - before)
     assert process.endswith(f"GPU {told}")
