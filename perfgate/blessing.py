@@ -198,11 +198,11 @@ def not_held(
 
 
 def holding(baseline: Baseline, budgets: Mapping[Metric, float]) -> str:
-    """Say what a gate holds it to: `holds: counts exact, kernel_ms 1 %, step_ms 2 %`."""
+    """Say what a gate holds it to: `counts exact, kernel_ms 1 %, step_ms 2 %`."""
     merged = with_held(budgets, baseline)
     told = {metric: budget for metric in gated(baseline) if (budget := budget_of(metric, merged)) is not None}
     ordered = sorted(told.items(), key=lambda one: (one[1], one[0]))
-    return ", ".join(["holds: counts exact", *(f"{metric} {percent(budget)} %" for metric, budget in ordered)])
+    return ", ".join(["counts exact", *(f"{metric} {percent(budget)} %" for metric, budget in ordered)])
 
 
 _AS_GOOD_AS: Final = 1.001

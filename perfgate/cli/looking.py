@@ -14,6 +14,7 @@ from typing import Final
 import click
 from click.core import ParameterSource
 
+from perfgate.blessing import holding
 from perfgate.cli.arguments import KEPT, PATH, subject_name, workload_name
 from perfgate.cli.common import Project, find_tool, latest, printable, printable_json, project, readable, screen
 from perfgate.explain.advice import advise, classify
@@ -92,7 +93,8 @@ def show(workload: str | None) -> None:
     for one in listed:
         if workload is not None and isinstance(one.found, Baseline):
             path = os.path.relpath(one.path)
-            _print(baseline_text(one.found, width=width, colour=colour, path=path))
+            holds = holding(one.found, here.settings.budgets)
+            _print(baseline_text(one.found, width=width, colour=colour, holds=holds, path=path))
     if broken:
         raise broken[0]
 

@@ -145,7 +145,7 @@ def bless(
     for old, new in planned:
         shown = os.path.relpath(here.store.baselines.save(new, replacing=old))
         rows, own = blessing.differences(old, new), budgets.get(new.workload)
-        costs = f"{blessing.costs(new, own)} {blessing.holding(new, own or {})}"
+        costs = f"{blessing.costs(new, own)} Holds: {blessing.holding(new, own or {})}."
         told = (
             occasion_text(old, new, rows, width=width, colour=colour, costs=costs, path=shown)
             if occasion and old is not None

@@ -22,8 +22,8 @@ from perfgate.render.text import change_cell, share_rows
 MOST_MOVED: Final = 8
 
 
-def baseline_text(baseline: Baseline, *, width: int, colour: bool, path: str | None = None) -> str:
-    """Return all that a baseline says: who blessed it and why, where it was measured, and its values."""
+def baseline_text(baseline: Baseline, *, width: int, colour: bool, holds: str = "", path: str | None = None) -> str:
+    """Return all that a baseline says: who blessed it and why, where it was measured, what it holds, its values."""
     page = Page(width=width, colour=colour)
     blessing = baseline.blessing
     page.line(Cell(text=inert(baseline.workload), style="bold"), f" on {inert(baseline.machine.gpu_name)}")
@@ -39,6 +39,8 @@ def baseline_text(baseline: Baseline, *, width: int, colour: bool, path: str | N
     if baseline.anchor is not None:
         best = f"{numbers.milliseconds(baseline.anchor.step_ms)} ms"
         page.prose(f"best step ever {best}, {moment(baseline.anchor.at)}{_at(baseline.anchor.commit)}", label="anchor")
+    if holds:
+        page.prose(holds, label="holds")
     page.prose(", ".join(f"{name} {inert(value)}" for name, value in _facts(baseline.machine)), label="machine")
     parameters = (f"{inert(name)} {inert(value)}" for name, value in sorted(baseline.parameters.items()))
     page.prose(", ".join(parameters), label="parameters")

@@ -97,3 +97,42 @@ def test_somebody_may_insist(project: Project) -> None:
 def test_runs_that_repeat_are_blessed_without_a_commit(project: Project) -> None:
     gated(project, (10.0, 10.1, 9.9, 10.0, 10.0))
     assert project.perfgate(*BLESS).status == 0
+
+
+# Held budgets
+
+ROUGH = (10.0, 10.15, 9.87, 10.1, 9.92)
+
+
+def held(project: Project, *options: str) -> float:
+    """What a baseline of rough runs holds of step_ms, as a fraction."""
+    gated(project, ROUGH)
+    assert project.perfgate(*BLESS, *options).status == 0
+    baseline = project.store.baselines.load(project.machine.slug, "loop")
+    assert baseline is not None
+    return baseline.held.get(Metric.STEP_MS, 0.0)
+
+
+def test_what_cannot_be_held_is_said_and_written_only_at_ones_word(project: Project) -> None:
+    assert held(project) == 0.0
+    wide = held(project, "--hold", "auto")
+    assert 0.1 < wide < 1
+    assert f"step_ms {100 * wide:.1f}".rstrip("0").rstrip(".") in project.perfgate("show", "loop").out
+
+
+def test_a_percentage_is_held_as_it_is_asked_for(project: Project) -> None:
+    assert held(project, "--hold", "60%") == pytest.approx(0.6)
+
+
+@pytest.mark.parametrize("hold", ["0%", "100%", "-3", "wide", "nan"])
+def test_what_is_no_budget_is_refused(project: Project, hold: str) -> None:
+    gated(project, ROUGH)
+    assert project.perfgate(*BLESS, "--hold", hold).status == 2
+    assert not is_blessed(project)
+
+
+@pytest.mark.parametrize(("hold", "opens"), [((), False), (("--hold", "60%"), True)], ids=["budget", "held"])
+def test_a_gate_is_held_to_what_is_written(project: Project, hold: tuple[str, ...], opens: bool) -> None:
+    held(project, *hold)
+    project.measures(*(run(1.15 * step_ms) for step_ms in ROUGH), code=[{}])
+    assert (project.gate("workloads/loops.py").status == 0) is opens
