@@ -109,7 +109,7 @@ def bless(
     """
     newest = results[0]
     _refuse_formally(newest, reason=reason, in_ci=in_ci, allow_ci=allow_ci)
-    _refuse_by_outcome(newest)
+    _refuse_by_outcome(newest, insist=insist)
     _refuse_stale(newest, code_now)
     _refuse_uneven(newest)
     if not accept_regression:
@@ -409,10 +409,13 @@ def _refuse_formally(result: Result, *, reason: str, in_ci: bool, allow_ci: bool
         )
 
 
-def _refuse_by_outcome(result: Result) -> None:
+def _refuse_by_outcome(result: Result, *, insist: bool = False) -> None:
+    """Refuse what is no sound measurement; one that shows neither a loss nor none is a person's to insist on."""
     verdict, told = result.verdict, result.workload.id
     match verdict.outcome:
         case Outcome.PASSED | Outcome.IMPROVED | Outcome.REGRESSED | Outcome.NO_BASELINE | Outcome.INCOMPARABLE:
+            pass
+        case Outcome.INCONCLUSIVE if insist:
             pass
         case Outcome.INVALID | Outcome.INCONCLUSIVE | Outcome.NOT_MEASURED:
             # What to do about an INCONCLUSIVE one depends on what would settle it; its verdict says that.
