@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import PurePath
 from statistics import median
-from typing import Final
+from typing import Final, Literal
 
 from perfgate.explain.breakdown import breakdown_of, kept
 from perfgate.explain.pace import told_of_pace
@@ -74,7 +74,7 @@ def bless(
     pairs: bool = True,
     blocks: bool = True,
     insist: bool = False,
-    hold: float | None = None,
+    hold: float | Literal["auto"] | None = None,
 ) -> Baseline:
     """Return the baseline that kept results make.
 
@@ -100,9 +100,8 @@ def bless(
         measure_more: what to do where runs are wanting; by default what is done at a desk.
         pairs: whether the project's settings let a gate run the baseline's commit again.
         blocks: whether they let it do so in blocks.
-        insist: bless also what a gate could hardly compare with, and write the budgets that it can hold where they are
-            wider than what is asked of it.
-        hold: with `insist`, that budget, as a fraction, instead.
+        insist: bless also what a gate could hardly compare with.
+        hold: where a gate cannot hold a budget, write this one, as a fraction, or what it can hold (`auto`).
 
     Raises:
         BlessRefused: with the one thing to do about it.
@@ -149,8 +148,9 @@ def bless(
     if not insist:
         _refuse_coarse(newest, new, budgets, pairs=pairs)
     held: Mapping[Metric, float] = {} if like is None else like.held
-    if insist:
-        held = wider_budgets(new, budgets, last_plan(newest.workload, new, pairs=pairs, blocks=blocks), hold=hold)
+    if hold is not None:
+        plan = last_plan(newest.workload, new, pairs=pairs, blocks=blocks)
+        held = wider_budgets(new, budgets, plan, hold=None if hold == "auto" else hold)
     anchor = _anchor(like, new, commit=newest.commit, accepted=accept_regression)
     return new.model_copy(update={"anchor": anchor, "held": held})
 

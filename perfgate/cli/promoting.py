@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Final
+from typing import Final, Literal
 
 import click
 
@@ -36,14 +36,18 @@ from perfgate.store import Store
 AUTO: Final = "auto"
 
 
-class _Held(click.ParamType[str | float]):
+class _Held(click.ParamType[float | Literal["auto"]]):
     """A budget: a percentage, or what can be held."""
 
     name = "held"
 
-    def convert(self, value: str | float, param: click.Parameter | None, ctx: click.Context | None) -> str | float:
-        if isinstance(value, float) or value == AUTO:
+    def convert(
+        self, value: str | float, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float | Literal["auto"]:
+        if isinstance(value, float):
             return value
+        if value == AUTO:
+            return AUTO
         try:
             fraction = float(value.removesuffix("%")) / 100
         except ValueError:
@@ -75,7 +79,7 @@ def bless(
     *,
     accept_regression: bool,
     occasion: bool,
-    hold: str | float | None,
+    hold: float | Literal["auto"] | None,
     allow_ci: bool,
 ) -> None:
     """Make the kept result of each WORKLOAD (default: of all) its baseline. Never measures."""
@@ -133,7 +137,7 @@ def bless(
             pairs=blessing.allows_pairs(here.settings),
             blocks=here.settings.duet is not DuetForm.ALTERNATE,
             insist=hold is not None,
-            hold=hold if isinstance(hold, float) else None,
+            hold=hold,
         )
         told = blessing.worth_knowing(new, results[0], not_on=_branch_without(results[0], here))
         remarks[name] = (*told, *blessing.not_held(new, results[0].workload, budgets[name], here.settings))

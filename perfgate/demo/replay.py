@@ -185,5 +185,6 @@ def _bless(
         commit=None,
         code_now=CODE,
         accept_regression=accept,
-        insist=True,  # recorded at no commit
+        insist=True,  # recorded at no commit, so stored runs are all there is
+        hold="auto",
     )
