@@ -14,7 +14,7 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final, assert_never
+from typing import Final
 
 import numpy as np
 import pandas as pd
@@ -25,6 +25,7 @@ from perfgate.judge.hold import holds
 from perfgate.judge.looks import DUET_PLAN, STORED_PLAN
 from perfgate.judge.outliers import keep
 from perfgate.judge.rows import Terms
+from perfgate.judge.times import in_basis
 from perfgate.model.baseline import Baseline, Commit, Result, Spread, changed_code, code_digest
 from perfgate.model.errors import CalibrationRefused
 from perfgate.model.machine import Machine
@@ -211,19 +212,12 @@ def _spread(spec: ClockSpec, x: Sequence[Floats], *, budget: float, at: datetime
 
 def _in_basis(values: Sequence[Sequence[float]], basis: Basis, *, step_ms: float) -> list[Floats] | None:
     """Return each occasion's runs in the clock's basis; None where zeros or the size of the numbers leave none."""
-    arrays = [np.asarray(runs, dtype=np.float64) for runs in values]
-    match basis:
-        case Basis.LOG:
-            if any(np.any(runs <= 0) for runs in arrays):
-                return None
-            reference = middle([value for runs in values for value in runs])
-            x = [np.log(runs / reference) for runs in arrays]
-        case Basis.STEP:
-            if step_ms <= 0:
-                return None
-            x = [runs / step_ms for runs in arrays]
-        case _:
-            assert_never(basis)
+    if basis is Basis.LOG and any(value <= 0 for runs in values for value in runs):
+        return None
+    reference = middle([value for runs in values for value in runs]) if basis is Basis.LOG else step_ms
+    if reference <= 0:
+        return None
+    x = [in_basis(np.asarray(runs, dtype=np.float64), basis, reference) for runs in values]
     return x if all(np.all(np.abs(runs) < LARGEST) for runs in x) else None
 
 
